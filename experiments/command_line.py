@@ -13,10 +13,9 @@ import pathlib
 import re
 import select
 import signal
-import subprocess
 import sys
 import traceback
-from typing import Any
+from typing import Any, Protocol
 import warnings
 
 from absl import app
@@ -50,14 +49,28 @@ def end_with_parent():
     os.kill(os.getpid(), signal.SIGTERM)
 
 
-def kill_group(process: subprocess.Popen):
-  """Kills a process and its children.
+class Process(Protocol):
+  """A process that was started, such as a `subprocess.Popen`."""
+
+  pid: int
+
+  def kill(self) -> None:
+    """Ends it, unless it has ended."""
+
+  def wait(self) -> int:
+    """Returns the exit code once it has ended."""
+
+
+def kill_group(process: Process):
+  """Ends what a process has started, and itself if it is alive.
 
   Args:
-    process: A process that was started in its own session.
+    process: A process that was started with a session of its own, or is about
+      to begin one.
   """
   with contextlib.suppress(ProcessLookupError):
     os.killpg(process.pid, signal.SIGKILL)
+  process.kill()
   process.wait()
 
 

@@ -33,6 +33,7 @@ AG_NEWS = definitions.ClassificationTask(
         'cnn': 'tasks.texts.text_models:build_cnn',
         'transformer': 'tasks.texts.text_models:build_transformer',
         'distilbert': 'tasks.texts.text_models:build_distilbert',
+        'bag_of_words': 'tasks.texts.text_models:build_bag_of_words',
     },
     clients=clients.Partition(50, alpha=1.0, noun='texts'),
     protocol=definitions.Protocol(

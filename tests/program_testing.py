@@ -28,7 +28,7 @@ _TIMEOUT_SECONDS = 1800
 def _forks() -> contexts.ForkServerContext:
   """Starts the process that is forked, once."""
   context = multiprocessing.get_context('forkserver')
-  context.set_forkserver_preload(['tests.preload_testing'])
+  context.set_forkserver_preload(['experiments.sweep.preload'])
   path = os.pathsep.join([str(ROOT), os.environ.get('PYTHONPATH', '')])
   with mock.patch.dict(os.environ, PYTHONPATH=path):
     forkserver.ensure_running()

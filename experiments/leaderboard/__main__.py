@@ -4,7 +4,7 @@ r"""Compares all algorithms with the same tuning budget and paired seeds.
 
 For example:
 
-  python -m experiments.leaderboard --tasks=digits,mnist --data_dir=data \
+  python -m experiments.leaderboard --data_dir=data \
     --output_dir=runs/leaderboard
 
 runs what is not finished, for at most --max_hours, and writes
@@ -13,8 +13,9 @@ continues where an earlier one ended.
 
   python -m experiments.leaderboard --list
 
-prints the missing runs with their commands and expected times. The methods and
-rules are defined in `experiments/presets/leaderboard.yaml`.
+prints what is not run, with command and expected time, and their sum. What is
+compared and by which rules is written in
+`experiments/presets/leaderboard.yaml`.
 
 A failed run does not stop the others: the page shows its method as failed, the
 last lines name the logs, and the exit code is 1.
@@ -33,11 +34,11 @@ from experiments import published
 from experiments import registry
 from experiments.leaderboard import board
 from experiments.leaderboard import execution
+from experiments.leaderboard import plans
 from experiments.leaderboard import results as results_lib
 from experiments.sweep import running
 from experiments.sweep import trials as trials_lib
 
-_DEFAULT_TASKS = ('digits', 'mnist')
 _SECONDS_PER_HOUR = 3600.0
 # The folder shown in commands if none is given.
 _DATA_DIR = 'data'
@@ -51,15 +52,15 @@ def _define_board(flag_values: flags.FlagValues):
   flags.DEFINE_list(
       'tasks',
       None,
-      "The tasks; one of your own is 'package.module:VALUE'. "
-      f'Default: {",".join(_DEFAULT_TASKS)}, or all with --list.',
+      'The tasks by name, or all. Default: the five of the data file; with '
+      "--list all. One of your own is 'package.module:VALUE'.",
       flag_values=flag_values,
   )
   flags.DEFINE_list(
       'methods',
       None,
-      'The names of the methods, or all. Default: the ten of the data file, or '
-      'all with --list.',
+      'The methods by name, or all. Default: those of the data file; with '
+      '--list all.',
       flag_values=flag_values,
   )
   for name, text in (
@@ -129,12 +130,12 @@ def _build_plan(
     tasks: Optional[Sequence[str]],
     methods: Optional[Sequence[str]],
     data_dir: Optional[str],
-) -> board.Plan:
-  """Returns the plan for some tasks and methods, with the rules of the flags.
+) -> plans.Plan:
+  """Returns the plan of some tasks and methods, by the rules that flags give.
 
   Args:
     flag_values: The parsed flags.
-    tasks: The tasks; None for all.
+    tasks: The tasks; None for the default ones.
     methods: The methods; None for the default ones.
     data_dir: The folder of the data sets.
   """
@@ -150,11 +151,11 @@ def _build_plan(
       total_rounds=flag_values.total_rounds,
   )
   given = tuple(_serialize(flag_values, _RULES))
-  return board.Plan(rules, flag_values.output_dir, data_dir, given)
+  return plans.Plan(rules, flag_values.output_dir, data_dir, given)
 
 
-def _check(plan: board.Plan):
-  """Raises unless the flags of every trial are valid and its data is given."""
+def _check(plan: plans.Plan):
+  """Raises unless every trial fits, and there is the data that it needs."""
   for name in plan.board.tasks:
     row = registry.ROWS[registry.TASK][name]
     if 'data_dir' in row.supplied and plan.data_dir is None:
@@ -182,16 +183,19 @@ def _command(flag_values: flags.FlagValues) -> str:
   return shlex.join(['python', '-m', 'experiments.leaderboard', *given])
 
 
-def _print_list(plan: board.Plan):
+def _print_list(plan: plans.Plan):
   print('\t'.join(execution.HEADER))
   for row in execution.list_missing(results_lib.Results(plan), per_method=True):
     print('\t'.join(row))
 
 
 def _run(
-    plan: board.Plan, flag_values: flags.FlagValues
+    plan: plans.Plan, flag_values: flags.FlagValues
 ) -> list[trials_lib.Trial]:
-  """Runs what is not finished, and returns the failed runs."""
+  """Runs what is not finished, says what is left, returns what failed."""
+  to_do = execution.describe_plan(plan)
+  if to_do:
+    print(to_do, flush=True)
   trials = [trial for pair in plan.pairs for trial in plan.tuning(*pair)]
   ending = execution.run(
       plan,
@@ -201,19 +205,20 @@ def _run(
   )
   if not ending.in_time:
     print(
-        f'Stopped after {flag_values.max_hours:g} hours with runs left; the '
-        'page has the finished runs, and the same command continues.'
+        f'Stopped after {flag_values.max_hours:g} hours with '
+        f'{execution.describe_plan(plan)}; the page has what is finished, and '
+        'the same command goes on.'
     )
   return ending.failed
 
 
-def _write(plan: board.Plan, flag_values: flags.FlagValues):
-  """Writes the page of the finished runs."""
-  # TensorFlow takes seconds to import, so --help and typos do without it.
+def _write(plan: plans.Plan, flag_values: flags.FlagValues):
+  """Writes the page of what is finished."""
+  # TensorFlow takes seconds to import: not for --help and not for a typo.
   from experiments.leaderboard import page  # pylint: disable=import-outside-toplevel
 
   data_dir = flag_values.data_dir or _DATA_DIR
-  catalogue = _build_plan(flag_values, None, [board.ALL], data_dir)
+  catalogue = _build_plan(flag_values, [board.ALL], [board.ALL], data_dir)
   results_dir = pathlib.Path(flag_values.results_dir)
   with folders.locked(results_dir):
     page.write(plan, catalogue, results_dir, _command(flag_values))
@@ -243,8 +248,7 @@ def main(flag_values: flags.FlagValues = flags.FLAGS):
     data_dir = data_dir or _DATA_DIR
   if flag_values.list:
     methods = methods or [board.ALL]
-  else:
-    tasks = tasks or _DEFAULT_TASKS
+    tasks = tasks or [board.ALL]
   plan = _build_plan(flag_values, tasks, methods, data_dir)
   _check(plan)
   if flag_values.dry_run:

@@ -11,6 +11,7 @@ from experiments.run_results import seed_statistics
 from experiments.sweep import search_spaces
 
 NONE = '-'
+NOTHING = 'Nothing can be compared yet: no task has two methods that ran.'
 
 
 def format_number(value: float) -> str:
@@ -29,6 +30,11 @@ def format_score(mean: float, std: Optional[float] = None) -> str:
   if math.isinf(mean):
     return 'diverged'
   return f'{mean:.2f}' if std is None else f'{mean:.2f} ± {std:.2f}'
+
+
+def format_loss(points: float) -> str:
+  """Returns a difference to the best; 'diverged' of infinity."""
+  return 'diverged' if math.isinf(points) else f'{points:+.2f} points'
 
 
 def format_interval(interval: seed_statistics.Interval) -> str:
@@ -59,9 +65,10 @@ _COSTS = {
     'gradient evaluations': 'gradient_evaluations_to_target',
     'megabytes': 'megabytes_to_target',
 }
-# Outcomes by task and method.
-_Outcomes = Mapping[str, Mapping[str, results_lib.Outcome]]
-# Standings by method and task.
+# Outcomes by method, and by task.
+_ByMethod = Mapping[str, results_lib.Outcome]
+_Outcomes = Mapping[str, _ByMethod]
+# Standings by task, by method.
 _Standings = Mapping[str, Mapping[str, results_lib.Standing]]
 
 
@@ -74,52 +81,80 @@ def advise(results: results_lib.Results) -> list[str]:
   Returns:
     The paragraphs; a single one that says so if nothing can be compared yet.
   """
-  rules = results.plan.board
-  tuned = {task: results.tuned(task) for task in rules.tasks}
-  defaults = {task: results.defaults(task) for task in rules.tasks}
   paragraphs = [
-      *_advise_for(
-          f'With {rules.protocol.num_trials} trials to tune', results, tuned
-      ),
-      *_advise_for(
-          'Without tuning, with the defaults of the library', results, defaults
-      ),
+      paragraph
+      for situation, outcomes in situations(results)
+      for paragraph in _advise_for(situation, results, outcomes)
   ]
   if not paragraphs:
-    return ['Nothing to compare yet: no task has two methods with all runs.']
+    return [NOTHING]
+  tuned = {task: results.tuned(task) for task in results.plan.board.tasks}
   return [*paragraphs, *_cheapest(tuned), _RULE]
+
+
+def situations(
+    results: results_lib.Results,
+) -> list[tuple[str, _Outcomes]]:
+  """Returns what is compared, by how much there is to tune.
+
+  Args:
+    results: The finished runs.
+
+  Returns:
+    Situations with the outcomes by method and task, first of the defaults, then
+    of the most trials. Tasks with the same methods are compared together, so
+    that one that is half done narrows no other.
+  """
+  tasks = results.plan.board.tasks
+  found = [
+      ('Without tuning, with the defaults of the library', task, outcomes)
+      for task, outcomes in ((task, results.defaults(task)) for task in tasks)
+  ]
+  for task in sorted(tasks, key=results.budget, reverse=True):
+    situation = f'With {results.budget(task)} trials to tune'
+    found.append((situation, task, results.tuned(task)))
+  groups: dict[tuple[str, frozenset[str]], dict[str, _ByMethod]] = {}
+  for situation, task, outcomes in found:
+    if len(outcomes) > 1:
+      key = situation, frozenset(outcomes)
+      groups.setdefault(key, {})[task] = outcomes
+  return [(situation, by_task) for (situation, _), by_task in groups.items()]
 
 
 def _advise_for(
     situation: str, results: results_lib.Results, outcomes: _Outcomes
 ) -> list[str]:
-  """Returns the paragraph on a situation, if anything can be compared."""
-  tasks = [task for task, found in outcomes.items() if len(found) > 1]
-  standings = _rank_on_all(results, tasks, outcomes)
+  """Returns the paragraph of a situation; none if nothing can be compared."""
+  standings = rank_on_all(results, outcomes)
   if not standings:
     return []
   best = next(iter(standings))
-  worst_task = min(tasks, key=lambda task: _rank_key(standings[best][task]))
+  worst_task = min(outcomes, key=lambda task: _rank_key(standings[best][task]))
   num_runs = len(outcomes[worst_task][best].runs)
   loss = _describe(standings[best][worst_task], worst_task, num_runs)
   return [
       f'**{situation}: {best}**; {loss}. {_group(standings)} Compared on '
-      f'{", ".join(tasks)}.'
+      f'{", ".join(outcomes)}.'
   ]
 
 
-def _rank_on_all(
-    results: results_lib.Results, tasks: Sequence[str], outcomes: _Outcomes
+def rank_on_all(
+    results: results_lib.Results, outcomes: _Outcomes
 ) -> _Standings:
   """Returns the standings of the methods that ran on all tasks.
 
-  They are sorted by their largest loss, the smallest first.
+  Args:
+    results: The finished runs.
+    outcomes: The outcomes by method, by task.
+
+  Returns:
+    The standings; the method with the smallest largest loss comes first.
   """
   found: dict[str, dict[str, results_lib.Standing]] = {}
-  for task in tasks:
-    for standing in results.rank(task, outcomes[task]):
+  for task, by_method in outcomes.items():
+    for standing in results.rank(task, by_method):
       found.setdefault(standing.method, {})[task] = standing
-  common = [method for method in found if len(found[method]) == len(tasks)]
+  common = [method for method in found if len(found[method]) == len(outcomes)]
 
   def worst(method: str) -> tuple[float, int]:
     return min(map(_rank_key, found[method].values()))

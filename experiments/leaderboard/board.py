@@ -1,10 +1,9 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The rules of a leaderboard, and the runs that they require."""
+"""The rules of a leaderboard: what is compared, and how."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 import dataclasses
-import functools
 import math
 import pathlib
 from typing import Any, Optional
@@ -14,9 +13,6 @@ from experiments import hparams
 from experiments import published
 from experiments import registry
 from experiments.published import files
-from experiments.sweep import scores
-from experiments.sweep import search_spaces
-from experiments.sweep import trials as trials_lib
 from tasks import definitions
 
 _PATH = published.ROOT / 'experiments' / 'presets' / 'leaderboard.yaml'
@@ -28,34 +24,40 @@ _RULES = (
     registry.LOSS_TERM,
 )
 
-# The assignment of the library's defaults, and their folder.
-DEFAULTS: search_spaces.Assignment = ()
-_DEFAULTS_FOLDER = 'defaults'
-
 
 @dataclasses.dataclass(frozen=True)
 class Protocol:
   """The rules for all tasks and methods.
 
   Attributes:
-    total_rounds: The number of rounds of a run.
-    rounds_per_evaluation: The number of rounds between evaluations.
-    selection_rounds: The number of last rounds whose mean training loss selects
-      the best trial.
-    num_trials: The number of assignments that a method tries, of which the
-      first is the library's defaults.
-    search_seed: The seed for sampling assignments.
-    tuning_seed: The seed of the trials, different from the final seeds.
+    total_rounds: The rounds of a run.
+    rounds_per_evaluation: The rounds between two evaluations.
+    selection_rounds: The best trial has the least training loss in so many last
+      rounds.
+    budgets: The numbers of trials that are compared, ascending. The first trial
+      is the library's defaults.
+    search_seed: What fixes the draws.
+    tuning_seed: The seed of the trials; none of the final seeds.
     seconds_per_start: The time of a run before its first round.
   """
 
   total_rounds: int
   rounds_per_evaluation: int
   selection_rounds: int
-  num_trials: int
+  budgets: tuple[int, ...]
   search_seed: int
   tuning_seed: int
   seconds_per_start: float
+
+  @property
+  def num_trials(self) -> int:
+    """How many assignments a method tries at most."""
+    return self.budgets[-1]
+
+  def with_trials(self, num_trials: int) -> 'Protocol':
+    """Returns the rules with another number of trials."""
+    smaller = (budget for budget in self.budgets if budget < num_trials)
+    return dataclasses.replace(self, budgets=(*smaller, num_trials))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -118,12 +120,14 @@ class Method:
     name: The name of the method.
     flags: The flags that choose it.
     search: The ranges of its hyperparameters.
-    not_on: The names of the tasks on which it cannot run.
+    tuning_free: Whether its authors say that it needs no tuning.
+    not_on: The names of the tasks that it does not go with.
   """
 
   name: str
   flags: tuple[str, ...]
   search: tuple[Range, ...]
+  tuning_free: bool = False
   not_on: tuple[str, ...] = ()
 
 
@@ -135,13 +139,15 @@ class Leaderboard:
     protocol: The rules.
     tasks: The tasks by name.
     methods: The methods by name.
-    default_methods: The names of the methods compared by default.
-    excluded: The excluded tasks of the registry, with the reasons.
+    default_tasks: The names of the tasks that are compared by default.
+    default_methods: The names of the methods that are.
+    excluded: The tasks of the registry that are not compared, with the reason.
   """
 
   protocol: Protocol
   tasks: Mapping[str, Task]
   methods: Mapping[str, Method]
+  default_tasks: tuple[str, ...]
   default_methods: tuple[str, ...]
   excluded: Mapping[str, str]
 
@@ -150,16 +156,19 @@ class Leaderboard:
       *,
       tasks: Optional[Sequence[str]] = None,
       methods: Optional[Sequence[str]] = None,
+      num_trials: Optional[int] = None,
       **numbers: Any,
   ) -> 'Leaderboard':
     """Returns a part of the leaderboard, or one with other numbers.
 
     Args:
-      tasks: The names of the tasks; None for all. Your own tasks are named
-        'package.module:VALUE', with the rules of `OWN_TASK`.
+      tasks: The names of the tasks, or 'all'; None for the default ones. Those
+        of a user's own are 'package.module:VALUE', with the rules of
+        `OWN_TASK`.
       methods: The names of the methods, or 'all'; None for the default ones.
-      **numbers: Values by name that override those of `Protocol`, or those of
-        `Task` for all tasks, unless None.
+      num_trials: The largest budget; None for that of the rules.
+      **numbers: Other values of `Protocol`, and of `Task` for all tasks, by
+        their names; None for those that hold.
 
     Returns:
       The leaderboard.
@@ -174,18 +183,17 @@ class Leaderboard:
         raise hparams.HparamError(
             f'--tasks={name} is not on the leaderboard: {self.excluded[name]}'
         )
-    names = self.default_methods if methods is None else methods
-    if list(names) == [ALL]:
-      names = tuple(self.methods)
     given = {name: n for name, n in numbers.items() if n is not None}
     of_tasks = {'num_seeds', 'target', 'margin'} & set(given)
     of_task: dict[str, Any] = {name: given.pop(name) for name in of_tasks}
-    chosen = _choose('tasks', {**self.tasks, **own}, tasks or list(self.tasks))
+    rules = dataclasses.replace(self.protocol, **given)
+    known = {**self.tasks, **own}
+    chosen = _choose('tasks', known, self.default_tasks, tasks)
     return dataclasses.replace(
         self,
-        protocol=dataclasses.replace(self.protocol, **given),
+        protocol=rules.with_trials(num_trials or rules.num_trials),
         tasks={n: dataclasses.replace(t, **of_task) for n, t in chosen.items()},
-        methods=_choose('methods', self.methods, names),
+        methods=_choose('methods', self.methods, self.default_methods, methods),
     )
 
 
@@ -202,8 +210,16 @@ def _own_task(name: str) -> Task:
 
 
 def _choose(
-    flag: str, known: Mapping[str, Any], names: Sequence[str]
+    flag: str,
+    known: Mapping[str, Any],
+    defaults: Sequence[str],
+    names: Optional[Sequence[str]],
 ) -> dict[str, Any]:
+  """Returns what a flag names; by default those of the defaults there are."""
+  if names is None:
+    names = [name for name in defaults if name in known]
+  if list(names) == [ALL]:
+    names = list(known)
   for name in names:
     flag_table.check_name(flag, name, known)
   return {name: known[name] for name in names}
@@ -317,7 +333,8 @@ def load(path: pathlib.Path = _PATH) -> Leaderboard:
   """
   raw = files.load(path)
   rules = [field.name for field in dataclasses.fields(Protocol)]
-  parts = ('tasks', 'excluded', 'default_methods', 'ranges', 'methods')
+  defaults = ('default_tasks', 'default_methods')
+  parts = ('tasks', 'excluded', 'ranges', 'methods', *defaults)
   files.check_keys(raw, [*rules, *parts], path.name, needed=parts)
   protocol = _read(
       Protocol, {k: v for k, v in raw.items() if k in rules}, path.name
@@ -331,8 +348,6 @@ def load(path: pathlib.Path = _PATH) -> Leaderboard:
       for name, item in raw['methods'].items()
   }
   methods |= {m.name: m for m in _other_methods(tuple(methods.values()))}
-  for name in raw['default_methods']:
-    files.check_choice(name, list(methods), 'default_methods')
   others = [n for n in registry.ROWS[registry.TASK] if n not in raw['tasks']]
   for name in raw['excluded']:
     files.check_choice(name, others, 'an excluded task')
@@ -340,125 +355,13 @@ def load(path: pathlib.Path = _PATH) -> Leaderboard:
       name: _read_task(name, item, protocol)
       for name, item in raw['tasks'].items()
   }
-  default_methods = tuple(raw['default_methods'])
-  return Leaderboard(protocol, tasks, methods, default_methods, raw['excluded'])
-
-
-@dataclasses.dataclass(frozen=True)
-class Plan:
-  """The runs of a leaderboard.
-
-  The folder of a run is
-  `<output_dir>/<task>/<method>/<assignment>/seed_<seed>`. Tuning trials and
-  final runs differ only in the seed, so that a run can serve two purposes, for
-  example if the defaults are the best.
-
-  Attributes:
-    board: The tasks, methods and rules.
-    output_dir: The folder of all runs.
-    data_dir: The folder of the data sets; None if no task needs one.
-    given: The flags that override rules of the data file.
-  """
-
-  board: Leaderboard
-  output_dir: str
-  data_dir: Optional[str] = None
-  given: tuple[str, ...] = ()
-
-  @property
-  def pairs(self) -> list[tuple[str, str]]:
-    """The pairs of task and method names, task by task."""
-    return [
-        (task, name)
-        for task in self.board.tasks
-        for name, method in self.board.methods.items()
-        if task not in method.not_on
-    ]
-
-  @property
-  def selection(self) -> scores.Selection:
-    """The criterion for the best trial, which does not use test data."""
-    rounds = self.board.protocol.selection_rounds
-    return dataclasses.replace(
-        scores.TRAIN_LOSS, name=f'train_loss_last{rounds}', num_rounds=rounds
-    )
-
-  def assignments(self, method: str) -> list[search_spaces.Assignment]:
-    """Returns the assignments of a method: the defaults, then samples.
-
-    Args:
-      method: The name of the method.
-
-    Returns:
-      The assignments, which depend only on the method's ranges and the search
-      seed.
-    """
-    protocol = self.board.protocol
-    drawn = search_spaces.build_assignments(
-        randoms=[item.text for item in self.board.methods[method].search],
-        num_trials=protocol.num_trials - 1,
-        search_seed=protocol.search_seed,
-    )
-    return list(dict.fromkeys([DEFAULTS, *drawn]))[: protocol.num_trials]
-
-  def tuning(self, task: str, method: str) -> list[trials_lib.Trial]:
-    """Returns the tuning trials, in order."""
-    seed = self.board.protocol.tuning_seed
-    return [
-        self._build(task, method, assignment, seed)
-        for assignment in self.assignments(method)
-    ]
-
-  def finals(
-      self, task: str, method: str, assignment: search_spaces.Assignment
-  ) -> list[trials_lib.Trial]:
-    """Returns the runs of an assignment with the final seeds."""
-    return [
-        self._build(task, method, assignment, seed)
-        for seed in self.board.tasks[task].seeds
-    ]
-
-  def _build(
-      self,
-      task: str,
-      method: str,
-      assignment: search_spaces.Assignment,
-      seed: int,
-  ) -> trials_lib.Trial:
-    protocol = self.board.protocol
-    slug = trials_lib.to_slug(assignment) or _DEFAULTS_FOLDER
-    return _build_trial(
-        (
-            f'--task={task}',
-            *self.board.tasks[task].flags,
-            *self.board.methods[method].flags,
-            f'--total_rounds={protocol.total_rounds}',
-            f'--rounds_per_evaluation={protocol.rounds_per_evaluation}',
-            *([] if self.data_dir is None else [f'--data_dir={self.data_dir}']),
-            *(f'--{flag}={value}' for flag, value in assignment),
-        ),
-        seed,
-        self.output_dir,
-        task,
-        f'{method}/{slug}',
-    )
-
-
-# Trials are compared by identity, so each run must have only one.
-@functools.lru_cache(maxsize=None)
-def _build_trial(
-    arguments: tuple[str, ...], seed: int, output_dir: str, home: str, name: str
-) -> trials_lib.Trial:
-  return trials_lib.build_trial(
-      {'run': name},
-      arguments,
-      seed=seed,
-      output_dir=output_dir,
-      home=home,
-      name=name,
+  for part, known in zip(defaults, ([*tasks], [*methods])):
+    for name in raw[part]:
+      files.check_choice(name, known, part)
+  return Leaderboard(
+      protocol,
+      tasks,
+      methods,
+      excluded=raw['excluded'],
+      **{part: tuple(raw[part]) for part in defaults},
   )
-
-
-def unite(trials: Iterable[trials_lib.Trial]) -> list[trials_lib.Trial]:
-  """Returns trials without duplicates, in order."""
-  return list(dict.fromkeys(trials))

@@ -1,15 +1,19 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The figures of the leaderboard: the metric over rounds and over trials.
+"""The figures of the leaderboard: the metric over trials and over rounds.
 
-They show the distance to 100 percent on a logarithmic axis, since the best
-methods are a point apart, while others start fifty points below them.
+The axis of the metric is logarithmic in what is missing from 100 percent: the
+methods that a reader chooses between are a point apart, some begin fifty below
+them.
 """
 
+from collections.abc import Callable, Sequence
 import pathlib
+from typing import Optional
 
 import numpy as np
 
+from experiments.leaderboard import headline
 from experiments.leaderboard import results as results_lib
 from experiments.report import figure_data
 from experiments.report import figures
@@ -17,14 +21,20 @@ from experiments.run_results import run_folder
 from tff_adaptive import analysis
 
 _Curves = dict[str, analysis.BandCurve]
-# The smallest distance that the logarithmic axis shows, in percent.
-_LEAST = 0.01
+# The captions by the files of the pictures.
+_Captions = dict[pathlib.Path, str]
+# Of the tuning-free methods and of the others, how many have a colour.
+_NUM_SHOWN = 4
+_PERCENT = 100.0
+_SCALE = (
+    'Higher is better; the axis is logarithmic in the distance to 100 percent.'
+)
 
 
 def draw(
     results: results_lib.Results, path: pathlib.Path
-) -> dict[pathlib.Path, str]:
-  """Plots the pictures for which there are runs.
+) -> tuple[_Captions, _Captions]:
+  """Draws the pictures that there are runs for.
 
   Args:
     results: The finished runs.
@@ -32,75 +42,113 @@ def draw(
       pictures.
 
   Returns:
-    The captions of the pictures by file.
+    The captions of the headline's picture and of the others, by their files.
 
   Raises:
     OSError: If a picture cannot be written.
   """
-  names = list(results.plan.board.methods)
-  found = {}
-  for suffix, build, x_label, caption in (
-      (
-          'accuracy',
-          _accuracy,
-          'round',
-          'Distance of the tuned methods to 100 percent by round, mean over '
-          'the seeds; the band reaches from the lowest to the highest seed. '
-          'Lower is better; the axis is logarithmic.',
-      ),
-      (
-          'trials',
-          _scores_of_trials,
-          'trials',
-          'Expected distance to 100 percent of the best choice among a number '
-          'of trials, in the runs with the tuning seed. Lower is better; the '
-          'axis is logarithmic.',
-      ),
-  ):
-    panels = {task: build(results, task) for task in results.plan.board.tasks}
-    panels = {task: curves for task, curves in panels.items() if curves}
-    if panels:
-      picture = path.with_name(f'{path.name}_{suffix}.png')
-      analysis.plot_band_curves(
-          panels,
-          picture,
-          x_label=x_label,
-          y_label='test metric, points below 100 %',
-          log_y=True,
-          names=names,
-      )
-      found[picture] = caption
-  return found
+  shown = _choose_shown(results)
+  who = (
+      'The four methods with the largest area among those said to need no '
+      'tuning are in colour, and after them in the legend the four of the '
+      'others.'
+      if shown
+      else ''
+  )
+  over_trials = _draw(
+      results,
+      path.with_name(f'{path.name}_trials.png'),
+      _over_trials,
+      shown,
+      x_label='trials',
+      log_x=True,
+  )
+  over_rounds = _draw(
+      results,
+      path.with_name(f'{path.name}_accuracy.png'),
+      _over_rounds,
+      shown,
+      x_label='round',
+  )
+  captions = (
+      'The expected test metric of the trial that is chosen from so many; the '
+      f'first trial is the defaults. {_SCALE} {who}',
+      'The test metric of the tuned methods by round, the mean over the seeds; '
+      'the band reaches from the lowest to the highest seed. '
+      f'{_SCALE} {who}',
+  )
+  trials, rounds = (
+      {} if picture is None else {picture: caption.strip()}
+      for picture, caption in zip((over_trials, over_rounds), captions)
+  )
+  return trials, rounds
 
 
-def _accuracy(results: results_lib.Results, task: str) -> _Curves:
+def _choose_shown(results: results_lib.Results) -> list[str]:
+  """Returns the methods that have a colour; none if they all have one."""
+  methods = results.plan.board.methods
+  if len(methods) <= 2 * _NUM_SHOWN:
+    return []
+  places: dict[str, list[int]] = {}
+  for task in results.plan.board.tasks:
+    for place, method in enumerate(headline.find_curves(results, task).areas):
+      places.setdefault(method, []).append(place)
+  # Who is on most tasks, and has the best mean place there.
+  order = sorted(
+      places, key=lambda name: (-len(places[name]), np.mean(places[name]))
+  )
+  return [
+      name
+      for tuning_free in (True, False)
+      for name in [n for n in order if methods[n].tuning_free == tuning_free][
+          :_NUM_SHOWN
+      ]
+  ]
+
+
+def _draw(
+    results: results_lib.Results,
+    picture: pathlib.Path,
+    build: Callable[[results_lib.Results, str], _Curves],
+    shown: Sequence[str],
+    **options,
+) -> Optional[pathlib.Path]:
+  """Draws a panel a task; returns the picture, None if there is no curve."""
+  panels = {task: build(results, task) for task in results.plan.board.tasks}
+  panels = {task: curves for task, curves in panels.items() if curves}
+  if not panels:
+    return None
+  analysis.plot_band_curves(
+      panels,
+      picture,
+      y_label='test metric (%)',
+      log_below=_PERCENT,
+      names=shown or list(results.plan.board.methods),
+      only_names=bool(shown),
+      **options,
+  )
+  return picture
+
+
+def _over_rounds(results: results_lib.Results, task: str) -> _Curves:
   column = run_folder.column_of(results.plan.board.tasks[task].metric)
   curves = {}
   for method, outcome in results.tuned(task).items():
     series = [run.series(column) for run in outcome.runs.values()]
-    band = figure_data.band_over_seeds(series, 100.0, figures.RANGE)
+    band = figure_data.band_over_seeds(series, _PERCENT, figures.RANGE)
     if band is not None:
-      curves[method] = _to_missing(band)
+      curves[method] = band
   return curves
 
 
-def _scores_of_trials(results: results_lib.Results, task: str) -> _Curves:
+def _over_trials(results: results_lib.Results, task: str) -> _Curves:
   curves = {}
-  for method in results.plan.board.methods:
-    trials = results.trial_scores(task, method)
-    if trials is not None:
-      expected = np.array(results_lib.expected_scores(trials))
-      count = np.arange(1, len(expected) + 1)
-      curves[method] = _to_missing(
-          analysis.BandCurve(count, expected, expected, expected)
-      )
+  for method, scores in headline.find_curves(results, task).scores.items():
+    counts = [
+        n for n in results.plan.board.protocol.budgets if n <= len(scores)
+    ]
+    expected = np.array([scores[count - 1] for count in counts])
+    curves[method] = analysis.BandCurve(
+        np.array(counts), expected, expected, expected
+    )
   return curves
-
-
-def _to_missing(band: analysis.BandCurve) -> analysis.BandCurve:
-  """Returns the distance to 100 percent, with the ends of the band swapped."""
-  mean, low, high = (
-      np.maximum(100.0 - values, _LEAST)
-      for values in (band.mean, band.high, band.low)
-  )
-  return analysis.BandCurve(band.x, mean, low, high)

@@ -2,17 +2,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Lists and makes the missing runs of a leaderboard."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 import json
 import pathlib
 import shlex
 import time
-from typing import NamedTuple
+from typing import NamedTuple, Optional
 
 from experiments import command_line
 from experiments import pages
 from experiments import registry
 from experiments.leaderboard import board
+from experiments.leaderboard import plans
 from experiments.leaderboard import results as results_lib
 from experiments.sweep import running
 from experiments.sweep import scores
@@ -23,8 +24,8 @@ HEADER = ('task', 'method', 'runs', 'expected time', 'command')
 _STAGES = (
     'tuning trials',
     'final runs of the best',
-    'final runs of rates of other tasks',
     'final runs of the defaults',
+    'final runs of rates of other tasks',
 )
 _FAILED = 'failed.json'
 
@@ -39,14 +40,16 @@ def list_missing(
     per_method: Whether to yield one row per method instead of one per task.
 
   Yields:
-    Task, method or 'all', the number of missing runs except those with rates of
-    other tasks, their expected total time, and the command that makes them.
+    Task, method or 'all', the number of missing runs, those of carried rates
+    not counted, their expected time, one after the other, and the command that
+    makes them. The last one of several is about all of them.
   """
   plan = results.plan
   methods = list(plan.board.methods)
   groups = {name: [name] for name in methods}
   if not per_method:
     groups = {board.ALL: methods}
+  missing: dict[str, list[int]] = {}
   for task in plan.board.tasks:
     for name, group in groups.items():
       num_runs = sum(
@@ -55,42 +58,73 @@ def list_missing(
           if (task, method) in plan.pairs
       )
       if num_runs:
-        time_text = _expect_time(plan.board, task, num_runs)
-        command = _build_command(plan, task, name)
-        yield [task, name, str(num_runs), time_text, command]
+        missing.setdefault(task, []).append(num_runs)
+        about = _describe_missing(plan, {task: num_runs}, name)
+        yield [task, name, *about]
+  if sum(map(len, missing.values())) > 1:
+    counts = {task: sum(numbers) for task, numbers in missing.items()}
+    about = _describe_missing(plan, counts, ','.join(groups))
+    yield [board.ALL, board.ALL, *about]
+
+
+def describe_plan(plan: plans.Plan) -> str:
+  """Returns how many runs are missing and how long they take; empty if none."""
+  rows = list(list_missing(results_lib.Results(plan), per_method=False))
+  if not rows:
+    return ''
+  *_, num_runs, time_text, _ = rows[-1]
+  return f'{num_runs} runs to go, one after the other: {time_text}'
+
+
+def _describe_missing(
+    plan: plans.Plan, counts: Mapping[str, int], methods: str
+) -> list[str]:
+  """Returns the end of a row of `list_missing`, of the runs by task."""
+  times = [_expect_seconds(plan.board, *item) for item in counts.items()]
+  known = [seconds for seconds in times if seconds is not None]
+  text = pages.format_seconds(sum(known) if known else None)
+  if 0 < len(known) < len(times):
+    text = f'over {text}'
+  command = _build_command(plan, list(counts), methods)
+  return [str(sum(counts.values())), text, command]
 
 
 def _count_missing(results: results_lib.Results, task: str, method: str) -> int:
   """Returns the number of unfinished runs of a method on a task."""
   plan = results.plan
   known = plan.tuning(task, method)
-  known += plan.finals(task, method, board.DEFAULTS)
+  known += plan.finals(task, method, plans.DEFAULTS)
   chosen = results.chosen(task, method)
   if chosen is None:
     return len(results.unfinished(known)) + plan.board.tasks[task].num_seeds
   known += plan.finals(task, method, chosen)
-  return len(results.unfinished(board.unite(known)))
+  return len(results.unfinished(plans.unite(known)))
 
 
-def _expect_time(rules: board.Leaderboard, task: str, num_runs: int) -> str:
-  """Returns the total time of some runs as text."""
+def _expect_seconds(
+    rules: board.Leaderboard, task: str, num_runs: int
+) -> Optional[float]:
+  """Returns the time of runs one after the other; None if nobody knows."""
   per_round = rules.tasks[task].seconds_per_round
   if per_round is None:
-    return pages.UNKNOWN
+    return None
   protocol = rules.protocol
   per_run = protocol.seconds_per_start + protocol.total_rounds * per_round
-  return pages.format_seconds(num_runs * per_run)
+  return num_runs * per_run
 
 
-def _build_command(plan: board.Plan, task: str, methods: str) -> str:
-  """Returns the command that runs methods on a task."""
-  needs_data = 'data_dir' in registry.ROWS[registry.TASK][task].supplied
+def _build_command(plan: plans.Plan, tasks: Sequence[str], methods: str) -> str:
+  """Returns the command that runs methods on tasks."""
+  needs_data = any(
+      'data_dir' in registry.ROWS[registry.TASK][task].supplied
+      for task in tasks
+  )
   return shlex.join(
       [
           'python',
           '-m',
           'experiments.leaderboard',
-          f'--tasks={task}',
+          f'--tasks={",".join(tasks)}',
           f'--methods={methods}',
           *([f'--data_dir={plan.data_dir}'] if needs_data else []),
           f'--output_dir={plan.output_dir}',
@@ -105,7 +139,7 @@ def _find_stages(
   """Returns the runs of every stage that are known so far."""
   plan = results.plan
   stages: list[list[trials_lib.Trial]] = [[], [], [], []]
-  tuning, tuned, carried, defaults = stages
+  tuning, tuned, defaults, carried = stages
   for task, method in plan.pairs:
     tuning += plan.tuning(task, method)
     for source in plan.board.tasks:
@@ -113,8 +147,8 @@ def _find_stages(
       if assignment is not None:
         finals = plan.finals(task, method, assignment)
         (tuned if source == task else carried).extend(finals)
-    defaults += plan.finals(task, method, board.DEFAULTS)
-  return dict(zip(_STAGES, map(board.unite, stages)))
+    defaults += plan.finals(task, method, plans.DEFAULTS)
+  return dict(zip(_STAGES, map(plans.unite, stages)))
 
 
 def find_failed(results: results_lib.Results) -> list[trials_lib.Trial]:
@@ -136,7 +170,7 @@ def find_failed(results: results_lib.Results) -> list[trials_lib.Trial]:
   known = [t for stage in _find_stages(results).values() for t in stage]
   return [
       trial
-      for trial in results.unfinished(board.unite(known))
+      for trial in results.unfinished(plans.unite(known))
       if trial.name in failed[trial.home.name]
   ]
 
@@ -186,7 +220,7 @@ class Ending(NamedTuple):
 
 
 def run(
-    plan: board.Plan,
+    plan: plans.Plan,
     *,
     num_at_once: int,
     max_seconds: float,

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes the files of the leaderboard: the page, a CSV file and pictures."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 import pathlib
 from typing import Any, Optional
 
@@ -11,6 +11,8 @@ from experiments.leaderboard import advice
 from experiments.leaderboard import board
 from experiments.leaderboard import drawing
 from experiments.leaderboard import execution
+from experiments.leaderboard import headline
+from experiments.leaderboard import plans
 from experiments.leaderboard import results as results_lib
 from experiments.run_results import seed_statistics
 from experiments.sweep import trials as trials_lib
@@ -18,13 +20,9 @@ from experiments.sweep import trials as trials_lib
 # Attributes of an outcome by the columns of the page.
 _QUANTITIES = {
     'rounds to target': 'rounds_to_target',
-    's per round': 'seconds_per_round',
     's to target': 'seconds_to_target',
     'gradients to target': 'gradient_evaluations_to_target',
-    'gradients': 'gradient_evaluations',
     'MB to target': 'megabytes_to_target',
-    'MB up': 'megabytes_up',
-    'MB down': 'megabytes_down',
 }
 _HEADER = (
     *('method', 'metric (%)', 'to the best', 'verdict'),
@@ -48,19 +46,17 @@ _CSV_HEADER = (
     *_CSV_QUANTITIES,
 )
 _LEGEND = (
-    'The metric of a run is the mean of its last ten evaluations on the test '
-    'data; the table shows the mean ± the standard deviation over the seeds. '
-    'The difference to the best is paired by seed, with a 95 % t interval. '
-    '**as good**: the whole interval is above minus the margin. **worse**: all '
-    'of it is below. **open**: neither; the seeds are inconclusive, which does '
-    'not prove equality. One seed has no interval and is inconclusive. '
-    '**diverged**: a run diverged, which the other seeds cannot outweigh. '
-    '**failed**: a run ended with an error. The cost of reaching the target is '
-    'the median over the seeds, and *never* if most did not reach it. Seconds '
-    'are those of one process on its share of the cores, without evaluations; '
-    's per round is the median round. Gradients are batch gradients of all '
-    'clients together. Unless they are to the target, gradients and MB are '
-    'those of a whole run.'
+    'A metric is the mean ± the standard deviation over the seeds, of a run '
+    'the mean of its last ten evaluations on the test data. The difference to '
+    'the best is paired by seed, with a 95 % t interval. **as good**: the '
+    'whole interval is above minus the margin. **worse**: all of it is below. '
+    '**open**: neither; a tie for want of seeds, and no proof of equality. One '
+    'seed has no interval and decides nothing. **diverged**: a run did, and '
+    'the other seeds do not make up for it. **failed**: a run ended with an '
+    'error. What it takes to reach the target is the median over the seeds, '
+    '*never* where most did not reach it; seconds are those of one process on '
+    'its share of the cores, evaluations not counted. Gradients are those of a '
+    'batch, of all clients together; MB are those of both ways.'
 )
 _CAVEATS = (
     'A seed fixes the partition, the cohorts and the initial weights, equally '
@@ -72,11 +68,6 @@ _CAVEATS = (
     'many equal methods, some look worse. Differences below the margin are '
     'meaningless.'
 )
-_TRIALS_LEGEND = (
-    'The expected test metric, in percent, of the trial chosen among n of the '
-    'trials, sampled without replacement; exact over all subsets of the runs '
-    'with the tuning seed. A diverged trial counts as 0.'
-)
 _GAPS_LEGEND = (
     "The difference to the method's own tuned runs, in points, paired by seed, "
     'with a 95 % t interval. The columns of other tasks use the '
@@ -85,8 +76,8 @@ _GAPS_LEGEND = (
 
 
 def write(
-    plan: board.Plan,
-    catalogue: board.Plan,
+    plan: plans.Plan,
+    catalogue: plans.Plan,
     results_dir: pathlib.Path,
     command: str,
 ):
@@ -105,30 +96,48 @@ def write(
   """
   results = results_lib.Results(plan)
   path = results_dir / 'leaderboard'
-  pictures = drawing.draw(results, path)
+  headline_picture, others = drawing.draw(results, path)
   failed = execution.find_failed(results)
+  sections = [
+      block
+      for task in plan.board.tasks.values()
+      for block in _task_blocks(results, task, failed)
+  ]
   blocks = [
-      pages.paragraph(_describe(plan.board)),
+      pages.paragraph(headline.answer(results) or advice.NOTHING),
+      *_figures(headline_picture, command),
+      *headline.build_blocks(results),
       pages.heading('Which method to pick'),
       *map(pages.paragraph, advice.advise(results)),
       *_warn_of(failed),
       pages.heading('How to read the tables'),
+      pages.paragraph(_describe(plan.board)),
       pages.paragraph(_LEGEND),
       pages.paragraph(_CAVEATS),
+      *(sections or [pages.paragraph('No method has all of its runs yet.')]),
+      *_gap_blocks(results),
   ]
-  for task in plan.board.tasks.values():
-    blocks += _task_blocks(results, task, failed)
-  blocks += _tuning_blocks(results)
-  if pictures:
-    blocks.append(pages.heading('Figures'))
-  blocks += [pages.figure(p, text, command) for p, text in pictures.items()]
+  if others:
+    blocks += [pages.heading('Figures'), *_figures(others, command)]
   blocks += _failure_blocks(failed)
   blocks += _search_blocks(plan.board)
   blocks += _missing_blocks(results_lib.Results(catalogue))
   blocks += pages.origin(results.runs(), command)
   pages.write_csv(path.with_suffix('.csv'), _CSV_HEADER, _csv_rows(results))
+  pages.write_csv(
+      path.with_name(f'{path.name}_trials.csv'),
+      headline.CSV_HEADER,
+      headline.csv_rows(results),
+  )
   pages.write_page(path, 'Leaderboard: one budget for all algorithms', blocks)
   print(f'{path}.html')
+
+
+def _figures(
+    pictures: Mapping[pathlib.Path, str], command: str
+) -> Iterator[str]:
+  for picture, caption in pictures.items():
+    yield pages.figure(picture, caption, command)
 
 
 def _csv_rows(results: results_lib.Results) -> Iterator[list[Any]]:
@@ -165,7 +174,7 @@ def _describe(rules: board.Leaderboard) -> str:
   """Returns a paragraph on the rules."""
   protocol = rules.protocol
   return (
-      f'Every method trains {protocol.total_rounds} rounds and has '
+      f'Every method trains {protocol.total_rounds} rounds and has up to '
       f'{protocol.num_trials} trials with the seed {protocol.tuning_seed}: the '
       "library's defaults and random samples from its ranges (search seed "
       f'{protocol.search_seed}). The trial with the lowest training loss in '
@@ -215,16 +224,18 @@ def _task_blocks(
       for name in failing
       if name not in outcomes
   ]
+  if not rows:
+    return []
   flags = f' Flags: `{" ".join(task.flags)}`.' if task.flags else ''
   return [
-      pages.heading(f'{task.name}, tuned'),
+      pages.heading(
+          f'{task.name}, tuned with {results.budget(task.name)} trials'
+      ),
       pages.paragraph(
           f'`{task.metric}`, {task.num_seeds} seeds, margin {task.margin:g} '
           f'points, target {task.target:g} %.{flags}'
       ),
-      pages.table(_HEADER, rows)
-      if rows
-      else pages.paragraph('No method has all its runs yet.'),
+      pages.table(_HEADER, rows),
   ]
 
 
@@ -245,48 +256,29 @@ def _row(
   ]
 
 
-def _tuning_blocks(results: results_lib.Results) -> list[str]:
-  """Returns the section on fewer trials, defaults and other tasks' values."""
-  blocks = [*_trials_table(results), *_gaps_table(results)]
-  return [pages.heading('The cost of not tuning'), *blocks] if blocks else []
-
-
-def _trials_table(results: results_lib.Results) -> list[str]:
-  """Returns the table of the expected scores after fewer trials."""
-  rows = []
-  for task, method in results.plan.pairs:
-    trials = results.trial_scores(task, method)
-    if trials is not None:
-      scores = [trials[0].test, *results_lib.expected_scores(trials)]
-      rows.append([task, method, *map(advice.format_score, scores)])
-  if not rows:
-    return []
-  width = max(map(len, rows))
-  counts = [f'n = {i + 1}' for i in range(width - 3)]
-  # Methods with few choices have fewer trials.
-  rows = [row + [advice.NONE] * (width - len(row)) for row in rows]
-  header = ['task', 'method', 'defaults', *counts]
-  return [pages.paragraph(_TRIALS_LEGEND), pages.table(header, rows, 2)]
-
-
-def _gaps_table(results: results_lib.Results) -> list[str]:
-  """Returns the table of the losses with defaults and other tasks' values."""
+def _gap_blocks(results: results_lib.Results) -> list[str]:
+  """Returns what is lost with the defaults and with values of other tasks."""
   tasks = list(results.plan.board.tasks)
-  header = ['task', 'method', 'tuned', 'defaults']
-  if len(tasks) > 1:
-    header += [f'tuned on {task}' for task in tasks]
+  tuned = {task: results.tuned(task) for task in tasks}
+  columns = {'defaults': {task: results.defaults(task) for task in tasks}}
+  for source in tasks:
+    carried = {t: results.tuned(t, source) for t in tasks if t != source}
+    if any(carried.values()):
+      columns[f'tuned on {source}'] = carried
   rows = []
-  for task in tasks:
-    others = [results.defaults(task)]
-    if len(tasks) > 1:
-      others += [results.tuned(task, s) if s != task else {} for s in tasks]
-    for method, outcome in results.tuned(task).items():
-      gaps = [_gap(found.get(method), outcome) for found in others]
+  for task, outcomes in tuned.items():
+    for method, outcome in outcomes.items():
+      others = [found.get(task, {}).get(method) for found in columns.values()]
       mean = sum(outcome.scores.values()) / len(outcome.scores)
+      gaps = [_gap(other, outcome) for other in others]
       rows.append([task, method, advice.format_score(mean), *gaps])
   if not rows:
     return []
-  return [pages.paragraph(_GAPS_LEGEND), pages.table(header, rows, 2)]
+  return [
+      pages.heading('What not tuning costs'),
+      pages.paragraph(_GAPS_LEGEND),
+      pages.table(['task', 'method', 'tuned', *columns], rows, 2),
+  ]
 
 
 def _gap(

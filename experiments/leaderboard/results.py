@@ -8,9 +8,11 @@ import functools
 import math
 import pathlib
 import statistics
-from typing import NamedTuple, Optional
+from typing import Optional
 
 from experiments.leaderboard import board
+from experiments.leaderboard import budgets
+from experiments.leaderboard import plans
 from experiments.run_results import run_folder
 from experiments.run_results import seed_statistics
 from experiments.sweep import scores as scores_lib
@@ -93,77 +95,6 @@ def _stand(
 def compare(scores: Scores, others: Scores) -> seed_statistics.Interval:
   """Returns the difference of two methods, paired by seed."""
   return seed_statistics.t_interval(seed_statistics.subtract(scores, others))
-
-
-class TrialScore(NamedTuple):
-  """The scores of a tuning trial.
-
-  Attributes:
-    selection: The value of the criterion; smaller is better, and NaN, for a
-      diverged trial, comes last.
-    test: The test score; -infinity if the trial diverged.
-  """
-
-  selection: float
-  test: float
-
-
-def choose(trials: Sequence[TrialScore]) -> int:
-  """Returns the index of the chosen trial, the first among the best."""
-  return _order(trials)[0]
-
-
-def _order(trials: Sequence[TrialScore]) -> list[int]:
-  """Returns the indices of the trials, the best first."""
-
-  def key(place: int) -> float:
-    selection = trials[place].selection
-    return selection if math.isfinite(selection) else math.inf
-
-  return sorted(range(len(trials)), key=key)
-
-
-def expected_scores(trials: Sequence[TrialScore]) -> list[float]:
-  """Returns the expected test score after 1, 2, ... trials.
-
-  The score after n trials is the test score of the trial chosen among them. The
-  expectation is over all subsets of n trials, so it is exact for sampling
-  without replacement:
-
-  ```
-  E[n] = sum_i t_(i) C(N - i, n - 1) / C(N, n)
-  ```
-
-  where t_(i) is the test score of the i-th best trial by the criterion, i = 1
-  ... N, which is chosen if the n - 1 others rank after it.
-
-  Args:
-    trials: The trials. A diverged trial counts as 0, since its model is
-      useless.
-
-  Returns:
-    The expectations; the last one is the score of the chosen trial.
-
-  Example:
-
-    >>> expected_scores([TrialScore(0.1, 90.0), TrialScore(0.2, 80.0)])
-    [85.0, 90.0]
-
-  References:
-    Dodge, Gururangan, Card, Schwartz, Smith, Show Your Work: Improved Reporting
-    of Experimental Results, EMNLP 2019, https://arxiv.org/abs/1909.03004, whose
-    estimate samples with replacement and chooses by the reported score.
-  """
-  total = len(trials)
-  tests = [max(trials[place].test, 0.0) for place in _order(trials)]
-  return [
-      math.fsum(
-          test * math.comb(total - i, count - 1)
-          for i, test in enumerate(tests, start=1)
-      )
-      / math.comb(total, count)
-      for count in range(1, total + 1)
-  ]
 
 
 def score(run: run_folder.Run, task: board.Task) -> float:
@@ -268,8 +199,8 @@ class Outcome:
 class Results:
   """The finished runs of a plan; each is read once, when needed."""
 
-  def __init__(self, plan: board.Plan):
-    """Reads the records of finished runs.
+  def __init__(self, plan: plans.Plan):
+    """Reads which runs are finished now.
 
     Args:
       plan: The plan.
@@ -283,62 +214,112 @@ class Results:
         for task in plan.board.tasks
     }
     self._runs: dict[trials_lib.Trial, run_folder.Run] = {}
-    self._scores: dict[tuple[str, str], Optional[list[TrialScore]]] = {}
+    self._is_finished: dict[trials_lib.Trial, bool] = {}
+    self._scores: dict[tuple[str, str], list[budgets.TrialScore]] = {}
+    self._budgets: dict[str, int] = {}
 
   def unfinished(
       self, trials: Sequence[trials_lib.Trial]
   ) -> list[trials_lib.Trial]:
-    """Returns the trials that are not finished."""
-    return [
-        trial
-        for trial in trials
-        if not self._records[trial.home.name].is_finished(trial)
-    ]
+    """Returns the trials that were still to run when first asked for."""
+    for trial in trials:
+      if trial not in self._is_finished:
+        record = self._records[trial.home.name]
+        self._is_finished[trial] = record.is_finished(trial)
+    return [trial for trial in trials if not self._is_finished[trial]]
 
-  def trial_scores(self, task: str, method: str) -> Optional[list[TrialScore]]:
-    """Returns the scores of the tuning trials; None until all have run."""
+  def budget_done(self, task: str, method: str) -> int:
+    """Returns the largest budget of which all trials have run; 0 of none."""
+    trials = self.plan.tuning(task, method)
+    return max(
+        (
+            budget
+            for budget in self.plan.board.protocol.budgets
+            # Of a choice of few values there are fewer trials.
+            if not self.unfinished(trials[:budget])
+        ),
+        default=0,
+    )
+
+  def trial_runs(self, task: str, method: str) -> list[run_folder.Run]:
+    """Returns the runs of the trials of the largest budget that is done."""
+    trials = self.plan.tuning(task, method)
+    done = trials[: self.budget_done(task, method)]
+    return [self._read(trial) for trial in done]
+
+  def trial_scores(self, task: str, method: str) -> list[budgets.TrialScore]:
+    """Returns the scores of `trial_runs`."""
     if (task, method) not in self._scores:
-      self._scores[task, method] = self._score_trials(task, method)
+      definition, selection = self.plan.board.tasks[task], self.plan.selection
+      self._scores[task, method] = [
+          budgets.TrialScore(
+              scores_lib.compute_score(selection, run, definition.metric),
+              score(run, definition),
+          )
+          for run in self.trial_runs(task, method)
+      ]
     return self._scores[task, method]
 
-  def _score_trials(self, task: str, method: str) -> Optional[list[TrialScore]]:
-    trials = self.plan.tuning(task, method)
-    if self.unfinished(trials):
-      return None
-    definition, selection = self.plan.board.tasks[task], self.plan.selection
-    found = []
-    for run in map(self._read, trials):
-      chosen_by = scores_lib.compute_score(selection, run, definition.metric)
-      found.append(TrialScore(chosen_by, score(run, definition)))
-    return found
-
   def chosen(
-      self, task: str, method: str
+      self, task: str, method: str, budget: Optional[int] = None
   ) -> Optional[search_spaces.Assignment]:
-    """Returns the chosen assignment; None until all trials have run."""
-    found = self.trial_scores(task, method)
-    if found is None:
+    """Returns the assignment that is chosen; None until all trials have run.
+
+    Args:
+      task: The task.
+      method: The method.
+      budget: The number of trials. Default: the largest budget.
+    """
+    budget = budget or self.plan.board.protocol.num_trials
+    if self.budget_done(task, method) < budget:
       return None
-    return self.plan.assignments(method)[choose(found)]
+    found = self.trial_scores(task, method)[:budget]
+    return self.plan.assignments(method)[budgets.choose(found)]
+
+  def budget(self, task: str) -> int:
+    """Returns the number of trials with which tuned methods are compared.
+
+    That is the largest budget of which two methods have all final runs; so a
+    leaderboard that is half done compares equals. Where there is none, it is
+    the largest.
+
+    Args:
+      task: The task.
+    """
+    if task not in self._budgets:
+      protocol = self.plan.board.protocol
+      found = (
+          budget
+          for budget in reversed(protocol.budgets)
+          if budget > 1 and len(self.tuned(task, budget=budget)) > 1
+      )
+      self._budgets[task] = next(found, protocol.num_trials)
+    return self._budgets[task]
 
   def tuned(
-      self, task: str, source: Optional[str] = None
+      self,
+      task: str,
+      source: Optional[str] = None,
+      budget: Optional[int] = None,
   ) -> dict[str, Outcome]:
     """Returns the outcomes of the chosen assignments, by method.
 
     Args:
       task: The task of the runs.
-      source: The task on which the assignments were chosen; by default the same
-        task.
+      source: The task on which the assignments were chosen; by default the
+        same.
+      budget: The number of trials there. Default: its `budget`.
     """
+    source = source or task
+    budget = budget or self.budget(source)
     methods = self.plan.board.methods
     return self._outcomes(
-        task, {name: self.chosen(source or task, name) for name in methods}
+        task, {name: self.chosen(source, name, budget) for name in methods}
     )
 
   def defaults(self, task: str) -> dict[str, Outcome]:
     """Returns the outcomes of the library's defaults, by method."""
-    assignments = dict.fromkeys(self.plan.board.methods, board.DEFAULTS)
+    assignments = dict.fromkeys(self.plan.board.methods, plans.DEFAULTS)
     return self._outcomes(task, assignments)
 
   def _outcomes(

@@ -9,7 +9,6 @@ import io
 import os
 import pathlib
 import signal
-import subprocess
 import sys
 import time
 from typing import Any, NamedTuple, Optional, TextIO
@@ -20,9 +19,9 @@ from experiments import command_line
 from experiments import folders
 from experiments import pages
 from experiments.run_results import run_folder
+from experiments.sweep import processes
 from experiments.sweep import scores
 from experiments.sweep import trials as trials_lib
-from tff_adaptive import _files
 
 # The program that takes the flags of a trial.
 TRAIN = (sys.executable, '-m', 'experiments.train')
@@ -35,20 +34,6 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 class Interrupted(Exception):
   """A signal such as Ctrl-C ended the processes."""
-
-
-class Job(NamedTuple):
-  """A process to run.
-
-  Attributes:
-    command: The program and its arguments.
-    log: The file to which its output is appended.
-    inherited: The file descriptors that it inherits.
-  """
-
-  command: Sequence[str]
-  log: pathlib.Path
-  inherited: Sequence[int] = ()
 
 
 def available_cores() -> list[int]:
@@ -81,30 +66,6 @@ def split_cores(cores: Sequence[int], num_slots: int) -> list[list[int]]:
   return [list(cores[a:b]) for a, b in zip(ends, ends[1:])]
 
 
-def _start(job: Job, cores: Sequence[int]) -> subprocess.Popen:
-  """Starts a job in its own session, out of reach of the terminal's signals."""
-  with _files.write_errors_of(job.log):
-    job.log.parent.mkdir(parents=True, exist_ok=True)
-    log = open(job.log, 'ab')
-  with log:
-    process = subprocess.Popen(
-        job.command,
-        stdin=subprocess.DEVNULL,
-        stdout=log,
-        stderr=subprocess.STDOUT,
-        start_new_session=True,
-        pass_fds=job.inherited,
-        env=command_line.ending_with_this(),
-    )
-  # Pinned from here, since code between fork and exec can hang if this process
-  # has threads. Threads that the child starts later inherit the cores.
-  if hasattr(os, 'sched_setaffinity'):
-    # It may have ended, or the container may forbid pinning.
-    with contextlib.suppress(OSError):
-      os.sched_setaffinity(process.pid, cores)
-  return process
-
-
 @contextlib.contextmanager
 def _signals_noted() -> Iterator[list[int]]:
   """Records signals instead of ending at any point; yields the record."""
@@ -126,7 +87,7 @@ def _signals_noted() -> Iterator[list[int]]:
 class _Running(NamedTuple):
   trial: Any
   cores: list[int]
-  process: subprocess.Popen
+  process: Any
 
 
 def _interrupt(
@@ -143,7 +104,7 @@ def _interrupt(
 
 
 def run_jobs(
-    jobs: Mapping[Any, Job],
+    jobs: Mapping[Any, processes.Job],
     *,
     num_at_once: int,
     observer: Any,
@@ -182,7 +143,7 @@ def run_jobs(
           waiting.clear()
         while waiting and free and not noted:
           trial, cores = waiting.pop(0), free.pop(0)
-          process = _start(jobs[trial], cores)
+          process = processes.start(jobs[trial], cores)
           item = _Running(trial, cores, process)
           running[executor.submit(process.wait)] = item
           observer.started(trial)
@@ -428,7 +389,9 @@ def run_trials(
     keeper = Keeper(trials, measure_fn, write, sys.stdout)
     stack.callback(keeper.close)
     jobs = {
-        trial: Job((*command, *trial.arguments), trial.log, [locks[trial.home]])
+        trial: processes.Job(
+            (*command, *trial.arguments), trial.log, [locks[trial.home]]
+        )
         for trial in keeper.waiting
     }
     try:

@@ -192,7 +192,7 @@ class AGNewsTasksTest(parameterized.TestCase):
         original.distilbert.weights[0].numpy(),
     )
 
-  @parameterized.parameters('cnn', 'transformer')
+  @parameterized.parameters('cnn', 'transformer', 'bag_of_words')
   @pytest.mark.slow
   def test_two_clients_of_two_steps_train(self, model_id):
     small = self._create(

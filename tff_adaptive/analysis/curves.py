@@ -4,6 +4,8 @@
 
 from collections.abc import Mapping, Sequence
 import dataclasses
+import math
+import sys
 from typing import Optional, Union
 
 from matplotlib import ticker
@@ -20,6 +22,10 @@ _FEW_DECADES = 3
 _LEGEND_CHARACTERS_PER_INCH = 11
 _HANDLE_CHARACTERS = 9  # The width of a legend's line with its margins.
 _MAX_LEGEND_COLUMNS = 4
+_OTHERS = 'others'
+_OTHERS_LOOK = {'color': '#BBBBBB', 'linewidth': 0.8, 'zorder': 1.5}
+# Of a distance to the value that curves stay below: what is nearer is here.
+_LEAST_DISTANCE = 1e-4
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -48,10 +54,12 @@ def plot_band_curves(
     y_label: str = '',
     log_x: bool = False,
     log_y: bool = False,
+    log_below: Optional[float] = None,
     y_min: Optional[float] = None,
     y_max: Optional[float] = None,
     x_names: Union[Sequence[str], Mapping[str, Sequence[str]]] = (),
     names: Sequence[str] = (),
+    only_names: bool = False,
     panels_per_row: int = 3,
 ):
   """Plots a line with a band for each method, in panels side by side.
@@ -67,6 +75,8 @@ def plot_band_curves(
     y_label: The label of the vertical axis, with its unit. Defaults to none.
     log_x: Whether the horizontal axis is logarithmic. Defaults to False.
     log_y: Whether the vertical axis is logarithmic. Defaults to False.
+    log_below: An upper bound of the curves, such as 100 percent. The vertical
+      axis is logarithmic in the distance to it. Defaults to None: it is not.
     y_min: The lower end of the vertical axis. None (the default) for that of
       the data.
     y_max: The upper end of the vertical axis, in the same way.
@@ -74,6 +84,8 @@ def plot_band_curves(
       Defaults to numbers.
     names: All methods in the order of their looks, so that a method looks the
       same in several figures. Defaults to the methods of the panels.
+    only_names: Whether methods that are not in `names` are all drawn as thin
+      grey lines. Defaults to False.
     panels_per_row: The maximum number of panels per row. Defaults to 3.
 
   Raises:
@@ -92,7 +104,10 @@ def plot_band_curves(
   found = dict.fromkeys(name for curves in panels.values() for name in curves)
   if not found:
     raise ValueError('There are no curves to plot.')
-  looks = _style.looks(list(dict.fromkeys([*names, *found])))
+  others = [name for name in found if only_names and name not in names]
+  looks = _style.looks(
+      [n for n in {**dict.fromkeys(names), **found} if n not in others]
+  )
   places = {name: place for place, name in enumerate(looks)}
   drawing, axes_by_title = _style.new_panels(
       list(panels),
@@ -103,20 +118,30 @@ def plot_band_curves(
   handles = {}
   for panel, curves in panels.items():
     axes = axes_by_title[panel]
+    for name in others:
+      if name in curves:
+        (handles[_OTHERS],) = axes.plot(
+            curves[name].x, curves[name].mean, **_OTHERS_LOOK
+        )
     for name, curve in curves.items():
-      handles[name] = _draw(axes, curve, looks[name], places[name])
+      if name not in others:
+        handles[name] = _draw(axes, curve, looks[name], places[name])
     axes.set(xlabel=x_label, ylabel=y_label)
     if log_x:
       axes.set_xscale('log')
     if log_y:
       axes.set_yscale('log')
+    if log_below is not None:
+      _set_scale_below(axes, log_below)
     axes.set_ylim(y_min, y_max)
     if log_y:
       _set_log_ticks(axes)
+    if log_below is not None:
+      _set_ticks_below(axes, log_below)
     own = x_names.get(panel, ()) if isinstance(x_names, Mapping) else x_names
     _set_ticks(axes, curves, own, log_x)
     _style.frame(axes)
-  shown = [name for name in looks if name in handles]
+  shown = [name for name in (*looks, _OTHERS) if name in handles]
   drawing.legend(
       [handles[name] for name in shown],
       shown,
@@ -168,6 +193,33 @@ def _set_log_ticks(axes):
     axes.yaxis.set_major_locator(ticker.LogLocator(subs=(1.0, 2.0, 5.0)))
     axes.yaxis.set_major_formatter('{x:g}')
     axes.yaxis.set_minor_formatter(ticker.NullFormatter())
+
+
+def _set_scale_below(axes, top: float):
+  """Makes the vertical axis logarithmic in the distance to a value."""
+  least = _LEAST_DISTANCE * abs(top)
+  axes.set_yscale(
+      'function',
+      functions=(
+          lambda values: -np.log10(np.maximum(top - values, least)),
+          lambda places: top - 10.0**-places,
+      ),
+  )
+  axes.autoscale_view()  # The margins of a linear axis would be too wide.
+
+
+def _set_ticks_below(axes, top: float):
+  """Writes values whose distances to a value are 1, 2, 5, 10, ..."""
+  low, high = axes.get_ylim()
+  last = math.ceil(math.log10(max(top - low, sys.float_info.min)))
+  first = math.floor(math.log10(_LEAST_DISTANCE * abs(top)))
+  values = [
+      top - digit * 10.0**power
+      for power in range(first, last + 1)
+      for digit in (1, 2, 5)
+  ]
+  axes.set_yticks([value for value in values if low <= value <= high])
+  axes.yaxis.set_major_formatter('{x:g}')
 
 
 def _set_ticks(

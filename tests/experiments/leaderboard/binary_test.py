@@ -85,7 +85,8 @@ class LeaderboardTest(parameterized.TestCase):
   def test_dry_run_prints_the_tuning_trials_and_writes_nothing(self):
     out = _call(*_SMALL, *self.places, '--data_dir=data', '--dry_run')
     commands = [shlex.split(line) for line in out.splitlines()]
-    self.assertLen(commands, 8)
+    # Two trials of two methods on five tasks.
+    self.assertLen(commands, 20)
     for command in commands:
       self.assertEqual(tuple(command[:3]), running.TRAIN)
       published.parse_flags(command[3:])
@@ -98,13 +99,18 @@ class LeaderboardTest(parameterized.TestCase):
 
   def test_list_names_every_task_with_a_command_that_is_understood(self):
     out = _call('--methods=FedAvg', *self.places, '--list')
-    header, *lines = [line.split('\t') for line in out.splitlines()]
+    header, *lines, total = [line.split('\t') for line in out.splitlines()]
     self.assertEqual(header[0], 'task')
     tasks = [line[0] for line in lines]
     self.assertContainsSubset(['digits', 'stackoverflow_lr', 'cifar10'], tasks)
     for line in lines:
       arguments = shlex.split(line[-1])[3:]
       self.assertIn(f'--task={line[0]}', _call(*arguments, '--dry_run'))
+    self.assertEqual(total[0], 'all')
+    self.assertEqual(int(total[2]), sum(int(line[2]) for line in lines))
+    # Of some tasks nobody knows the time.
+    self.assertRegex(total[3], r'^over \d+ h')
+    self.assertIn(f'--tasks={",".join(tasks)}', total[4])
 
   def test_runs_and_reports_and_goes_on(self):
     arguments = (*_SMALL, *self.places, '--tasks=digits', '--jobs=2')
@@ -112,7 +118,9 @@ class LeaderboardTest(parameterized.TestCase):
       stopped = _call(*arguments, '--max_hours=0')
       out = _call(*arguments)
       again = _call(*arguments)
-    self.assertIn('Stopped after 0 hours', stopped)
+    # Of each method two trials, the defaults with two seeds and the chosen.
+    self.assertIn('12 runs to go, one after the other: ', stopped)
+    self.assertIn('Stopped after 0 hours with 12 runs to go', stopped)
     self.assertIn('tuning trials: 4 to run', out)
     self.assertEqual(again, f'{self.folder / "results" / "leaderboard.html"}\n')
     text = (self.folder / 'results' / 'leaderboard.md').read_text()

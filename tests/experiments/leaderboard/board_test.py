@@ -15,22 +15,29 @@ import yaml
 from experiments import published
 from experiments import registry
 from experiments.leaderboard import board
+from experiments.leaderboard import plans
 from experiments.run_results import run_folder
 from experiments.sweep import scores
 from tests.experiments.leaderboard import board_testing
 
 _BOARD = board.load()
+_RULES = (
+    registry.CLIENT_OPTIMIZER,
+    registry.SERVER_OPTIMIZER,
+    registry.LOSS_TERM,
+)
 _TASK = {'num_seeds': 2, 'target': 90, 'margin': 1}
 _RAW = {
     'total_rounds': 4,
     'rounds_per_evaluation': 2,
     'selection_rounds': 2,
-    'num_trials': 2,
+    'budgets': [1, 2],
     'search_seed': 0,
     'tuning_seed': 100,
     'seconds_per_start': 1,
     'tasks': {'digits': _TASK},
     'excluded': {'emnist_ae': 'it has errors'},
+    'default_tasks': ['digits'],
     'default_methods': ['FedAvg'],
     'ranges': {'rate': {'flag': 'a', 'values': 'uniform(0,1)', 'reason': 'b'}},
     'methods': {'FedAvg': {'flags': [], 'search': ['rate']}},
@@ -68,6 +75,10 @@ class RulesTest(parameterized.TestCase):
           {'default_methods': ['FedAvgM']},
           "default_methods must be one of FedAvg, .*, found 'FedAvgM'",
       ),
+      (
+          {'default_tasks': ['mnist']},
+          "default_tasks is one of digits, found 'mnist'",
+      ),
   )
   def test_bad_files_are_refused(self, changes, sentence):
     with self.assertRaisesRegex(published.PublishedError, sentence):
@@ -102,8 +113,23 @@ class RulesTest(parameterized.TestCase):
     self.assertEqual(rules.tasks['mnist'].num_seeds, 7)
     self.assertEqual(tuple(rules.methods), _BOARD.default_methods)
     self.assertEqual(rules.protocol, _BOARD.protocol)
-    everything = _BOARD.restrict(methods=['all'])
-    self.assertLen(everything.methods, len(_BOARD.methods))
+    self.assertEqual(tuple(_BOARD.restrict().tasks), _BOARD.default_tasks)
+    everything = _BOARD.restrict(tasks=['all'], methods=['all'])
+    self.assertEqual(everything.tasks, _BOARD.tasks)
+    self.assertEqual(everything.methods, _BOARD.methods)
+
+  def test_fewer_trials_leave_the_smaller_budgets(self):
+    self.assertEqual(_BOARD.protocol.budgets, (1, 2, 6, 12))
+    for num_trials, expected in ((1, (1,)), (4, (1, 2, 4)), (6, (1, 2, 6))):
+      rules = _BOARD.restrict(num_trials=num_trials).protocol
+      self.assertEqual(rules.budgets, expected)
+      self.assertEqual(rules.num_trials, num_trials)
+
+  def test_compares_the_tuning_free_with_the_others_on_five_tasks(self):
+    self.assertLen(_BOARD.default_tasks, 5)
+    free = [_BOARD.methods[n].tuning_free for n in _BOARD.default_methods]
+    self.assertGreaterEqual(sum(free), 12)
+    self.assertGreaterEqual(free.count(False), 12)
 
   def test_an_excluded_task_is_refused_with_the_reason(self):
     with self.assertRaisesRegex(
@@ -117,24 +143,26 @@ class RulesTest(parameterized.TestCase):
     )
 
   def test_every_trial_of_every_method_on_every_task_fits(self):
-    plan = board.Plan(_BOARD, 'runs', 'data')
+    plan = plans.Plan(_BOARD, 'runs', 'data')
     for task, method in plan.pairs:
       trials = plan.tuning(task, method)
-      self.assertLessEqual(len(trials), 6)
-      self.assertGreaterEqual(len(trials), 6 if task == 'digits' else 2)
+      self.assertLen(trials, 12)
       self.assertEqual({trial.hparams['task'] for trial in trials}, {task})
 
+  def test_every_value_that_is_searched_is_one_of_its_rule(self):
+    plan = plans.Plan(_BOARD, 'runs', 'data')
+    for method in _BOARD.methods:
+      for trial in plan.tuning('digits', method):
+        choices, _ = published.parse_flags(trial.arguments)
+        for kind in _RULES:
+          choices[kind].build(num_clients=10)  # Raises if it is not.
+
   def test_every_row_of_the_registry_is_compared(self):
-    plan = board.Plan(_BOARD, 'runs', 'data')
+    plan = plans.Plan(_BOARD, 'runs', 'data')
     used = {
         (kind, plan.tuning('digits', method)[0].hparams[kind])
         for method in _BOARD.methods
-        for kind in (
-            registry.ALGORITHM,
-            registry.CLIENT_OPTIMIZER,
-            registry.SERVER_OPTIMIZER,
-            registry.LOSS_TERM,
-        )
+        for kind in (registry.ALGORITHM, *_RULES)
     }
     rows = {
         (kind, name)
@@ -183,14 +211,14 @@ class PlansTest(absltest.TestCase):
     self.assertEqual(scores.compute_score(selection, run, 'accuracy'), 1.5)
 
   def test_methods_with_one_range_have_the_same_draws(self):
-    plan = board.Plan(board.load(), 'runs', 'data')
+    plan = plans.Plan(board.load(), 'runs', 'data')
     self.assertEqual(
         _draws(plan, 'FedProx', 'client_learning_rate'),
         _draws(plan, 'FedAvg', 'client_learning_rate'),
     )
 
   def test_draws_of_both_rates_meet_every_third_of_their_ranges(self):
-    plan = board.Plan(board.load(), 'runs', 'data')
+    plan = plans.Plan(board.load(), 'runs', 'data')
     for flag, low in (
         ('client_learning_rate', 0.01),
         ('server_learning_rate', 0.001),
@@ -212,7 +240,7 @@ class PlansTest(absltest.TestCase):
 
   def test_methods_of_a_seed_are_paired(self):
     runs = [
-        _PLAN.finals('mnist', method, board.DEFAULTS)[1].hparams
+        _PLAN.finals('mnist', method, plans.DEFAULTS)[1].hparams
         for method in board_testing.METHODS
     ]
     differing = {name for name in runs[0] if runs[0][name] != runs[1].get(name)}
@@ -234,7 +262,7 @@ class PlansTest(absltest.TestCase):
         tasks=['digits', 'stackoverflow_lr'], methods=['FedAvg', 'MOON']
     )
     self.assertEqual(
-        board.Plan(rules, 'runs', 'data').pairs,
+        plans.Plan(rules, 'runs', 'data').pairs,
         [
             ('digits', 'FedAvg'),
             ('digits', 'MOON'),
@@ -244,6 +272,6 @@ class PlansTest(absltest.TestCase):
 
   def test_one_run_is_one_trial(self):
     twice = [
-        _PLAN.finals('digits', 'FedAvg', board.DEFAULTS)[0] for _ in range(2)
+        _PLAN.finals('digits', 'FedAvg', plans.DEFAULTS)[0] for _ in range(2)
     ]
-    self.assertLen(board.unite(twice), 1)
+    self.assertLen(plans.unite(twice), 1)

@@ -10,6 +10,7 @@ import pathlib
 from typing import Optional
 
 from experiments.leaderboard import board
+from experiments.leaderboard import plans
 from experiments.sweep import trials as trials_lib
 
 ROUNDS = 4
@@ -25,7 +26,7 @@ def build_plan(
     num_trials: int = 3,
     num_seeds: int = 2,
     total_rounds: int = ROUNDS,
-) -> board.Plan:
+) -> plans.Plan:
   """Returns the plan of a leaderboard with few runs."""
   rules = board.load().restrict(
       tasks=tasks,
@@ -34,7 +35,7 @@ def build_plan(
       num_trials=num_trials,
       total_rounds=total_rounds,
   )
-  return board.Plan(rules, str(output_dir), 'data')
+  return plans.Plan(rules, str(output_dir), 'data')
 
 
 def write_run(
@@ -70,7 +71,7 @@ def write_run(
 
 
 def write_tuning(
-    plan: board.Plan,
+    plan: plans.Plan,
     task: str,
     method: str,
     losses: Sequence[float],
@@ -84,7 +85,7 @@ def write_tuning(
 
 
 def write_finals(
-    plan: board.Plan,
+    plan: plans.Plan,
     task: str,
     method: str,
     place: int,

@@ -174,6 +174,7 @@ class ListingTest(absltest.TestCase):
 
   def test_every_method_has_an_entry_with_its_command(self):
     entries = self._entries(per_method=True)
+    *entries, total = entries
     self.assertEqual(
         [tuple(entry[:2]) for entry in entries],
         [(t, m) for t in board_testing.TASKS for m in board_testing.METHODS],
@@ -183,6 +184,9 @@ class ListingTest(absltest.TestCase):
     # Each 20 s and 4 rounds of 0.6 s.
     self.assertEqual(entries[2][3], '2 min 37 s')
     self.assertIn('--tasks=mnist --methods=FedAvg', entries[2][4])
+    # 28 runs of 20 s, 14 with 4 rounds of 0.06 s and 14 with 0.6 s.
+    self.assertEqual(total[:4], ['all', 'all', '28', '9 min 57 s'])
+    self.assertIn('--tasks=digits,mnist --methods=FedAvg,Delta-SGD', total[4])
 
   def test_what_is_finished_is_not_listed(self):
     board_testing.write_tuning(self.plan, 'digits', 'FedAvg', [0.1, 0.2, 0.3])

@@ -15,6 +15,7 @@ from absl.testing import absltest
 import numpy as np
 
 from experiments.leaderboard import advice
+from experiments.leaderboard import board
 from experiments.leaderboard import drawing
 from experiments.leaderboard import page
 from experiments.leaderboard import results as results_lib
@@ -40,7 +41,8 @@ def _write_digits(plan):
       ('Delta-SGD', {0: 0.961, 1: 0.972, 2: 0.981}),
       ('SCAFFOLD', {0: 0.860, 1: math.nan, 2: 0.880}),
   ):
-    board_testing.write_tuning(plan, 'digits', method, _LOSSES)
+    accuracy = 0.6 if method == 'FedAvg' else 0.5
+    board_testing.write_tuning(plan, 'digits', method, _LOSSES, [accuracy] * 3)
     board_testing.write_finals(plan, 'digits', method, 1, tuned)
   for method, defaults in (
       ('FedAvg', {0: 0.86, 1: 0.87, 2: 0.88}),
@@ -70,7 +72,7 @@ class PageTest(absltest.TestCase):
   def test_page_ranks_and_picks(self):
     rows = [
         [cell.strip() for cell in line.strip('|').split('|')]
-        for line in self.text.splitlines()
+        for line in self.text.partition('## digits, tuned')[2].splitlines()
         if line.startswith('| ')
     ]
     first = next(i for i, row in enumerate(rows) if row[0] == 'Delta-SGD')
@@ -101,9 +103,44 @@ class PageTest(absltest.TestCase):
     self.assertIn(
         '| digits | FedAvg | 97.00 | -10.00 [-10.00, -10.00] |', self.text
     )
-    # Half of the trials' scores is 50, whichever are tried.
+
+  def test_the_answer_stands_in_the_first_paragraph(self):
+    _, _, answer, *_ = self.text.splitlines()
+    self.assertEqual(
+        answer,
+        '**Without tuning, with the defaults of the library: Delta-SGD**, of 2 '
+        'methods on digits, which is said to need no tuning. **With 3 trials '
+        'to tune: Delta-SGD**, of 3 methods on digits, which is said to need '
+        'no tuning. **Over all budgets up to 3 trials on digits: FedAvg** has '
+        'the largest area under the metric over the number of trials, 60.00, '
+        'of 3 methods; no other is within the margin of 1 point.',
+    )
+
+  def test_every_method_has_one_number_and_its_costs(self):
+    # Of FedAvg every trial has 60, of the others 50. Its four rounds have 400
+    # gradients and 12 MB.
     self.assertIn(
-        '| digits | FedAvg | 50.00 | 50.00 | 50.00 | 50.00 |', self.text
+        '| FedAvg |  | 60.00 | 60.00 | 60.00 | 60.00 | 400 | 12 | 0.5 |',
+        self.text,
+    )
+    self.assertIn(
+        '| Delta-SGD | yes | 50.00 | 50.00 | 50.00 | 50.00 | 400 | 12 | 0.5 |',
+        self.text,
+    )
+    path = self.results_dir / 'leaderboard_trials.csv'
+    with open(path, encoding='utf-8', newline='') as file:
+      rows = list(csv.DictReader(file))
+    self.assertLen(rows, 9)
+    self.assertEqual(
+        rows[2],
+        {
+            'task': 'digits',
+            'method': 'FedAvg',
+            'tuning_free': 'False',
+            'area': '60',
+            'trials': '3',
+            'expected': '60',
+        },
     )
 
   def test_page_says_how_it_was_made_and_what_is_missing(self):
@@ -253,6 +290,7 @@ class DrawingTest(absltest.TestCase):
     board_testing.write_tuning(
         plan, 'digits', 'FedAvg', [0.3, 0.1, 0.2], [float('nan'), 0.9, 0.6]
     )
+    board_testing.write_tuning(plan, 'digits', 'Delta-SGD', [0.3, 0.1, 0.2])
     board_testing.write_finals(plan, 'digits', 'FedAvg', 1, {0: 0.96, 1: 1.0})
     plot = self.enter_context(mock.patch.object(analysis, 'plot_band_curves'))
     drawing.draw(results_lib.Results(plan), folder / 'leaderboard')
@@ -262,18 +300,41 @@ class DrawingTest(absltest.TestCase):
     }
     self.options = [call.kwargs for call in plot.call_args_list]
 
-  def test_seeds_are_shown_by_what_is_missing(self):
+  def test_seeds_are_a_band(self):
     curve = self.curves['leaderboard_accuracy']
     np.testing.assert_array_equal(curve.x, [2, 4])
-    np.testing.assert_allclose(curve.mean, [2.0, 2.0])
-    # A perfect seed still has a place on the axis.
-    np.testing.assert_allclose(curve.low, [0.01, 0.01])
-    np.testing.assert_allclose(curve.high, [4.0, 4.0])
-    self.assertTrue(all(options['log_y'] for options in self.options))
+    np.testing.assert_allclose(curve.mean, [98.0, 98.0])
+    np.testing.assert_allclose(curve.low, [96.0, 96.0])
+    np.testing.assert_allclose(curve.high, [100.0, 100.0])
+    for options in self.options:
+      self.assertEqual(options['log_below'], 100.0)
 
-  def test_a_trial_that_diverged_misses_everything(self):
+  def test_a_trial_that_diverged_knows_nothing(self):
     curve = self.curves['leaderboard_trials']
     np.testing.assert_array_equal(curve.x, [1, 2, 3])
-    # Of one trial the mean of 100, 10 and 40; of two the better by the loss:
-    # 10, 10 and 40.
-    np.testing.assert_allclose(curve.mean, [50.0, 20.0, 10.0])
+    # Of the defaults 0; with one more trial, which is the better one, 90 or 60.
+    np.testing.assert_allclose(curve.mean, [0.0, 75.0, 90.0])
+
+  def test_of_many_methods_the_best_of_each_kind_have_a_colour(self):
+    for options in self.options:
+      self.assertFalse(options['only_names'])
+    folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
+    methods = [
+        *list(board.load().default_methods)[:6],
+        'FedAvg',
+        'FedAdam',
+        'FedYogi',
+    ]
+    plan = board_testing.build_plan(folder, tasks=['digits'], methods=methods)
+    for place, method in enumerate(methods):
+      board_testing.write_tuning(
+          plan, 'digits', method, [0.1, 0.2, 0.3], [place / 10] * 3
+      )
+    with mock.patch.object(analysis, 'plot_band_curves') as plot:
+      drawing.draw(results_lib.Results(plan), folder / 'leaderboard')
+    options = plot.call_args.kwargs
+    self.assertTrue(options['only_names'])
+    self.assertEqual(
+        options['names'],
+        [*reversed(methods[2:6]), 'FedYogi', 'FedAdam', 'FedAvg'],
+    )

@@ -2,16 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of what the runs of the leaderboard say."""
 
-import itertools
 import math
 import pathlib
-import statistics
 import tempfile
 
 from absl.testing import absltest
-from absl.testing import parameterized
 
-from experiments.leaderboard import board
+from experiments.leaderboard import plans
 from experiments.leaderboard import results as results_lib
 from experiments.run_results import seed_statistics
 from tests.experiments.leaderboard import board_testing
@@ -68,68 +65,6 @@ class StandingsTest(absltest.TestCase):
     self.assertEqual([s.verdict for s in found], [_Verdict.BEST, _Verdict.OPEN])
 
 
-_NAN = math.nan
-
-
-def _by_brute_force(trials, count):
-  """The mean, over all subsets, of the test score of the one chosen."""
-  found = []
-  for subset in itertools.combinations(trials, count):
-    chosen = subset[results_lib.choose(subset)]
-    found.append(max(chosen.test, 0.0))
-  return statistics.fmean(found)
-
-
-def _trials(*pairs):
-  return [results_lib.TrialScore(*pair) for pair in pairs]
-
-
-class TuningCostsTest(parameterized.TestCase):
-
-  @parameterized.named_parameters(
-      (
-          'six',
-          (
-              (0.3, 80.0),
-              (0.1, 90.0),
-              (0.7, 20.0),
-              (0.2, 95.0),
-              (0.9, 10.0),
-              (0.5, 60.0),
-          ),
-      ),
-      ('ties', ((0.3, 80.0), (0.3, 90.0), (0.3, 20.0), (0.2, 95.0))),
-      ('diverged', ((_NAN, -math.inf), (0.1, 90.0), (_NAN, 10.0))),
-      ('one', ((0.3, 80.0),)),
-  )  # pyformat: disable
-  def test_expectation_is_that_of_all_subsets(self, pairs):
-    trials = _trials(*pairs)
-    expected = [
-        _by_brute_force(trials, count) for count in range(1, len(trials) + 1)
-    ]
-    found = results_lib.expected_scores(trials)
-    self.assertLen(found, len(expected))
-    for value, wanted in zip(found, expected):
-      self.assertAlmostEqual(value, wanted)
-
-  def test_expectation_by_hand(self):
-    # Of the pairs, two have the first trial and its 90; the third has 50.
-    trials = _trials((0.1, 90.0), (0.2, 50.0), (0.3, 100.0))
-    self.assertEqual(
-        [round(v, 6) for v in results_lib.expected_scores(trials)],
-        [80.0, round(230 / 3, 6), 90.0],
-    )
-
-  def test_choice_ignores_test_scores(self):
-    for tests in itertools.permutations((10.0, 50.0, 90.0)):
-      trials = _trials(*zip((0.3, 0.1, 0.2), tests))
-      self.assertEqual(results_lib.choose(trials), 1)
-
-  def test_what_diverged_comes_last(self):
-    self.assertEqual(results_lib.choose(_trials((_NAN, 99.0), (5.0, 1.0))), 1)
-    self.assertEqual(results_lib.choose(_trials((_NAN, 0.0), (_NAN, 1.0))), 0)
-
-
 class ResultsTest(absltest.TestCase):
 
   def setUp(self):
@@ -149,6 +84,40 @@ class ResultsTest(absltest.TestCase):
     self.assertEqual(results.unfinished(trials), trials[-1:])
     self.assertEqual(results.tuned('digits'), {})
 
+  def test_a_budget_counts_once_all_of_its_trials_have_run(self):
+    # Budgets are 1, 2 and 3 trials; the second and the third have run.
+    trials = self.plan.tuning('digits', 'FedAvg')
+    for trial, loss in zip(trials[1:], (0.2, 0.1)):
+      board_testing.write_run(trial, [0.5, 0.5], loss)
+    self.assertEqual(self._results().budget_done('digits', 'FedAvg'), 0)
+    board_testing.write_run(trials[0], [0.5, 0.5], 0.3)
+    self.assertEqual(self._results().budget_done('digits', 'FedAvg'), 3)
+    self.assertLen(self._results().trial_scores('digits', 'FedAvg'), 3)
+
+  def test_choice_among_fewer_trials(self):
+    board_testing.write_tuning(self.plan, 'digits', 'FedAvg', [0.3, 0.2, 0.1])
+    results, assignments = self._results(), self.plan.assignments('FedAvg')
+    for budget in (1, 2, 3):
+      self.assertEqual(
+          results.chosen('digits', 'FedAvg', budget), assignments[budget - 1]
+      )
+    self.assertEqual(results.chosen('digits', 'FedAvg'), assignments[2])
+
+  def test_methods_are_compared_at_the_largest_budget_that_two_have(self):
+    healthy = {0: 0.9, 1: 0.9}
+    # The second trial is the better of the first two, and of all of FedAvg.
+    for method, last in (('FedAvg', 0.2), ('Delta-SGD', 0.05)):
+      board_testing.write_tuning(self.plan, 'digits', method, [0.3, 0.1, last])
+      board_testing.write_finals(self.plan, 'digits', method, 1, healthy)
+    self.assertEqual(self._results().budget('digits'), 2)
+    self.assertLen(self._results().tuned('digits'), 2)
+    self.assertEqual(
+        list(self._results().tuned('digits', budget=3)), ['FedAvg']
+    )
+    board_testing.write_finals(self.plan, 'digits', 'Delta-SGD', 2, healthy)
+    self.assertEqual(self._results().budget('digits'), 3)
+    self.assertEqual(self._results().budget('mnist'), 3)
+
   def test_choice_is_by_training_loss_and_ignores_test_data(self):
     losses = [0.3, 0.1, 0.2]
     for method, tests in (
@@ -162,14 +131,14 @@ class ResultsTest(absltest.TestCase):
       )
 
   def test_outcome_waits_for_every_seed(self):
-    trials = self.plan.finals('digits', 'FedAvg', board.DEFAULTS)
+    trials = self.plan.finals('digits', 'FedAvg', plans.DEFAULTS)
     board_testing.write_run(trials[0], [0.5, 0.5])
     self.assertEqual(self._results().defaults('digits'), {})
     board_testing.write_run(trials[1], [0.5, 0.5])
     self.assertEqual(list(self._results().defaults('digits')), ['FedAvg'])
 
   def test_numbers_of_an_outcome(self):
-    trials = self.plan.finals('digits', 'FedAvg', board.DEFAULTS)
+    trials = self.plan.finals('digits', 'FedAvg', plans.DEFAULTS)
     board_testing.write_run(trials[0], [0.96, 0.98])  # At the target at once.
     board_testing.write_run(trials[1], [0.90, 0.96])  # In round 4.
     outcome = self._results().defaults('digits')['FedAvg']

@@ -15,6 +15,7 @@ from unittest import mock
 from absl.testing import parameterized
 import psutil
 
+from experiments.sweep import processes
 from experiments.sweep import running
 from experiments.sweep import scores
 from tests.experiments.sweep import sweep_testing
@@ -43,7 +44,7 @@ class _Observer:
 class SchedulingTest(sweep_testing.SweepTestCase):
 
   def _job(self, name, script):
-    return running.Job(
+    return processes.Job(
         ('/bin/sh', '-c', script), self.output_dir / 'logs' / f'{name}.log'
     )
 

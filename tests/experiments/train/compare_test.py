@@ -43,7 +43,7 @@ class MethodsTest(parameterized.TestCase):
       ('delta_sgd', 'Delta-SGD', '--client_optimizer=delta_sgd'),
       ('Delta-SGD', 'Delta-SGD', '--client_optimizer=delta_sgd'),
       ('scaffold', 'SCAFFOLD', '--algorithm=scaffold'),
-      ('prodigy', 'prodigy', '--client_optimizer=prodigy'),
+      ('prodigy', 'Prodigy', '--client_optimizer=prodigy'),
       ('sgd', 'sgd', '--client_optimizer=sgd'),
       ('centralized', 'centralized', '--algorithm=centralized'),
   )

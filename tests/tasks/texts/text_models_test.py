@@ -60,9 +60,20 @@ class TextModelsTest(parameterized.TestCase):
     logits = np.concatenate(features, axis=-1) @ weights[7] + weights[8]
     np.testing.assert_allclose(model(_TOKENS), logits, atol=1e-5)
 
+  def test_bag_of_words_is_the_mean_of_the_vectors_of_a_text(self):
+    model = _build('bag_of_words', seed=3)
+    vectors, kernel, bias = model.get_weights()
+    # The first text has six words; what pads it has no vector.
+    means = [vectors[text[text > 0] - 1].mean(axis=0) for text in _TOKENS]
+    logits = np.array(means) @ kernel + bias
+    np.testing.assert_allclose(model(_TOKENS), logits, atol=1e-6)
+    permuted = model(_TOKENS[:, ::-1])
+    np.testing.assert_allclose(permuted, logits, atol=1e-6)
+
   @parameterized.parameters(
       ('cnn', 4, 690116),
       ('cnn', 14, 692046),
+      ('bag_of_words', 4, 640196),
       ('transformer', 4, 1759364),
       ('transformer', 14, 1760654),
   )

@@ -226,6 +226,31 @@ class BandCurvesTest(figure_testing.FigureTestCase):
         [label.get_text() for label in axes.get_yticklabels()],
     )
 
+  def test_an_axis_is_logarithmic_in_the_distance_to_a_value(self):
+    y = np.array([0.0, 90.0, 99.0, 100.0])
+    curve = curves.BandCurve(np.arange(4), y, y, y)
+    (axes,) = self._draw({'': {'a': curve}}, log_below=100.0).axes
+    values = [0.0, 50.0, 80.0, 90.0, 95.0, 98.0, 99.0, 99.5, 99.8, 99.9]
+    ticks = [label.get_text() for label in axes.get_yticklabels()]
+    self.assertContainsSubset([f'{value:g}' for value in values], ticks)
+    heights = axes.transData.transform([(0, v) for v in (0, 90, 99)])[:, 1]
+    self.assertAlmostEqual(heights[1] - heights[0], heights[2] - heights[1])
+    # What has no distance has a place nonetheless.
+    top = axes.transData.transform((0, 100.0))[1]
+    self.assertBetween(top, heights[2], axes.bbox.y1)
+
+  def test_others_are_alike_and_share_an_entry(self):
+    drawing = self._draw(
+        {'': {name: _curve(1.0) for name in 'abcd'}},
+        names=['c', 'a'],
+        only_names=True,
+    )
+    (legend,) = drawing.legends
+    self.assertEqual([t.get_text() for t in legend.texts], ['c', 'a', 'others'])
+    colors = [line.get_color() for line in drawing.axes[0].lines]
+    self.assertLen(colors, 4)
+    self.assertLen(set(colors), 3)
+
   def test_names_from_left_to_right(self):
     x = np.arange(2)
     curve = curves.BandCurve(x, x, x, x)

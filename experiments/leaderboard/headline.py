@@ -1,0 +1,243 @@
+# Copyright 2026 The tff_adaptive Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""The headline of the leaderboard: the metric over the number of trials."""
+
+from collections.abc import Iterator, Mapping, Sequence
+import dataclasses
+import statistics
+from typing import Any, Optional
+
+from experiments import pages
+from experiments.leaderboard import advice
+from experiments.leaderboard import budgets
+from experiments.leaderboard import plans
+from experiments.leaderboard import results as results_lib
+
+_LEGEND = (
+    'With n trials, the one with the lowest training loss is chosen from the '
+    "library's defaults and n - 1 random draws. A number is the expected test "
+    'metric of the chosen trial in percent, exact over all subsets of the '
+    'draws, with the tuning seed. A diverged trial counts as 0. The '
+    '**area** is the mean of this metric over a logarithmic axis from 1 trial '
+    'to the last, so every doubling of the trials counts the same. It comes '
+    'from one seed and one set of draws: differences below the margin of the '
+    'task mean nothing. Gradients (of a batch, all clients together), MB (both '
+    'ways) and seconds a round (median) are those of the run with the '
+    'defaults; seconds depend on what else the machine did. *Free* marks '
+    'methods that need no tuning according to their authors.'
+)
+CSV_HEADER = ('task', 'method', 'tuning_free', 'area', 'trials', 'expected')
+
+
+@dataclasses.dataclass(frozen=True)
+class Curves:
+  """The scores on a task over the number of trials.
+
+  Attributes:
+    budget: The largest budget that at least half of the methods have, so that a
+      leaderboard that is half done compares equals; 0 if none ran.
+    scores: The scores after 1, 2, ... trials, by method.
+    areas: The areas up to the budget, of the methods that have it, the largest
+      first.
+  """
+
+  budget: int
+  scores: Mapping[str, Sequence[float]]
+  areas: Mapping[str, float]
+
+  @property
+  def methods(self) -> list[str]:
+    """The methods: those with an area first."""
+    return [*self.areas, *(m for m in self.scores if m not in self.areas)]
+
+
+def find_curves(results: results_lib.Results, task: str) -> Curves:
+  """Returns the expected scores after 1, 2, ... trials.
+
+  Args:
+    results: The finished runs.
+    task: The task.
+  """
+  scores = {}
+  for pair_task, method in results.plan.pairs:
+    done = results.budget_done(task, method) if pair_task == task else 0
+    if done:
+      trials = results.trial_scores(task, method)
+      found = budgets.expected_scores(trials)
+      # A choice of few values has fewer trials: no other one changes anything.
+      scores[method] = found + found[-1:] * (done - len(found))
+  lengths = sorted(map(len, scores.values()), reverse=True)
+  budget = lengths[(len(lengths) - 1) // 2] if lengths else 0
+  areas = {
+      method: budgets.area(found[:budget])
+      for method, found in scores.items()
+      if len(found) >= budget
+  }
+  order = sorted(areas, key=lambda method: -areas[method])
+  return Curves(budget, scores, {method: areas[method] for method in order})
+
+
+def answer(results: results_lib.Results) -> str:
+  """Returns who wins, for the first paragraph of the page.
+
+  Args:
+    results: The finished runs.
+
+  Returns:
+    The text; empty if nothing can be compared.
+  """
+  sentences = [_answer_picks(results)]
+  for task in results.plan.board.tasks:
+    curves = find_curves(results, task)
+    if len(curves.areas) > 1:
+      sentences.append(_answer_areas(results, task, curves))
+  return ' '.join(filter(None, sentences))
+
+
+def _answer_picks(results: results_lib.Results) -> str:
+  """Returns which methods to take with and without trials."""
+  methods = results.plan.board.methods
+  sentences = []
+  for situation, outcomes in advice.situations(results):
+    standings = advice.rank_on_all(results, outcomes)
+    best = next(iter(standings))
+    sentence = (
+        f'**{situation}: {best}**, of {len(standings)} methods on '
+        f'{", ".join(outcomes)}'
+    )
+    free = [name for name in standings if methods[name].tuning_free]
+    if best in free:
+      sentence += ', which is said to need no tuning'
+    elif free:
+      place = list(standings).index(free[0]) + 1
+      losses = (s.difference.mean for s in standings[free[0]].values())
+      loss = advice.format_loss(min(losses))
+      sentence += (
+          f'; of the {len(free)} that are said to need no tuning {free[0]}, at '
+          f'place {place}, {loss}'
+      )
+    sentences.append(f'{sentence}.')
+  return ' '.join(sentences)
+
+
+def _answer_areas(
+    results: results_lib.Results, task: str, curves: Curves
+) -> str:
+  """Returns who is best over all budgets on a task."""
+  areas = curves.areas
+  best, *others = areas
+  margin = results.plan.board.tasks[task].margin
+  equal = [m for m in others if areas[best] - areas[m] <= margin]
+  within = f'within the margin of {margin:g} point{"s" * (margin != 1)}'
+  near = (
+      f'; {within}: {", ".join(equal)}' if equal else f'; no other is {within}'
+  )
+  return (
+      f'**Over all budgets up to {curves.budget} trials on {task}: '
+      f'{best}** has the largest area under the metric over the number of '
+      f'trials, {areas[best]:.2f}, of {len(areas)} methods{near}.'
+  )
+
+
+def csv_rows(results: results_lib.Results) -> Iterator[list[Any]]:
+  """Yields the columns of `CSV_HEADER` for every method and number of trials.
+
+  Args:
+    results: The finished runs.
+
+  Yields:
+    The values; the largest area of a task first, None where there is none.
+  """
+  for task in results.plan.board.tasks:
+    curves = find_curves(results, task)
+    for method in curves.methods:
+      free = results.plan.board.methods[method].tuning_free
+      for count, value in enumerate(curves.scores[method], start=1):
+        yield [task, method, free, curves.areas.get(method), count, value]
+
+
+def build_blocks(results: results_lib.Results) -> list[str]:
+  """Returns the tables: one number a method, then a table a task.
+
+  Args:
+    results: The finished runs.
+
+  Returns:
+    The blocks; none if nothing ran.
+  """
+  tasks = results.plan.board.tasks
+  found = {task: find_curves(results, task) for task in tasks}
+  found = {task: curves for task, curves in found.items() if curves.scores}
+  if not found:
+    return []
+  blocks = [pages.heading('One number a method'), pages.paragraph(_LEGEND)]
+  if len(found) > 1:
+    blocks.append(_areas_table(results, found))
+  for task, curves in found.items():
+    text = f'On {task}, with the area up to {curves.budget} trials:'
+    blocks += [pages.paragraph(text), _task_table(results, task, curves)]
+  return blocks
+
+
+def _areas_table(
+    results: results_lib.Results, found: Mapping[str, Curves]
+) -> str:
+  """Returns the areas on all tasks, and their mean where a method has all."""
+  areas = {task: curves.areas for task, curves in found.items()}
+  methods = list(
+      dict.fromkeys(m for by_method in areas.values() for m in by_method)
+  )
+  means = {
+      method: statistics.fmean(found[method] for found in areas.values())
+      for method in methods
+      if all(method in found for found in areas.values())
+  }
+  rows = [
+      [method, _free(results, method), _show(means.get(method))]
+      + [_show(areas[task].get(method)) for task in found]
+      for method in sorted(methods, key=lambda m: -means.get(m, 0.0))
+  ]
+  header = ['method', 'free', 'mean area', *(f'area, {task}' for task in found)]
+  return pages.table(header, rows, num_labels=2)
+
+
+def _task_table(results: results_lib.Results, task: str, curves: Curves) -> str:
+  """Returns areas, scores and costs on a task."""
+  length = max(map(len, curves.scores.values()))
+  counts = [n for n in results.plan.board.protocol.budgets if n <= length]
+  rows = []
+  for method in curves.methods:
+    scores = curves.scores[method]
+    cost = _cost(results, task, method)
+    quantities = (
+        cost.gradient_evaluations,
+        cost.megabytes_up + cost.megabytes_down,
+        cost.seconds_per_round,
+    )
+    rows.append(
+        [method, _free(results, method), _show(curves.areas.get(method))]
+        + [_show(scores[n - 1] if n <= len(scores) else None) for n in counts]
+        + [advice.format_number(quantity) for quantity in quantities]
+    )
+  header = ['method', 'free', 'area', *(f'n = {count}' for count in counts)]
+  header += ['gradients', 'MB', 's a round']
+  return pages.table(header, rows, num_labels=2)
+
+
+def _show(score: Optional[float]) -> str:
+  return advice.NONE if score is None else advice.format_score(score)
+
+
+def _cost(
+    results: results_lib.Results, task: str, method: str
+) -> results_lib.Outcome:
+  """Returns the outcome of the trial with the defaults."""
+  run = results.trial_runs(task, method)[0]
+  definition = results.plan.board.tasks[task]
+  seed = results.plan.board.protocol.tuning_seed
+  return results_lib.Outcome(definition, plans.DEFAULTS, {seed: run})
+
+
+def _free(results: results_lib.Results, method: str) -> str:
+  """Returns the mark of a method that is said to need no tuning."""
+  return 'yes' if results.plan.board.methods[method].tuning_free else ''

@@ -1,0 +1,77 @@
+# Copyright 2026 The tff_adaptive Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of the score of a method over the number of its trials."""
+
+import itertools
+import math
+import statistics
+
+from absl.testing import parameterized
+
+from experiments.leaderboard import budgets
+
+_NAN = math.nan
+
+
+def _by_brute_force(trials, count):
+  """The mean, over all subsets with the first, of the score of the chosen."""
+  found = []
+  for draws in itertools.combinations(trials[1:], count - 1):
+    subset = [trials[0], *draws]
+    found.append(max(subset[budgets.choose(subset)].test, 0.0))
+  return statistics.fmean(found)
+
+
+def _trials(*pairs):
+  return [budgets.TrialScore(*pair) for pair in pairs]
+
+
+class BudgetsTest(parameterized.TestCase):
+
+  @parameterized.named_parameters(
+      (
+          'six',
+          (
+              (0.3, 80.0),
+              (0.1, 90.0),
+              (0.7, 20.0),
+              (0.2, 95.0),
+              (0.9, 10.0),
+              (0.5, 60.0),
+          ),
+      ),
+      ('ties', ((0.3, 80.0), (0.3, 90.0), (0.3, 20.0), (0.2, 95.0))),
+      ('first_best', ((0.1, 80.0), (0.3, 90.0), (0.4, 20.0))),
+      ('first_worst', ((0.9, 80.0), (0.3, 90.0), (0.4, 20.0), (0.5, 60.0))),
+      ('diverged', ((_NAN, -math.inf), (0.1, 90.0), (_NAN, 10.0))),
+      ('one', ((0.3, 80.0),)),
+  )  # pyformat: disable
+  def test_expectation_is_that_of_all_subsets_with_the_first(self, pairs):
+    trials = _trials(*pairs)
+    expected = [
+        _by_brute_force(trials, count) for count in range(1, len(trials) + 1)
+    ]
+    found = budgets.expected_scores(trials)
+    self.assertLen(found, len(expected))
+    for value, wanted in zip(found, expected):
+      self.assertAlmostEqual(value, wanted)
+
+  def test_expectation_by_hand(self):
+    # With the defaults alone 50; of the two pairs one has the best trial; of
+    # all three it is chosen.
+    trials = _trials((0.2, 50.0), (0.1, 90.0), (0.3, 100.0))
+    self.assertEqual(budgets.expected_scores(trials), [50.0, 70.0, 90.0])
+
+  def test_choice_ignores_test_scores(self):
+    for tests in itertools.permutations((10.0, 50.0, 90.0)):
+      trials = _trials(*zip((0.3, 0.1, 0.2), tests))
+      self.assertEqual(budgets.choose(trials), 1)
+
+  def test_what_diverged_comes_last(self):
+    self.assertEqual(budgets.choose(_trials((_NAN, 99.0), (5.0, 1.0))), 1)
+    self.assertEqual(budgets.choose(_trials((_NAN, 0.0), (_NAN, 1.0))), 0)
+
+  def test_area_by_hand(self):
+    # Half of the axis from 1 to 4 lies between 1 and 2; the rest is flat.
+    self.assertAlmostEqual(budgets.area([50.0, 90.0, 90.0, 90.0]), 80.0)
+    self.assertEqual(budgets.area([50.0]), 50.0)

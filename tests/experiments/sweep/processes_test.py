@@ -1,0 +1,157 @@
+# Copyright 2026 The tff_adaptive Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of the forks that run the trials of a sweep."""
+
+import contextlib
+import fcntl
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+
+import psutil
+import pytest
+
+from experiments import command_line
+from experiments.sweep import processes
+from experiments.sweep import running
+from tests.experiments.sweep import sweep_testing
+
+_REPORTS = 'tests.experiments.sweep.fork_reports'
+_DEADLINE = 180.0
+
+
+def _read_metrics(run: pathlib.Path) -> list[dict[str, str]]:
+  """Returns the rows of a run's metrics without its seconds."""
+  rows = sweep_testing.read_csv(run / 'metrics.csv')
+  return [{k: v for k, v in row.items() if k != 'seconds'} for row in rows]
+
+
+class ForkTest(sweep_testing.SweepTestCase):
+
+  def _start(self, *arguments, inherited=(), module=_REPORTS):
+    self.log = self.output_dir / 'logs' / 'fork.log'
+    command = (sys.executable, '-m', module, *arguments)
+    cores = running.available_cores()[:1]
+    process = processes.start(
+        processes.Job(command, self.log, inherited), cores
+    )
+    self.addCleanup(command_line.kill_group, process)
+    return process
+
+  def _wait_for_report(self):
+    deadline = time.monotonic() + _DEADLINE
+    while not self.log.read_text().endswith('}\n'):
+      self.assertLess(time.monotonic(), deadline)
+      time.sleep(0.01)
+    return json.loads(self.log.read_text())
+
+  def test_a_module_is_run_by_a_warm_process(self):
+    process = self._start('--rate=0.1', '--name=a b')
+    self.assertEqual(process.wait(), 0)
+    self.assertEqual(
+        json.loads(self.log.read_text()),
+        {
+            'arguments': ['--rate=0.1', '--name=a b'],
+            'cores': running.available_cores()[:1],
+            'input': '',
+            'leads_session': True,
+            'has_tensorflow': True,
+            'pid': process.pid,
+        },
+    )
+
+  def test_an_exit_code_is_returned_and_a_log_goes_on(self):
+    for _ in range(2):
+      process = self._start('--fail')
+      self.assertEqual(process.wait(), 3)
+      self.assertEqual(process.returncode, 3)
+    self.assertLen(self.log.read_text().splitlines(), 2)
+
+  def test_a_signal_reaches_it(self):
+    process = self._start('--wait')
+    self._wait_for_report()
+    self.assertIsNone(process.returncode)
+    process.send_signal(signal.SIGINT)
+    self.assertEqual(process.wait(), 1)
+    self.assertIn('KeyboardInterrupt', self.log.read_text())
+    process.send_signal(signal.SIGINT)  # It has ended: nothing happens.
+
+  def test_it_holds_the_lock_of_its_sweep(self):
+    path = self.output_dir / 'lock'
+    lock = os.open(path, os.O_RDWR | os.O_CREAT)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    process = self._start('--wait', inherited=[lock])
+    self._wait_for_report()
+    os.close(lock)  # As where the sweep is killed.
+    other = os.open(path, os.O_RDWR)
+    self.addCleanup(os.close, other)
+    with self.assertRaises(BlockingIOError):
+      fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    command_line.kill_group(process)
+    fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+  def test_it_ends_with_the_process_that_started_it(self):
+    log = self.output_dir / 'fork.log'
+    script = (
+        'import pathlib, sys, time\n'
+        'from experiments.sweep import processes\n'
+        f'command = (sys.executable, "-m", {_REPORTS!r}, "--wait")\n'
+        f'job = processes.Job(command, pathlib.Path({str(log)!r}))\n'
+        'processes.start(job, [])\n'
+        'time.sleep(60)\n'
+    )
+    parent = subprocess.Popen([sys.executable, '-c', script])
+    self.addCleanup(parent.kill)
+    self.log = log
+    deadline = time.monotonic() + _DEADLINE
+    while not log.exists():
+      self.assertLess(time.monotonic(), deadline)
+      time.sleep(0.01)
+    pid = self._wait_for_report()['pid']
+    parent.kill()
+    parent.wait()
+    with contextlib.suppress(psutil.NoSuchProcess):
+      psutil.Process(pid).wait(_DEADLINE)
+    self.assertFalse(psutil.pid_exists(pid))
+
+  @pytest.mark.slow
+  def test_a_run_has_the_bits_and_files_of_a_python_of_its_own(self):
+    arguments = (
+        '--task=digits',
+        '--client_optimizer=delta_sgd',
+        '--total_rounds=3',
+        f'--output_dir={self.output_dir}',
+    )
+    process = self._start(
+        *arguments, '--experiment_name=fork', module='experiments.train'
+    )
+    self.assertEqual(process.wait(), 0, self.log.read_text())
+    own = subprocess.run(
+        [*running.TRAIN, *arguments, '--experiment_name=own'],
+        capture_output=True,
+        text=True,
+        preexec_fn=lambda: os.sched_setaffinity(
+            0, running.available_cores()[:1]
+        ),
+    )
+    self.assertEqual(own.returncode, 0, own.stderr)
+    fork, other = (self.output_dir / name for name in ('fork', 'own'))
+    self.assertEqual(_read_metrics(fork), _read_metrics(other))
+    self.assertEqual(
+        (fork / 'hparams.json').read_text(),
+        (other / 'hparams.json').read_text(),
+    )
+    self.assertEqual(_list_files(fork), _list_files(other))
+
+
+def _list_files(folder: pathlib.Path) -> list[str]:
+  """Returns the names of all files below a folder, events by their folder."""
+  return sorted(
+      str(path.relative_to(folder)).partition('.tfevents')[0]
+      for path in folder.rglob('*')
+      if path.is_file()
+  )
