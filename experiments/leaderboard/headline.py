@@ -26,6 +26,7 @@ _LEGEND = (
     'defaults; seconds depend on what else the machine did. *Free* marks '
     'methods that need no tuning according to their authors.'
 )
+_NUM_NAMED = 5
 CSV_HEADER = ('task', 'method', 'tuning_free', 'area', 'trials', 'expected')
 
 
@@ -34,8 +35,9 @@ class Curves:
   """The scores on a task over the number of trials.
 
   Attributes:
-    budget: The largest budget that at least half of the methods have, so that a
-      leaderboard that is half done compares equals; 0 if none ran.
+    budget: The largest budget that at least half of the methods with more than
+      one trial have, so that a leaderboard that is half done compares equals;
+      0 if none ran.
     scores: The scores after 1, 2, ... trials, by method.
     areas: The areas up to the budget, of the methods that have it, the largest
       first.
@@ -67,7 +69,8 @@ def find_curves(results: results_lib.Results, task: str) -> Curves:
       # A choice of few values has fewer trials: no other one changes anything.
       scores[method] = found + found[-1:] * (done - len(found))
   lengths = sorted(map(len, scores.values()), reverse=True)
-  budget = lengths[(len(lengths) - 1) // 2] if lengths else 0
+  tuned = [length for length in lengths if length > 1] or lengths
+  budget = tuned[(len(tuned) - 1) // 2] if tuned else 0
   areas = {
       method: budgets.area(found[:budget])
       for method, found in scores.items()
@@ -89,6 +92,8 @@ def answer(results: results_lib.Results) -> str:
   sentences = [_answer_picks(results)]
   for task in results.plan.board.tasks:
     curves = find_curves(results, task)
+    if len(curves.scores) > max(len(curves.areas), len(results.defaults(task))):
+      sentences.append(_answer_first_trials(task, curves))
     if len(curves.areas) > 1:
       sentences.append(_answer_areas(results, task, curves))
   return ' '.join(filter(None, sentences))
@@ -118,6 +123,19 @@ def _answer_picks(results: results_lib.Results) -> str:
       )
     sentences.append(f'{sentence}.')
   return ' '.join(sentences)
+
+
+def _answer_first_trials(task: str, curves: Curves) -> str:
+  """Returns whose defaults are best, where many methods have no more."""
+  firsts = {method: scores[0] for method, scores in curves.scores.items()}
+  order = sorted(firsts, key=lambda method: -firsts[method])
+  best = ', '.join(
+      f'{name} ({firsts[name]:.2f})' for name in order[:_NUM_NAMED]
+  )
+  return (
+      f'**Of the defaults of {len(firsts)} methods on {task}, run with the '
+      f'tuning seed alone, the best are {best}**.'
+  )
 
 
 def _answer_areas(

@@ -17,6 +17,7 @@ import numpy as np
 from experiments.leaderboard import advice
 from experiments.leaderboard import board
 from experiments.leaderboard import drawing
+from experiments.leaderboard import headline
 from experiments.leaderboard import page
 from experiments.leaderboard import results as results_lib
 from tests.experiments.leaderboard import board_testing
@@ -279,6 +280,34 @@ class OtherPagesTest(absltest.TestCase):
     board_testing.write_finals(self.plan, 'digits', 'FedAvg', 0, healthy)
     text = _write(self.plan, self.results_dir)
     self.assertIn('| digits | FedAvg | diverged | the other diverged |', text)
+
+
+class HeadlineTest(absltest.TestCase):
+
+  def setUp(self):
+    super().setUp()
+    folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
+    self.plan = _build_plan(folder)
+
+  def _write_trials(self, method, accuracies):
+    trials = self.plan.tuning('digits', method)
+    for trial, accuracy in zip(trials, accuracies):
+      board_testing.write_run(trial, [accuracy, accuracy])
+
+  def test_methods_with_fewer_trials_have_no_area(self):
+    self._write_trials('FedAvg', [0.5, 0.5, 0.5])
+    self._write_trials('Delta-SGD', [0.6, 0.6, 0.6])
+    self._write_trials('SCAFFOLD', [0.7])
+    results = results_lib.Results(self.plan)
+    curves = headline.find_curves(results, 'digits')
+    self.assertEqual(curves.budget, 3)
+    self.assertEqual(curves.methods, ['Delta-SGD', 'FedAvg', 'SCAFFOLD'])
+    self.assertEqual(list(curves.areas), ['Delta-SGD', 'FedAvg'])
+    self.assertIn(
+        'defaults of 3 methods on digits, run with the tuning seed alone, the '
+        'best are SCAFFOLD (70.00), Delta-SGD (60.00), FedAvg (50.00)**.',
+        headline.answer(results),
+    )
 
 
 class DrawingTest(absltest.TestCase):
