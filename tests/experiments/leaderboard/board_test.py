@@ -155,7 +155,8 @@ class RulesTest(parameterized.TestCase):
       for trial in plan.tuning('digits', method):
         choices, _ = published.parse_flags(trial.arguments)
         for kind in _RULES:
-          choices[kind].build(num_clients=10)  # Raises if it is not.
+          # Raises if it is not.
+          choices[kind].build(num_clients=10, representation_fn=lambda x: x)
 
   def test_every_row_of_the_registry_is_compared(self):
     plan = plans.Plan(_BOARD, 'runs', 'data')
