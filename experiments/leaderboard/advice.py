@@ -11,7 +11,7 @@ from experiments.run_results import seed_statistics
 from experiments.sweep import search_spaces
 
 NONE = '-'
-NOTHING = 'Nothing can be compared yet: no task has two methods that ran.'
+NOTHING = 'Nothing to compare yet: no task has two methods that ran.'
 
 
 def format_number(value: float) -> str:

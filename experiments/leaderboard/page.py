@@ -114,7 +114,7 @@ def write(
       pages.paragraph(_describe(plan.board)),
       pages.paragraph(_LEGEND),
       pages.paragraph(_CAVEATS),
-      *(sections or [pages.paragraph('No method has all of its runs yet.')]),
+      *(sections or [pages.paragraph('No method has all its runs yet.')]),
       *_gap_blocks(results),
   ]
   if others:

@@ -77,7 +77,7 @@ class RulesTest(parameterized.TestCase):
       ),
       (
           {'default_tasks': ['mnist']},
-          "default_tasks is one of digits, found 'mnist'",
+          "default_tasks must be one of digits, found 'mnist'",
       ),
   )
   def test_bad_files_are_refused(self, changes, sentence):
