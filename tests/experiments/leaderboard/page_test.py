@@ -146,7 +146,7 @@ class PageTest(absltest.TestCase):
 
   def test_page_says_how_it_was_made_and_what_is_missing(self):
     self.assertIn(_COMMAND, self.text)
-    self.assertIn('seeds differ in the partition, too', self.text)
+    self.assertIn('seeds also differ in the partition', self.text)
     self.assertIn('a decade to each side of the default 0.1', self.text)
     self.assertIn(
         '`python -m experiments.leaderboard --tasks=mnist --methods=all '
