@@ -257,8 +257,8 @@ class DescribeTest(parameterized.TestCase):
       ),
       (
           '--rounds=3',
-          "Unknown command line flag 'rounds'; did you mean --total_rounds or "
-          '--weights_average_rounds?',
+          "Unknown command line flag 'rounds'; did you mean --total_rounds, "
+          '--tune_rates_rounds or --weights_average_rounds?',
       ),
       ('--qqq=1', "Unknown command line flag 'qqq'"),
   )
