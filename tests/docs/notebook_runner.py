@@ -5,8 +5,7 @@
   python tests/docs/notebook_runner.py NOTEBOOK
 
 prints a JSON list of what each code cell gives: its text and how many pictures.
-The cells are plain Python; of IPython they may use `display.Image`, and lines
-that begin with `%pip`.
+The cells are plain Python, but for lines of `%pip`, indented or not.
 """
 
 import ast
@@ -17,30 +16,20 @@ import io
 import json
 import os
 import pathlib
+import re
 import shlex
 import subprocess
 import sys
-import types
 from typing import Any
 
-
-class _Image:
-  """Stands in for `IPython.display.Image`."""
-
-  def __init__(self, filename: str, **unused_arguments):
-    with open(filename, 'rb') as file:
-      if file.read(4) != b'\x89PNG':
-        raise ValueError(f'{filename} is no PNG file')
+_PIP_LINE = re.compile(r'^( *)%pip (.*)$', re.MULTILINE)
 
 
-def _add_ipython():
-  """Makes `from IPython import display` work where there is no IPython."""
-  package = types.ModuleType('IPython')
-  package.display = types.SimpleNamespace(Image=_Image)
-  # What matplotlib asks for where it finds the module.
-  package.version_info = (8, 24)
-  package.get_ipython = lambda: None
-  sys.modules['IPython'] = package
+class _Output(io.StringIO):
+  """Collects what a cell prints; processes that it starts print to stderr."""
+
+  def fileno(self) -> int:
+    return sys.stderr.fileno()
 
 
 def _count_pictures(counts: dict[str, int]):
@@ -72,15 +61,16 @@ def read_code(notebook: pathlib.Path) -> list[dict[str, Any]]:
   ]
 
 
-def _install(source: str) -> str:
-  """Runs the lines that begin with `%pip`, and returns the others."""
-  lines = source.splitlines(keepends=True)
-  for line in lines:
-    if line.startswith('%pip '):
-      command = [sys.executable, '-m', *shlex.split(line[1:])]
-      subprocess.run(command, check=True, stdout=sys.stderr)
+def _pip(arguments: str):
+  """Runs the line `%pip ARGUMENTS`."""
+  command = [sys.executable, '-m', 'pip', *shlex.split(arguments)]
+  subprocess.run(command, check=True, stdout=sys.stderr)
   importlib.invalidate_caches()
-  return ''.join(line for line in lines if not line.startswith('%pip '))
+
+
+def _replace_magics(source: str) -> str:
+  """Returns a cell in which calls of `_pip` replace the lines `%pip ...`."""
+  return _PIP_LINE.sub(lambda line: f'{line[1]}_pip({line[2]!r})', source)
 
 
 def _run_cell(source: str, name: str, namespace: dict[str, Any]) -> Any:
@@ -104,22 +94,19 @@ def run(notebook: pathlib.Path) -> list[dict[str, Any]]:
   Returns:
     For every code cell its `text` and its number of `pictures`.
   """
-  _add_ipython()
   counts: dict[str, int] = {}
-  namespace: dict[str, Any] = {'__name__': '__main__'}
+  namespace: dict[str, Any] = {'__name__': '__main__', '_pip': _pip}
   os.chdir(notebook.parent)
   results = []
   for number, cell in enumerate(read_code(notebook)):
-    source = _install(cell['source'])
+    source = _replace_magics(cell['source'])
     _count_pictures(counts)
     before = counts.get('shown', 0)
-    text = io.StringIO()
+    text = _Output()
     with contextlib.redirect_stdout(text):
       value = _run_cell(source, f'cell {number}', namespace)
     pictures = counts.get('shown', 0) - before
-    if isinstance(value, _Image):
-      pictures += 1
-    elif value is not None:
+    if value is not None:
       text.write(f'{value!r}\n')
     results.append({'text': text.getvalue(), 'pictures': pictures})
   return results
