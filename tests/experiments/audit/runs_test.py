@@ -168,8 +168,8 @@ class AnswerTest(parameterized.TestCase):
     verdict = self._answer(accuracies)
     self.assertEqual(
         verdict.evidence,
-        'digits: Delta-SGD 92.00, SGD 90.00, +2.00 (one seed, which decides '
-        'nothing): open.',
+        'digits: Delta-SGD 92.00, SGD 90.00, +2.00 (one seed, inconclusive): '
+        'open.',
     )
     means = verdict.numbers['digits']['means']
     self.assertEqual(list(means), ['SGD', 'Adam', 'Delta-SGD'])

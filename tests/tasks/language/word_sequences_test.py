@@ -73,7 +73,7 @@ class WordSequencesTest(parameterized.TestCase):
 
   @parameterized.parameters(
       (_WORDS, 0, '`sequence_length` must be positive, found 0'),
-      ([], 4, '`vocabulary` must have an entry'),
+      ([], 4, '`vocabulary` must have at least one entry'),
   )
   def test_bad_argument_raises(self, vocabulary, sequence_length, sentence):
     with self.assertRaisesRegex(ValueError, sentence):

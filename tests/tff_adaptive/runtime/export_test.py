@@ -141,6 +141,7 @@ class ExportTest(parameterized.TestCase):
       ('fedcada_lstm', algorithms.build_fedcada, _lstm),
       ('fedli_dense', algorithms.build_fedli_ls, _dense),
   )
+  @pytest.mark.sample(2)
   def test_jax_has_the_results_of_the_runtime(self, build, build_layers):
     jax = pytest.importorskip('jax', reason='JAX is not installed.')
     process, clients = build(_model(build_layers)), _clients(build_layers)

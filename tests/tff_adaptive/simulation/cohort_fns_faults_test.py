@@ -162,5 +162,5 @@ class FaultsTest(parameterized.TestCase):
       value=[-0.1, 1.1, float('nan')],
   )
   def test_no_probability_raises(self, name, value):
-    with self.assertRaisesRegex(ValueError, f'`{name}` must be from 0 to 1'):
+    with self.assertRaisesRegex(ValueError, rf'`{name}` must be in \[0, 1\]'):
       cohort_fns.inject_faults(_cohort_fn(), **{name: value})
