@@ -14,6 +14,7 @@ import argparse
 import collections
 from collections.abc import Iterator, Sequence
 import datetime
+from importlib import metadata
 import json
 import os
 import pathlib
@@ -175,9 +176,11 @@ def measure(
       benchmark += [f'--rounds={options.rounds}', f'--json={ours}']
       subprocess.run(benchmark, check=True, stdout=subprocess.DEVNULL)
       for line in reports.read([ours]):
-        runtime = line['runtime']
-        framework = _OURS if runtime == 'compiled' else f'TFF, {runtime}'
-        yield {**line, 'peer': framework}
+        if line['runtime'] == 'compiled':
+          yield {**line, 'peer': _OURS}
+        else:
+          version = metadata.version('tensorflow-federated')
+          yield {**line, 'peer': 'TFF, native', 'version': version}
       os.remove(ours)
       for peer in [PEERS[peer] for peer in peers]:
         if peer.workloads and name not in peer.workloads:
@@ -236,8 +239,10 @@ def format_section(lines: Sequence[reports.Line]) -> str:
         cells.append(f'{seconds:.3g} ({ratio:.2g})')
     rows.append([_label(framework, lines), *cells])
   table = '\n'.join(f'| {" | ".join(row)} |' for row in rows)
+  num_rounds = lines[0]['rounds']
   return (
-      f'{verdict}\n\nSeconds a round, and in brackets the ratio to ours. '
+      f'{verdict}\n\nSeconds a round, medians of {num_rounds} rounds after '
+      f'{_WARM_UP_ROUNDS}, and in brackets the ratio to ours. '
       f'{_machine()}\n\n{table}\n'
   )
 

@@ -25,6 +25,7 @@ def _line(peer, workload, seconds, variant=''):
       'version': '1.0',
       'workload': workload,
       'variant': variant,
+      'rounds': 10,
       'sec_per_round_median': seconds,
   }
 
