@@ -11,7 +11,6 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_adaptive.data import batching
-from tff_adaptive.data import cohort as cohort_lib
 from tff_adaptive.runtime import compiled
 from tff_adaptive.runtime import computations
 from tff_adaptive.runtime import dataset_cache
@@ -100,11 +99,7 @@ class _ExportedRound(rounds.CompiledRound):
     self._note(collected.pipelines)
     self._leaves = collected.leaves
     self._num_clients = len(clients)
-    key = compiled.RoundKey(seed, 0)
-    if isinstance(clients, cohort_lib.Cohort):
-      key = compiled.RoundKey(
-          clients.seed, clients.round_num, clients.client_ids
-      )
+    key = compiled.RoundKey.of(clients) or compiled.RoundKey(seed, 0)
     num_seeds = self._num_clients if self.takes_client_seeds else 0
     # The batches of a client determine shapes, so they are not inputs.
     self._arguments = (
