@@ -160,6 +160,8 @@ def _run_module(
   del inherited  # The process holds them until it ends.
   os.setsid()
   signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
+  # A sweep in the background of a shell ignores it, which a fork inherits.
+  signal.signal(signal.SIGINT, signal.default_int_handler)
   for number, path, flags in (
       (0, os.devnull, os.O_RDONLY),
       (1, log, os.O_WRONLY | os.O_APPEND),

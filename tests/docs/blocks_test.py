@@ -63,10 +63,12 @@ _TAKE_A_MODEL = (
 # The pages whose blocks build several processes, or train on both runtimes.
 _LONG = (
     'README.md',
+    'docs/conformance.md',
     'docs/write_your_own.md',
     'docs/scale_out.md',
     'docs/guide/one_optimizer.md',
     'docs/guide/the_runtime.md',
+    'docs/guide/your_own_data.md',
     'docs/guide/your_own_model.md',
     _FEDJAX,
     _FLOWER,

@@ -244,6 +244,7 @@ class CommandsTest(parameterized.TestCase):
     accuracies = [float(t.split()[-1]) for t in (shown, result.stdout)]
     self.assertAlmostEqual(*accuracies, delta=0.015)
 
+  @pytest.mark.slow
   def test_goldens_of_the_page_pass_as_it_shows(self):
     blocks = page_testing.find_blocks(page_testing.read('docs/conformance.md'))
     goldens = next(b.text for b in blocks if '"problems"' in b.text)

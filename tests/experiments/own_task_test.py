@@ -11,6 +11,7 @@ from unittest import mock
 
 from absl import flags
 from absl.testing import parameterized
+import pytest
 
 from experiments import hparams
 from experiments import published
@@ -143,6 +144,7 @@ class OwnTaskTest(parameterized.TestCase):
     with self.assertRaisesRegex(flags.Error, 'belongs to --task=docs'):
       self._parse('--task=mnist', '--wine_alpha=2')
 
+  @pytest.mark.slow
   def test_a_run_is_recorded_and_goes_on(self):
     with tempfile.TemporaryDirectory() as folder:
       arguments = [

@@ -11,6 +11,7 @@ import re
 import tempfile
 
 from absl.testing import absltest
+import pytest
 
 from experiments import published
 from experiments.report import drawing
@@ -94,6 +95,7 @@ class ArchiveTest(absltest.TestCase):
 
 class PagesTest(absltest.TestCase):
 
+  @pytest.mark.slow
   def test_numbers_are_those_of_the_kept_runs(self):
     folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
     runs_dir, output_dir = folder / 'runs', folder / 'results'

@@ -87,6 +87,7 @@ class CatalogueTest(parameterized.TestCase):
     )
 
   @parameterized.named_parameters(*_TASKS)
+  @pytest.mark.sample(4)
   def test_both_forms_of_the_model_begin_with_the_keras_weights(
       self, definition
   ):
@@ -109,6 +110,7 @@ class CatalogueTest(parameterized.TestCase):
         np.testing.assert_array_equal(one, other)
 
   @parameterized.named_parameters(*_TASKS)
+  @pytest.mark.sample(4)
   def test_seed_decides_the_weights_and_not_the_test_set(self, definition):
     first, other = self._create(definition), self._create(definition, seed=2)
     self.assertTrue(

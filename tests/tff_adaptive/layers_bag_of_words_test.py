@@ -8,6 +8,7 @@ import tempfile
 
 from absl.testing import parameterized
 import numpy as np
+import pytest
 import tensorflow as tf
 import tensorflow_federated as tff
 
@@ -112,6 +113,7 @@ class BagOfWordsDenseTest(tf.test.TestCase, parameterized.TestCase):
     with self.assertRaisesRegex(ValueError, message):
       layers.BagOfWordsDense(**sizes)
 
+  @pytest.mark.slow
   def test_trains_as_a_dense_layer(self):
     labels = np.eye(_UNITS, dtype=np.float32)
     trained = []

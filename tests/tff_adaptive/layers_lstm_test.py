@@ -93,6 +93,7 @@ class LSTMTest(tf.test.TestCase, parameterized.TestCase):
       return_state=[False, True],
       dtype=[tf.float32, tf.float64],
   )
+  @pytest.mark.sample(4)
   def test_outputs_and_gradients(self, return_sequences, return_state, dtype):
     self.compare(
         _inputs(4, dtype),
@@ -100,6 +101,7 @@ class LSTMTest(tf.test.TestCase, parameterized.TestCase):
     )
 
   @parameterized.parameters(1, 5)
+  @pytest.mark.sample(1)
   def test_sizes_of_batch(self, batch_size):
     self.compare(_inputs(batch_size), dict(return_sequences=True))
 
@@ -112,6 +114,7 @@ class LSTMTest(tf.test.TestCase, parameterized.TestCase):
     )
 
   @parameterized.parameters(False, True)
+  @pytest.mark.sample(1)
   def test_mask(self, return_sequences):
     # At the end, at the start, in the middle, everywhere and nowhere.
     mask = np.ones([5, _TIME], bool)
@@ -129,6 +132,7 @@ class LSTMTest(tf.test.TestCase, parameterized.TestCase):
       dict(go_backwards=True),
       dict(unroll=True),
   )
+  @pytest.mark.sample(2)
   def test_others_are_keras(self, **kwargs):
     with mock.patch.object(layers, 'lstm') as lstm:
       found, expected = (

@@ -105,13 +105,13 @@ class ReplayerTest(tf.test.TestCase, parameterized.TestCase):
   @parameterized.named_parameters(
       *_named(key for key in _all_runs() if key[1] == 'softmax')
   )
-  @pytest.mark.sample(3)
+  @pytest.mark.sample(2)
   def test_native_runtime_has_the_reference_numbers(self, run):
     result = replay.replay(run, _PROBLEMS)
     self.assertTrue(result.passed, str(result))
 
   @parameterized.named_parameters(*_named(_all_runs()))
-  @pytest.mark.sample(12)
+  @pytest.mark.sample(8)
   def test_compiled_runtime_has_the_reference_numbers(self, run):
     # Mime has two exchanges in a round: TFF's own runtime takes it over, and
     # warns.

@@ -14,6 +14,7 @@ from unittest import mock
 
 from absl.testing import parameterized
 import psutil
+import pytest
 
 from experiments.sweep import processes
 from experiments.sweep import running
@@ -116,6 +117,7 @@ class SchedulingTest(sweep_testing.SweepTestCase):
     self.assertFalse(psutil.pid_exists(pid))
 
   @parameterized.parameters(signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+  @pytest.mark.sample(1)
   def test_a_signal_lets_the_processes_save_and_end(self, number):
     script = (
         'trap "echo saved; exit 130" INT; sleep 60 & echo $!; '

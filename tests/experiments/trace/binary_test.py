@@ -205,6 +205,7 @@ class TraceTest(trainer_testing.FolderTestCase):
     self._drop_checkpoints(2, 3)
     self.assertEqual(_call(f'--run={self.run_dir}', '--round=3', *chosen), out)
 
+  @pytest.mark.slow
   def test_what_is_sent_is_what_the_server_averages(self):
     path = self.run_dir.with_name('fedcada')
     trainer_testing.train(

@@ -293,6 +293,7 @@ class StackingTest(equality_testing.TestCase):
     self.assertAllEqual(found['rows'][1], [0, 0, 1, 2])
     self.assertAllEqual(found['place'], [0, 1, 2])
 
+  @pytest.mark.slow
   def test_clients_stay_in_order_whoever_is_done_first(self):
     @tff.tensorflow.computation(tff.SequenceType(np.int32))
     def work_long(numbers):

@@ -95,6 +95,7 @@ class HypergradientsTest(parameterized.TestCase):
           lambda: optimizers.build_fedavg(0.9),
       ),
   )
+  @pytest.mark.sample(1)
   def test_equals_finite_differences(self, client_optimizer, server_optimizer):
     model = testing.least_squares_model(np.float64, 2)
     process = algorithms.build_fed_opt(

@@ -96,6 +96,7 @@ class BuildRateTunerTest(tf.test.TestCase):
       losses.append(float(output.metrics['client_work']['clients']['loss']))
     return state, losses
 
+  @pytest.mark.slow
   def test_rates_that_are_too_small_grow_and_the_loss_is_lower(self):
     cohort_fn = self._cohort_fn(_source())
     tuner = algorithms.build_rate_tuner(

@@ -4,6 +4,7 @@
 
 from absl.testing import parameterized
 import numpy as np
+import pytest
 import tensorflow as tf
 
 from tests.tff_adaptive import testing
@@ -56,6 +57,7 @@ class FedExProxTest(tf.test.TestCase, parameterized.TestCase):
     with self.assertRaisesRegex(ValueError, f'FedExProx `{[*arguments][0]}`'):
       finalizers.build_fedexprox_stops(**arguments)
 
+  @pytest.mark.slow
   def test_final_loss_is_that_of_all_examples_without_the_term(self):
     gamma = 0.5
     process = algorithms.build_fed_opt(

@@ -3,6 +3,7 @@
 """Tests of FedNova."""
 
 from absl.testing import parameterized
+import pytest
 import tensorflow as tf
 
 from tests.tff_adaptive import testing
@@ -41,6 +42,7 @@ class FedNovaTest(tf.test.TestCase, parameterized.TestCase):
     worth = sgd.steps_worth(state, tf.constant(num_steps), pull / 0.5)
     self.assertAllClose(worth, expected, rtol=1e-6)
 
+  @pytest.mark.slow
   def test_equal_numbers_of_steps_are_fedavg(self):
     clients = testing.clients([6, 6])
     weights, metrics = _run(finalizers.build_fednova(), clients)

@@ -4,6 +4,7 @@
 
 from absl.testing import parameterized
 import numpy as np
+import pytest
 import tensorflow as tf
 import tensorflow_federated as tff
 
@@ -78,6 +79,7 @@ class FedDynTest(tf.test.TestCase, parameterized.TestCase):
     )
     self.assertAllClose(_flat(store.kept['a']), models[1] - models[0])
 
+  @pytest.mark.slow
   def test_any_server_rule_steps_along_the_corrected_change(self):
     full, _ = _run(_build(optimizers.build_feddyn(3)), _COHORTS[:1])
     half, store = _run(
@@ -91,6 +93,7 @@ class FedDynTest(tf.test.TestCase, parameterized.TestCase):
         _COHORTS[:1],
     )
 
+  @pytest.mark.slow
   def test_alpha_scaled_by_examples_is_alpha_for_the_mean_client(self):
     scaled = optimizers.build_feddyn(3, 0.1, 0.5, mean_num_examples=7.0)
     models, store = _run(_build(scaled), (('b',), ('b',)))
@@ -143,6 +146,7 @@ class FedDynTest(tf.test.TestCase, parameterized.TestCase):
 class FedSpeedTest(tf.test.TestCase, parameterized.TestCase):
 
   @parameterized.parameters('participants', 'all')
+  @pytest.mark.sample(1)
   def test_with_all_clients_and_no_perturbation_it_is_feddyn(self, dual_mean):
     cohorts = (tuple('abc'),) * 3
     models, _ = _run(

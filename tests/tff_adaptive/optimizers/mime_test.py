@@ -3,6 +3,7 @@
 """Tests of Mime and MimeLite."""
 
 import numpy as np
+import pytest
 import tensorflow as tf
 import tensorflow_federated as tff
 
@@ -33,6 +34,7 @@ class MimeTest(tf.test.TestCase):
     found = outputs[0].metrics['finalizer']['update_norm']
     self.assertAllClose(found, 0.5 * 0.25 * update, rtol=1e-5)
 
+  @pytest.mark.slow
   def test_without_momentum_it_is_sgd(self):
     found = federated_testing.run_process(optimizers.build_mimelite(0.5, 0.0))
     expected = federated_testing.run_process(optimizers.build_sgd(0.5))

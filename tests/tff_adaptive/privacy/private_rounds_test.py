@@ -313,6 +313,7 @@ class RefusalsTest(tf.test.TestCase, parameterized.TestCase):
       )
 
   @parameterized.parameters(True, False)
+  @pytest.mark.sample(1)
   def test_of_a_private_change_beside_what_is_not(self, zeroing):
     aggregator = tff.learning.dp_aggregator(0.1, 10.0, zeroing)
     with self.assertRaisesRegex(ValueError, "private.*'control'.*in the clear"):

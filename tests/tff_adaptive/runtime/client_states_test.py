@@ -112,6 +112,7 @@ class ClientStatesTest(equality_testing.TestCase):
       self.assertEqual(self._check(_ROUNDS[:2]), 1)
       self.assertEqual(self._check(_ROUNDS), 0)
 
+  @pytest.mark.slow
   def test_chunks_of_several_clients_are_in_order(self):
     ids = ['a', 'short', 'long', 'b', 'none'] * 9
     with compiled_testing.installed('parallel'):

@@ -203,6 +203,7 @@ class ModelsTest(tf.test.TestCase, parameterized.TestCase):
       found = _train(name, kind, sizes, num_rounds)
     self.assertAllClose(expected, found, rtol=1e-5, atol=1e-5)
 
+  @pytest.mark.slow
   def test_one_step_of_a_convolutional_model(self):
     self._check('cnn', 'functional', _ONE_STEP, 1)
 

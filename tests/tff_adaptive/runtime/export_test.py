@@ -141,7 +141,7 @@ class ExportTest(parameterized.TestCase):
       ('fedcada_lstm', algorithms.build_fedcada, _lstm),
       ('fedli_dense', algorithms.build_fedli_ls, _dense),
   )
-  @pytest.mark.sample(2)
+  @pytest.mark.sample(1)
   def test_jax_has_the_results_of_the_runtime(self, build, build_layers):
     jax = pytest.importorskip('jax', reason='JAX is not installed.')
     process, clients = build(_model(build_layers)), _clients(build_layers)
@@ -178,6 +178,7 @@ class ExportTest(parameterized.TestCase):
         'state/global_model_weights/trainable/0', file['results'].tolist()
     )
 
+  @pytest.mark.slow
   def test_draws_of_a_cohort_follow_its_seed(self):
     process = algorithms.build_fed_opt(
         testing.functional_model(), optimizers.build_sgd(0.1)

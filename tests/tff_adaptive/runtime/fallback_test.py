@@ -16,6 +16,7 @@ import warnings
 from absl.testing import parameterized
 import attrs
 import numpy as np
+import pytest
 import tensorflow as tf
 import tensorflow_federated as tff
 
@@ -122,6 +123,7 @@ _NOT_COMPILED = (
 class FallbackTest(tf.test.TestCase, parameterized.TestCase):
 
   @parameterized.named_parameters(*_NOT_COMPILED)
+  @pytest.mark.sample(3)
   def test_runs_natively_after_one_warning(
       self, computation, arguments, expected, reason
   ):
@@ -181,6 +183,7 @@ class FallbackTest(tf.test.TestCase, parameterized.TestCase):
     self.assertNotEqual(first[0], first[1])
     self.assertNotIn('random', text)
 
+  @pytest.mark.slow
   def test_says_what_is_drawn_anew(self):
     first, again, text = self._draw_twice(lambda: tf.random.gamma([], 1.0))
     self.assertNotAllEqual(first, again)

@@ -5,6 +5,7 @@
 from unittest import mock
 
 import numpy as np
+import pytest
 import tensorflow as tf
 import tensorflow_federated as tff
 
@@ -53,6 +54,7 @@ def _double_often(number):
 
 class GraphImportTest(compiled_testing.TestCase):
 
+  @pytest.mark.slow
   def test_layers_share_imports(self):
     self.assertEqual(
         _count_imports(_deep_model(1)), _count_imports(_deep_model(9))

@@ -127,6 +127,7 @@ class MemoryTest(tf.test.TestCase):
     # there are twenty here.
     self.assertLess(np.mean(growths), _MAX_GROWTH_KB)
 
+  @pytest.mark.slow
   def test_does_not_grow_with_cohorts(self):
     self._check(lambda cohort: cohort)
 

@@ -77,6 +77,7 @@ class NativeTest(tf.test.TestCase, parameterized.TestCase):
       self.assertEqual(pass_on(5.0, clients=cohort)[1], 3.0)
 
   @parameterized.parameters('native', 'fallback')
+  @pytest.mark.sample(1)
   def test_no_descriptor_or_file_stays_open(self, kind):
     @tff.federated_computation(tff.FederatedType(np.float32, tff.CLIENTS))
     def pass_on(values):

@@ -301,6 +301,7 @@ class RayContextTest(compiled_testing.TestCase):
       )
     self.assertLessEqual(len(self.context.pool.sources.references()), 3)
 
+  @pytest.mark.slow
   def test_computations_that_are_gone_are_dropped(self):
     counts = []
     gc.collect()
@@ -336,6 +337,7 @@ class RayContextTest(compiled_testing.TestCase):
     ):
       add_up([1.0, 2.0])
 
+  @pytest.mark.slow
   def test_a_closed_context_says_so(self):
     pool = mock.Mock(wraps=self.context.pool, close=mock.Mock())
     context = scale_out.RayContext(
