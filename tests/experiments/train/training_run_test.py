@@ -53,6 +53,7 @@ class TrainerTest(trainer_testing.FolderTestCase):
       training_run.train(*_read(f'--output_dir={self.folder}', *arguments))
     return out.getvalue()
 
+  @pytest.mark.slow
   def test_a_watched_run_keeps_its_best_weights_and_their_average(self):
     arguments = (
         '--early_stopping_patience=1',

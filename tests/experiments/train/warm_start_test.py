@@ -155,6 +155,7 @@ class WarmStartTest(parameterized.TestCase):
           '--keep_best',
       )
 
+  @pytest.mark.slow
   def test_models_with_variables_that_are_not_trained(self):
     def build_keras_model():
       return tf.keras.Sequential(

@@ -77,6 +77,7 @@ class TextModelsTest(parameterized.TestCase):
       ('transformer', 4, 1759364),
       ('transformer', 14, 1760654),
   )
+  @pytest.mark.sample(2)
   def test_number_of_weights(self, model_id, num_classes, num_weights):
     model = _build(
         model_id, num_classes=num_classes, vocab_size=10_000, max_length=128

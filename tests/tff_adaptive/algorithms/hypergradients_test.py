@@ -207,6 +207,7 @@ class HypergradientsTest(parameterized.TestCase):
           'LRNGrad',
       ),
   )
+  @pytest.mark.sample(1)
   def test_an_op_without_a_derivative_is_refused(self, op, message):
     keras_model = tf.keras.Sequential(
         [

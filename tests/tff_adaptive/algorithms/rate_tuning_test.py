@@ -108,6 +108,7 @@ class BuildRateTunerTest(tf.test.TestCase):
     _, untuned = self._train(cohort_fn, 12)
     self.assertLess(losses[-1], 0.8 * untuned[-1])
 
+  @pytest.mark.slow
   def test_rates_move_every_few_rounds(self):
     cohort_fn = self._cohort_fn(_source())
     tuner = algorithms.build_rate_tuner(

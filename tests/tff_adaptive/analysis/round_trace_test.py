@@ -97,6 +97,7 @@ class RoundTraceTest(parameterized.TestCase):
         list(trace.metrics['client_work']), list(output.metrics['client_work'])
     )
 
+  @pytest.mark.slow
   def test_a_row_for_every_step_in_the_order_of_the_cohort(self):
     trace = _trace()
     np.testing.assert_array_equal(trace.client_id, np.repeat(_IDS, _NUM_STEPS))

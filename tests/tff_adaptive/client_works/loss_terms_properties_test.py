@@ -5,6 +5,7 @@
 import hypothesis
 from hypothesis import strategies as st
 import numpy as np
+import pytest
 import tensorflow as tf
 
 from tests.tff_adaptive import property_testing
@@ -58,6 +59,7 @@ class FedProxPropertiesTest(tf.test.TestCase):
       st.lists(_MUS, min_size=2, max_size=3, unique=True),
       st.integers(2, 4),
   )
+  @pytest.mark.slow
   def test_larger_mu_moves_less(self, curved, start, mus, num_steps):
     rate = 0.25 / (curved.largest + max(mus))
     norms = []

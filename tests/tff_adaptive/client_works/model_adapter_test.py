@@ -127,6 +127,7 @@ def _warnings_of(model_fn):
 
 class MovedVariablesTest(parameterized.TestCase):
 
+  @pytest.mark.slow
   def test_batch_normalization_is_warned_of_once(self):
     model_fn = _model_fn(lambda: _LAYERS.BatchNormalization(name='norm'))
     self.assertEqual(

@@ -7,6 +7,7 @@ import inspect
 
 from absl.testing import parameterized
 import numpy as np
+import pytest
 import tensorflow as tf
 import tensorflow_federated as tff
 
@@ -59,6 +60,7 @@ class OptimizerConformanceTest(tf.test.TestCase, parameterized.TestCase):
       structure=_STRUCTURES,
       dtype=[tf.float32, tf.float64, tf.bfloat16],
   )
+  @pytest.mark.sample(100)
   def test_types_are_stable_and_loss_falls(self, row, structure, dtype):
     _, build, arguments, _ = row
     optimizer = build(**arguments)
@@ -131,6 +133,7 @@ class OptimizerConformanceTest(tf.test.TestCase, parameterized.TestCase):
   @parameterized.named_parameters(
       row for row in rules_testing.RULES if row[0] not in _NOT_TO_THE_MINIMUM
   )
+  @pytest.mark.sample(12)
   def test_converges_on_a_quadratic(self, build, arguments, _):
     optimizer = build(**arguments)
     scale = tf.constant([1.0, 0.5, 2.0, 1.5, 0.8], tf.float64)

@@ -68,6 +68,7 @@ class FedDynTest(tf.test.TestCase, parameterized.TestCase):
     self.assertAllClose(first[1] - first[0], sum(changes) * (1 / 2 + 1 / 3))
     self.assertAllClose(first[1], models[1])
 
+  @pytest.mark.slow
   def test_first_changes_are_those_of_fedprox(self):
     _, store = _run(_build(optimizers.build_feddyn(3, 0.1, 0.5)), (('a',),))
     models, _ = _run(

@@ -4,6 +4,7 @@
 
 from absl.testing import parameterized
 import numpy as np
+import pytest
 import tensorflow as tf
 
 from tests.tff_adaptive import testing
@@ -41,6 +42,7 @@ class FedHyperServerTest(tf.test.TestCase, parameterized.TestCase):
     with self.assertRaisesRegex(ValueError, 'FedHyper `min_scale` must be at'):
       optimizers.build_fedhyper_global(min_scale=2.0, max_scale=1.0)
 
+  @pytest.mark.slow
   def test_server_sets_the_rate_of_clients_in_the_next_round(self):
     process = algorithms.build_fed_opt(
         testing.functional_model(),

@@ -7,6 +7,7 @@ import functools
 import hypothesis
 from hypothesis import strategies as st
 import numpy as np
+import pytest
 import tensorflow as tf
 
 from tests.tff_adaptive import property_testing
@@ -65,6 +66,7 @@ class ScaffoldPropertiesTest(tf.test.TestCase):
       property_testing.vectors(),
       _RATES,
   )
+  @pytest.mark.slow
   def test_equal_controls_correct_nothing(self, client, x, control, rate):
     # Those of a single client and of the server always are.
     end, _ = _train(client, x, control, control, rate)

@@ -29,6 +29,7 @@ def _process() -> tff.learning.templates.LearningProcess:
 @pytest.mark.usefixtures('native_runtime')
 class CohortsTest(equality_testing.TestCase):
 
+  @pytest.mark.slow
   def test_a_client_that_occurs_twice_counts_twice(self):
     process = _process()
     state = process.initialize()

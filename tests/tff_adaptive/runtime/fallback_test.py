@@ -177,6 +177,7 @@ class FallbackTest(tf.test.TestCase, parameterized.TestCase):
     (text,) = texts
     return *found, text
 
+  @pytest.mark.slow
   def test_draws_the_same_in_each_run(self):
     first, again, text = self._draw_twice(lambda: tf.random.uniform([]))
     self.assertAllEqual(first, again)

@@ -136,6 +136,7 @@ class NativeSeedsTest(tf.test.TestCase, parameterized.TestCase):
     first, again = (_train(process, clients, clients) for _ in range(2))
     self.assertAllEqual(first, again)
 
+  @pytest.mark.slow
   def test_round_that_is_run_again_gives_the_same(self):
     self._check_round_that_is_run_again('functional')
 

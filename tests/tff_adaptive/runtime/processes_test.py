@@ -131,8 +131,8 @@ class ProcessesTest(tf.test.TestCase, parameterized.TestCase):
     self.assertEqual(result.returncode, 0, result.stderr)
     return result
 
-  @pytest.mark.slow
   @parameterized.parameters('set_compiled_context', 'create_compiled_context')
+  @pytest.mark.slow
   def test_tffs_worker_that_ignores_sigint_is_not_waited_for(self, function):
     result = self._run_to_the_end(f"""
 import signal
@@ -170,8 +170,8 @@ for worker in psutil.Process().children():
 """)
     self.assertIn('6', result.stdout.splitlines())
 
-  @pytest.mark.slow
   @parameterized.parameters('compiled_context', 'native_context')
+  @pytest.mark.slow
   def test_tff_says_nothing_at_the_end_of_a_program(self, function):
     result = self._run_to_the_end(f"""
 import numpy as np

@@ -6,6 +6,7 @@ import gc
 
 from absl.testing import parameterized
 import numpy as np
+import pytest
 import tensorflow as tf
 
 from tff_adaptive.runtime import values
@@ -54,6 +55,7 @@ class SharedArraysTest(tf.test.TestCase, parameterized.TestCase):
       self.assertEqual(tensor.dtype, tf.float32)
       self.assertAllEqual(tensor, value)
 
+  @pytest.mark.slow
   def test_nothing_is_kept_of_an_array_that_is_gone(self):
     gc.collect()  # Other tests have left arrays that wait to be collected.
     before = len(values._tensors)

@@ -216,7 +216,7 @@ class RayContextTest(compiled_testing.TestCase):
       self.assert_same_bits(expected, evaluation.next(state, cohort))
 
   @parameterized.named_parameters(('one', [0]), ('both', [0, 1]))
-  @pytest.mark.sample(1)
+  @pytest.mark.slow
   def test_workers_that_died_are_replaced_once(self, victims):
     process, rounds = compiled_testing.process(), _cohorts(num_clients=20)
     with compiled_testing.installed():
