@@ -34,8 +34,9 @@ def field(
   Args:
     default: The default value. Default None.
     is_hparam: Whether another value makes a different run. Default True.
-    **options: Options of absl, `lower_bound`, `upper_bound` and `required`; and
-      `enum_values` for choices that are not listed by a `Literal`.
+    **options: Options of absl, such as `lower_bound` and `required`;
+      `enum_values` for choices that are not listed by a `Literal`; and
+      `repeated` for a list with one flag per value.
   """
   metadata = {'is_hparam': is_hparam, 'options': options}
   return dataclasses.field(default=default, metadata=metadata)
@@ -56,7 +57,7 @@ def descriptions(docstring: Any) -> dict[str, str]:
   }
 
 
-def define(table: Any, flag_values: flags.FlagValues, **words: str):
+def define(table: Any, flag_values: flags.FlagValues, **words: Any):
   """Defines a flag for each field of a class.
 
   A field annotated with `Literal` becomes an enum; a field that is neither a
@@ -77,12 +78,17 @@ def define(table: Any, flag_values: flags.FlagValues, **words: str):
       default = list(default)
     kind = _kind(types[entry.name])
     values = options.pop('enum_values', ())
+    list_kind = (
+        flags.DEFINE_multi_string
+        if options.pop('repeated', False)
+        else flags.DEFINE_list
+    )
     if typing.get_origin(kind) is typing.Literal:
       values = typing.get_args(kind)
     if values:
       flags.DEFINE_enum(entry.name, default, list(values), text, **options)
     else:
-      define_flag = _DEFINE.get(kind, flags.DEFINE_list)
+      define_flag = _DEFINE.get(kind, list_kind)
       define_flag(entry.name, default, text, **options)
 
 

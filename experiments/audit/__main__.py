@@ -16,6 +16,7 @@ command that makes them, or the problem.
 
 import collections
 from collections.abc import Iterator, Mapping, Sequence
+import dataclasses
 import json
 import math
 import pathlib
@@ -27,6 +28,7 @@ from absl import flags
 
 from experiments import audit
 from experiments import command_line
+from experiments import flag_table
 from experiments import folders
 from experiments import pages
 from experiments import published
@@ -47,31 +49,26 @@ _COLUMNS = ('claim', 'verdict', 'statement', 'evidence', 'source', 'method')
 _Verdicts = Mapping[str, claim_lib.Verdict]
 
 
-def define(flag_values: flags.FlagValues = flags.FLAGS):
-  """Defines the flags.
+@dataclasses.dataclass
+class _Flags:
+  """The flags.
 
-  Args:
-    flag_values: Where to define them.
+  Attributes:
+    claims: Claims to check, or papers, which stand for all their claims; all by
+      default. The claims are {claims}
+    runs_dir: Folder of the runs: the --output_dir of experiments.train.
+    output_dir: Folder for the verdicts; those of an earlier audit are
+      overwritten.
   """
-  flags.DEFINE_list(
-      'claims',
-      [],
-      'Claims to check, or papers, which stand for all their claims; all by '
-      'default. The claims are ' + ', '.join(audit.CLAIMS),
-      flag_values=flag_values,
-  )
-  flags.DEFINE_string(
-      'runs_dir',
-      'runs',
-      'Folder of the runs: the --output_dir of experiments.train.',
-      flag_values=flag_values,
-  )
-  flags.DEFINE_string(
-      'output_dir',
-      'results',
-      'Folder for the verdicts; those of an earlier audit are overwritten.',
-      flag_values=flag_values,
-  )
+
+  claims: Sequence[str] = ()
+  runs_dir: str = 'runs'
+  output_dir: str = 'results'
+
+
+def define(flag_values: flags.FlagValues = flags.FLAGS):
+  """Defines the flags."""
+  flag_table.define(_Flags, flag_values, claims=', '.join(audit.CLAIMS))
 
 
 def select(names: Sequence[str]) -> list[claim_lib.Claim]:

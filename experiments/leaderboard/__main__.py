@@ -22,6 +22,7 @@ last lines name the logs, and the exit code is 1.
 """
 
 from collections.abc import Sequence
+import dataclasses
 import pathlib
 import shlex
 from typing import Optional
@@ -29,9 +30,11 @@ from typing import Optional
 from absl import flags
 
 from experiments import command_line
+from experiments import flag_table
 from experiments import folders
 from experiments import published
 from experiments import registry
+from experiments.flag_table import field
 from experiments.leaderboard import board
 from experiments.leaderboard import execution
 from experiments.leaderboard import plans
@@ -47,82 +50,60 @@ _PLACES = ('tasks', 'methods', 'data_dir', 'output_dir', 'results_dir')
 _RULES = ('trials', 'total_rounds', 'num_seeds', 'target', 'margin')
 
 
-def _define_board(flag_values: flags.FlagValues):
-  """Defines the flags that select tasks, methods and rules."""
-  flags.DEFINE_list(
-      'tasks',
-      None,
-      'The tasks by name, or all. Default: the five of the data file; with '
-      "--list all. One of your own is 'package.module:VALUE'.",
-      flag_values=flag_values,
-  )
-  flags.DEFINE_list(
-      'methods',
-      None,
-      'The methods by name, or all. Default: those of the data file; with '
-      '--list all.',
-      flag_values=flag_values,
-  )
-  for name, text in (
-      ('trials', 'The number of trials per method, including its defaults.'),
-      ('total_rounds', 'The number of rounds of a run.'),
-      ('num_seeds', 'The number of final seeds.'),
-  ):
-    flags.DEFINE_integer(
-        name,
-        None,
-        f'{text} Default: that of the data file.',
-        lower_bound=1,
-        flag_values=flag_values,
-    )
-  for name, text in (
-      ('target', 'The accuracy to reach, in percent.'),
-      ('margin', 'The largest loss that does not matter, in points.'),
-  ):
-    flags.DEFINE_float(
-        name,
-        None,
-        f'{text} Default: that of the data file, or for a task of your own '
-        f'{getattr(board.OWN_TASK, name):g}.',
-        lower_bound=0.0,
-        flag_values=flag_values,
-    )
+@dataclasses.dataclass
+class _Flags:
+  """The flags.
+
+  Attributes:
+    tasks: The tasks by name, or all. Default: the five of the data file; with
+      --list all. One of your own is 'package.module:VALUE'.
+    methods: The methods by name, or all. Default: those of the data file; with
+      --list all.
+    trials: The number of trials per method, including its defaults. Default:
+      that of the data file.
+    total_rounds: The number of rounds of a run. Default: that of the data file.
+    num_seeds: The number of final seeds. Default: that of the data file.
+    target: The accuracy to reach, in percent. Default: that of the data file,
+      or for a task of your own {target:g}.
+    margin: The largest loss that does not matter, in points. Default: that of
+      the data file, or for a task of your own {margin:g}.
+    data_dir: The folder of the data sets; digits needs none.
+    output_dir: The folder of all runs.
+    results_dir: The folder for the page.
+    jobs: The number of parallel runs, each on its share of the cores. Default:
+      the number of cores, or 1 with a GPU.
+    max_hours: After this time no further run starts; the same command
+      continues.
+    list: Print the missing runs, tab-separated, without running them.
+    dry_run: Print the commands of the tuning trials and exit.
+    report_only: Write the page from the finished runs and exit.
+  """
+
+  tasks: Optional[Sequence[str]] = None
+  methods: Optional[Sequence[str]] = None
+  trials: Optional[int] = field(lower_bound=1)
+  total_rounds: Optional[int] = field(lower_bound=1)
+  num_seeds: Optional[int] = field(lower_bound=1)
+  target: Optional[float] = field(lower_bound=0.0)
+  margin: Optional[float] = field(lower_bound=0.0)
+  data_dir: Optional[str] = None
+  output_dir: str = 'runs/leaderboard'
+  results_dir: str = 'results'
+  jobs: Optional[int] = field(lower_bound=1)
+  max_hours: float = field(4.0, lower_bound=0.0)
+  list: bool = False
+  dry_run: bool = False
+  report_only: bool = False
 
 
 def define(flag_values: flags.FlagValues = flags.FLAGS):
-  """Defines the flags.
-
-  Args:
-    flag_values: Where to define them.
-  """
-  _define_board(flag_values)
-  for name, default, text in (
-      ('data_dir', None, 'The folder of the data sets; digits needs none.'),
-      ('output_dir', 'runs/leaderboard', 'The folder of all runs.'),
-      ('results_dir', 'results', 'The folder for the page.'),
-  ):
-    flags.DEFINE_string(name, default, text, flag_values=flag_values)
-  flags.DEFINE_integer(
-      'jobs',
-      None,
-      'The number of parallel runs, each on its share of the cores. Default: '
-      'the number of cores, or 1 with a GPU.',
-      lower_bound=1,
-      flag_values=flag_values,
+  """Defines the flags."""
+  flag_table.define(
+      _Flags,
+      flag_values,
+      target=board.OWN_TASK.target,
+      margin=board.OWN_TASK.margin,
   )
-  flags.DEFINE_float(
-      'max_hours',
-      4.0,
-      'After this time no further run starts; the same command continues.',
-      lower_bound=0.0,
-      flag_values=flag_values,
-  )
-  for name, text in (
-      ('list', 'Print the missing runs, tab-separated, without running them.'),
-      ('dry_run', 'Print the commands of the tuning trials and exit.'),
-      ('report_only', 'Write the page from the finished runs and exit.'),
-  ):
-    flags.DEFINE_boolean(name, False, text, flag_values=flag_values)
 
 
 def _build_plan(

@@ -7,11 +7,13 @@ table or figure, and a README. TensorFlow is not imported here.
 """
 
 from experiments.published.commands import argument_values
+from experiments.published.commands import AxisFlags
 from experiments.published.commands import build_command
 from experiments.published.commands import build_sweep_command
 from experiments.published.commands import Hyperparameter
 from experiments.published.commands import hyperparameters
 from experiments.published.commands import parse_flags
+from experiments.published.commands import restrict
 from experiments.published.commands import train_arguments
 from experiments.published.files import find_table
 from experiments.published.files import load_tables

@@ -1,8 +1,8 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The command of a cell, and the origins of its hyperparameters."""
+"""Flags: of parts of tables, of a cell's command, with their origins."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 import dataclasses
 import functools
 import shlex
@@ -12,6 +12,7 @@ from absl import flags
 
 from experiments import hparams
 from experiments import registry
+from experiments.flag_table import field
 from experiments.published import tables
 
 _BINARY = ('python', '-m', 'experiments.train')
@@ -26,6 +27,44 @@ _PROTOCOL = (
     'client_epochs',
     'max_examples',
 )
+
+
+@dataclasses.dataclass
+class AxisFlags:
+  """The flags that select parts of tables; one that is repeated is refused.
+
+  Attributes:
+    groups: Only these comma-separated groups of the tables.
+    rows: Only these comma-separated rows of the tables.
+    columns: Only these comma-separated columns of the tables.
+  """
+
+  groups: Sequence[str] = field((), allow_overwrite=False)
+  rows: Sequence[str] = field((), allow_overwrite=False)
+  columns: Sequence[str] = field((), allow_overwrite=False)
+
+
+def restrict(
+    found: Iterable[tables.Table], flag_values: flags.FlagValues
+) -> list[tables.Table]:
+  """Returns the parts of tables that `AxisFlags` select.
+
+  Args:
+    found: The tables.
+    flag_values: The parsed flags.
+
+  Returns:
+    Each table once, with the named groups, rows and columns; all if none are
+    named.
+
+  Raises:
+    PublishedError: If a table lacks a named group, row or column.
+  """
+  names = {axis: flag_values[axis].value for axis in tables.AXES}
+  return [
+      table.restrict(**names)
+      for table in {table.place: table for table in found}.values()
+  ]
 
 
 @dataclasses.dataclass(frozen=True)

@@ -21,6 +21,7 @@ compares any runs.
 """
 
 from collections.abc import Iterator, Sequence
+import dataclasses
 import functools
 import pathlib
 import shlex
@@ -29,10 +30,11 @@ from typing import Optional
 from absl import flags
 
 from experiments import command_line
+from experiments import flag_table
 from experiments import folders
 from experiments import hparams
 from experiments import published
-from experiments import table_flags
+from experiments.flag_table import field
 from experiments.report import figures
 from experiments.run_results import run_folder
 
@@ -49,43 +51,34 @@ _COLUMNS = (
 )
 
 
-def define(flag_values: flags.FlagValues = flags.FLAGS):
-  """Defines the flags.
+@dataclasses.dataclass
+class _Flags:
+  """The flags, besides those that select parts of tables.
 
-  Args:
-    flag_values: Where to define them.
+  Attributes:
+    list: Print one tab-separated line per cell and exit.
+    paper: A paper, for all its tables; may be repeated.
+    table: A table, such as delta_sgd/table_1; may be repeated.
+    runs: Compare these comma-separated folders, each of a run or of the seeds
+      of a run.
+    runs_dir: The --output_dir of the tables' runs.
+    output_dir: Folder for the pages.
+    data_dir: Folder of the data sets, to plot partitions without runs.
   """
-  flags.DEFINE_boolean(
-      'list',
-      False,
-      'Print one tab-separated line per cell and exit.',
-      flag_values=flag_values,
-  )
-  for name, text in (
-      ('paper', 'A paper, for all its tables; may be repeated.'),
-      ('table', 'A table, such as delta_sgd/table_1; may be repeated.'),
-  ):
-    flags.DEFINE_multi_string(name, [], text, flag_values=flag_values)
-  table_flags.define(flag_values)
-  flags.adopt_module_key_flags(table_flags, flag_values)
-  flags.DEFINE_list(
-      'runs',
-      [],
-      'Compare these comma-separated folders, each of a run or of the seeds of '
-      'a run.',
-      flag_values=flag_values,
-  )
-  for name, default, text in (
-      ('runs_dir', 'runs', "The --output_dir of the tables' runs."),
-      ('output_dir', 'results', 'Folder for the pages.'),
-  ):
-    flags.DEFINE_string(name, default, text, flag_values=flag_values)
-  flags.DEFINE_string(
-      'data_dir',
-      None,
-      'Folder of the data sets, to plot partitions without runs.',
-      flag_values=flag_values,
-  )
+
+  list: bool = False
+  paper: Sequence[str] = field((), repeated=True)
+  table: Sequence[str] = field((), repeated=True)
+  runs: Sequence[str] = ()
+  runs_dir: str = 'runs'
+  output_dir: str = 'results'
+  data_dir: Optional[str] = None
+
+
+def define(flag_values: flags.FlagValues = flags.FLAGS):
+  """Defines the flags."""
+  for table in (_Flags, published.AxisFlags):
+    flag_table.define(table, flag_values)
 
 
 def _check(flag_values: flags.FlagValues):
@@ -122,7 +115,7 @@ def _find_tables(flag_values: flags.FlagValues) -> list[published.Table]:
     tables = published.load_tables()
   for table in tables:
     figures.read_options(table)
-  return table_flags.restrict(tables, flag_values)
+  return published.restrict(tables, flag_values)
 
 
 def format_cells(tables: Sequence[published.Table]) -> Iterator[str]:

@@ -15,6 +15,7 @@ continues an interrupted sweep.
 """
 
 from collections.abc import Callable, Sequence
+import dataclasses
 import functools
 import shlex
 from typing import Optional
@@ -22,9 +23,10 @@ from typing import Optional
 from absl import flags
 
 from experiments import command_line
+from experiments import flag_table
 from experiments import hparams
 from experiments import published
-from experiments import table_flags
+from experiments.flag_table import field
 from experiments.sweep import running
 from experiments.sweep import scores
 from experiments.sweep import search_spaces
@@ -45,109 +47,63 @@ _OF_SEARCHES = (
 )
 
 
-def _define_trials(flag_values: flags.FlagValues):
-  """Defines the flags of the search space and of parallelism."""
-  for name, text in (
-      (
-          'grid',
-          'Values of a flag, such as client_learning_rate=0.01,0.1. All '
-          'combinations of all grids are tried.',
-      ),
-      (
-          'log_grid',
-          'Powers of ten of a flag, given as exponents from:to:step, such as '
-          'server_learning_rate=-3:1:0.5.',
-      ),
-      (
-          'random',
-          'A distribution of a flag: client_learning_rate=log_uniform(1e-3,1), '
-          'uniform(a,b) or choice(x,y,z). --num_trials values are sampled.',
-      ),
-      (
-          'table',
-          'A published table to run instead of a search, such as '
-          'delta_sgd/table_1.',
-      ),
-  ):
-    flags.DEFINE_multi_string(
-        name, [], f'{text} May be repeated.', flag_values=flag_values
-    )
-  for name, default, lower_bound, text in (
-      ('num_trials', 10, 1, 'The number of values to sample for --random.'),
-      ('search_seed', 0, 0, 'The seed for sampling --random.'),
-      (
-          'jobs',
-          None,
-          1,
-          'The number of parallel trials, each on its share of the cores. '
-          'Default: the number of cores, or 1 with a GPU.',
-      ),
-  ):
-    flags.DEFINE_integer(
-        name, default, text, lower_bound=lower_bound, flag_values=flag_values
-    )
+@dataclasses.dataclass
+class _Flags:
+  """The flags, besides those of a run and those that select parts of tables.
 
+  Attributes:
+    grid: Values of a flag, such as client_learning_rate=0.01,0.1. All
+      combinations of all grids are tried. May be repeated.
+    log_grid: Powers of ten of a flag, given as exponents from:to:step, such as
+      server_learning_rate=-3:1:0.5. May be repeated.
+    random: A distribution of a flag: client_learning_rate=log_uniform(1e-3,1),
+      uniform(a,b) or choice(x,y,z). --num_trials values are sampled. May be
+      repeated.
+    table: A published table to run instead of a search, such as
+      delta_sgd/table_1. May be repeated.
+    num_trials: The number of values to sample for --random.
+    search_seed: The seed for sampling --random.
+    jobs: The number of parallel trials, each on its share of the cores.
+      Default: the number of cores, or 1 with a GPU.
+    select_by: The criterion for the best: the mean training loss of the last
+      100 rounds, the mean training accuracy of the ten rounds up to round 100,
+      the last ten evaluations on --evaluation_data=validation, or, only to
+      replicate papers, the last ten on the test data.
+    sweep_name: The folder of the sweep in --output_dir.
+    metric: The evaluation metric, as in the column evaluation/METRIC of
+      metrics.csv; a name with a slash is a column itself.
+    best_per: A swept flag: choose the best for each of its values.
+    transfer_to: Flagfiles of other tasks, with each of which the best is also
+      run.
+    seeds: The seeds of every trial. Default: 0; for a table, as many as in the
+      paper.
+    dry_run: Print the commands without running them.
+  """
 
-def _define_choice(flag_values: flags.FlagValues):
-  """Defines the flags that choose and present the best."""
-  flags.DEFINE_enum(
-      'select_by',
-      scores.TRAIN_LOSS.name,
-      list(scores.SELECTIONS),
-      'The criterion for the best: the mean training loss of the last 100 '
-      'rounds, the mean training accuracy of the ten rounds up to round 100, '
-      'the last ten evaluations on --evaluation_data=validation, or, only to '
-      'replicate papers, the last ten on the test data.',
-      flag_values=flag_values,
+  grid: Sequence[str] = field((), repeated=True)
+  log_grid: Sequence[str] = field((), repeated=True)
+  random: Sequence[str] = field((), repeated=True)
+  table: Sequence[str] = field((), repeated=True)
+  num_trials: int = field(10, lower_bound=1)
+  search_seed: int = field(0, lower_bound=0)
+  jobs: Optional[int] = field(lower_bound=1)
+  select_by: str = field(
+      scores.TRAIN_LOSS.name, enum_values=tuple(scores.SELECTIONS)
   )
-  for name, default, text in (
-      ('sweep_name', None, 'The folder of the sweep in --output_dir.'),
-      (
-          'metric',
-          scores.DEFAULT_METRIC,
-          'The evaluation metric, as in the column evaluation/METRIC of '
-          'metrics.csv; a name with a slash is a column itself.',
-      ),
-      (
-          'best_per',
-          None,
-          'A swept flag: choose the best for each of its values.',
-      ),
-  ):
-    flags.DEFINE_string(name, default, text, flag_values=flag_values)
+  sweep_name: Optional[str] = None
+  metric: str = scores.DEFAULT_METRIC
+  best_per: Optional[str] = None
+  transfer_to: Sequence[str] = ()
+  seeds: Optional[Sequence[str]] = None
+  dry_run: bool = False
 
 
 def define(flag_values: flags.FlagValues = flags.FLAGS):
-  """Defines the flags.
-
-  Args:
-    flag_values: Where to define them.
-  """
-  for module in (hparams, table_flags):
-    module.define(flag_values)
-    flags.adopt_module_key_flags(module, flag_values)
-  _define_trials(flag_values)
-  _define_choice(flag_values)
-  for name, default, text in (
-      (
-          'transfer_to',
-          [],
-          'Flagfiles of other tasks, with each of which the best is also run.',
-      ),
-      (
-          'seeds',
-          None,
-          'The seeds of every trial. Default: 0; for a table, as many as in '
-          'the paper.',
-      ),
-  ):
-    flags.DEFINE_list(name, default, text, flag_values=flag_values)
-  flags.DEFINE_boolean(
-      'dry_run',
-      False,
-      'Print the commands without running them.',
-      flag_values=flag_values,
-  )
+  """Defines the flags."""
+  hparams.define(flag_values)
+  flags.adopt_module_key_flags(hparams, flag_values)
+  for table in (_Flags, published.AxisFlags):
+    flag_table.define(table, flag_values)
 
 
 def _build_search(flag_values: flags.FlagValues) -> searches.Search:
@@ -194,7 +150,7 @@ def _build_tables(flag_values: flags.FlagValues) -> list[trials_lib.Trial]:
   given = trials_lib.read_given_flags(flag_values)
   with command_line.errors_as(command_line.UserError, published.PublishedError):
     named = map(published.find_table, flag_values.table)
-    tables = table_flags.restrict(named, flag_values)
+    tables = published.restrict(named, flag_values)
   found = {}
   for table in tables:
     for trial in trials_lib.build_table_trials(

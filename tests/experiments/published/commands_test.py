@@ -1,16 +1,21 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of the commands of cells and the origins of their hyperparameters."""
+"""Tests of the flags of parts of tables, of commands, and their origins."""
 
 import shlex
 
 from absl import flags
+from absl.testing import absltest
 from absl.testing import parameterized
+import pytest
 
+from experiments import flag_table
 from experiments import hparams
+from experiments import published
 from experiments import registry
 from experiments.published import commands
 from experiments.published import tables
+from tests.experiments.report import made_up_runs
 
 _SPECIFIED = tables.Origin.SPECIFIED
 _ASSUMED = tables.Origin.ASSUMED
@@ -26,6 +31,40 @@ def _cell(specified=(), lost=()):
 def _origins(cell):
   found = commands.hyperparameters(cell)
   return {found.name: (found.value, found.origin) for found in found}
+
+
+def _parse(*arguments):
+  values = flags.FlagValues()
+  flag_table.define(commands.AxisFlags, values)
+  values(['report', *arguments])
+  return values
+
+
+class AxisFlagsTest(absltest.TestCase):
+
+  def test_names_are_separated_by_commas_and_tables_are_there_once(self):
+    table = made_up_runs.build_table(
+        groups=['alpha = 1', 'h'], rows=['a', 'b', 'c']
+    )
+    (found,) = commands.restrict(
+        [table, table], _parse('--rows=c,a', '--groups=alpha = 1')
+    )
+    self.assertEqual(
+        [cell.key for cell in found.cells],
+        [('alpha = 1', 'a', 'digits'), ('alpha = 1', 'c', 'digits')],
+    )
+    self.assertEqual(commands.restrict([table], _parse()), [table])
+
+  def test_a_flag_that_is_given_twice_is_refused(self):
+    with self.assertRaisesRegex(flags.Error, 'rows=b: already defined'):
+      _parse('--rows=a', '--rows=b')
+
+  @pytest.mark.slow
+  def test_no_published_name_has_a_comma(self):
+    for table in published.load_tables():
+      for axis in published.AXES:
+        for entry in getattr(table, axis):
+          self.assertNotIn(',', entry.name)
 
 
 class CommandsTest(parameterized.TestCase):
