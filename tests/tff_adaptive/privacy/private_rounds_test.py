@@ -66,12 +66,70 @@ _RULES = {
         (),
         ('mean_loss',),
     ),
+    'feddyn': (
+        lambda: optimizers.build_feddyn(_NUM_CLIENTS),
+        optimizers.build_fedavg,
+        (),
+        (),
+    ),
+    'fedcm': (
+        optimizers.build_fedcm,
+        optimizers.build_fedavg,
+        ('global_direction',),
+        (),
+    ),
+    'fedadamw': (
+        optimizers.build_fedadamw,
+        optimizers.build_fedavg,
+        ('global_direction', 'num_steps', 'mean_second_moment'),
+        (),
+    ),
+    'fedmuon': (
+        optimizers.build_fedmuon,
+        optimizers.build_fedavg,
+        ('global_direction', 'num_steps', 'momentum'),
+        (),
+    ),
+    'fedhyper_client_local': (
+        optimizers.build_fedhyper_client_local,
+        optimizers.build_fedhyper_global,
+        ('mean_change',),
+        (),
+    ),
+    'mimelite': (
+        optimizers.build_mimelite,
+        optimizers.build_fedavg,
+        ('momentum',),
+        (),
+    ),
+    'fedexprox_stops': (
+        optimizers.build_sgd,
+        finalizers.build_fedexprox_stops,
+        (),
+        ('squared_norm', 'final_loss'),
+    ),
+    'fednova': (
+        optimizers.build_sgd,
+        finalizers.build_fednova,
+        (),
+        ('normalizer',),
+    ),
     'scaffold_and_fedexp': (
         lambda: optimizers.build_scaffold_sgd(_NUM_CLIENTS),
         finalizers.build_fedexp,
         ('control',),
         ('squared_norm',),
     ),
+}
+
+# How often the noise counts in the model and what the server keeps, if not once.
+_SHARES = {
+    # The change, and the share of the clients that took part, as their duals.
+    ('feddyn', 'change'): 1 + _SIZE / _NUM_CLIENTS,
+    ('scaffold', 'control'): _SIZE / _NUM_CLIENTS,
+    ('scaffold_and_fedexp', 'control'): _SIZE / _NUM_CLIENTS,
+    ('fedhyper_client_local', 'mean_change'): 1 / _SIZE,
+    ('mimelite', 'momentum'): 1 - 0.9,
 }
 
 
@@ -139,6 +197,8 @@ class CoverageTest(tf.test.TestCase, parameterized.TestCase):
       sent = [field for field, _ in tff.structure.iter_elements(work['shared'])]
       self.assertCountEqual(sent, shared)
       names |= _aggregator_names('shared', work['aggregator'])
+    # The expected number of clients, which tells nothing of those that came.
+    names.pop('num_clients', None)
     self.assertEqual(names, dict.fromkeys(('change', *shared, *reports), True))
 
   def _check(self, name):
@@ -157,17 +217,19 @@ class CoverageTest(tf.test.TestCase, parameterized.TestCase):
     deviation = 0.8 * np.sqrt(1 + len(shared) + len(reports)) * _BOUND / _SIZE
     self.assertTrue(np.all(np.isfinite(change)))
     if _RULES[name][1] is optimizers.build_fedavg:
-      self.assertAllClose(np.std(change), deviation, rtol=0.05)
+      expected = deviation * _SHARES.get((name, 'change'), 1.0)
+      self.assertAllClose(np.std(change), expected, rtol=0.05)
     else:
       self.assertGreater(np.count_nonzero(change), 0.99 * change.size)
     for payload in shared:
       noise = _flat(end.client_work['shared'][payload])
       noise = noise - _flat(start.client_work['shared'][payload])
-      expected = deviation
-      if payload == 'control':
-        expected *= _SIZE / _NUM_CLIENTS
-      if noise.size == 1:
-        self.assertBetween(abs(noise[0]), 1e-3 * expected, 5 * expected)
+      expected = deviation * _SHARES.get((name, payload), 1.0)
+      if 'global_direction' in shared and payload == 'num_steps':
+        self.assertEqual(noise, 1.0)  # The direction is of one step at least.
+      elif noise.size < 10:
+        largest = np.abs(noise).max()
+        self.assertBetween(largest, 1e-3 * expected, 5 * expected)
       else:
         self.assertAllClose(np.std(noise), expected, rtol=0.05)
 
