@@ -12,6 +12,7 @@ import os
 import pathlib
 import re
 import select
+import shlex
 import signal
 import sys
 import traceback
@@ -85,20 +86,12 @@ _SHORT_NAMES = {
 _IS_MISSING = re.compile(
     r'flag --(\w+)=None: Flag --\w+ must have a value other than None'
 )
-_IS_NO_INTEGER = re.compile(
-    r'flag --(\w+)=(.*): invalid literal for int\(\) with base', re.DOTALL
-)
-_IS_NO_NUMBER = re.compile(
-    r'flag --(\w+)=(.*): could not convert string to float', re.DOTALL
-)
-_IS_NO_BOOLEAN = re.compile(
-    r'flag --(\w+)=(.*): .*Non-boolean argument to boolean flag', re.DOTALL
-)
-_KINDS = (
-    (_IS_NO_INTEGER, 'an integer'),
-    (_IS_NO_NUMBER, 'a number'),
-    (_IS_NO_BOOLEAN, 'true or false'),
-)
+# Ends of absl's errors about values, and what the values must be.
+_WANTED = {
+    r'invalid literal for int\(\) with base': 'an integer',
+    r'could not convert string to float': 'a number',
+    r'.*Non-boolean argument to boolean flag': 'true or false',
+}
 
 
 def describe(error: flags.Error, flag_values: flags.FlagValues) -> str:
@@ -121,11 +114,11 @@ def describe(error: flags.Error, flag_values: flags.FlagValues) -> str:
     names = ' and '.join(f'--{name}' for name in missing)
     verb = 'is' if len(missing) == 1 else 'are'
     return f'{names} {verb} missing, see --help'
-  for pattern, kind in _KINDS:
-    found = pattern.match(text)
+  for end, wanted in _WANTED.items():
+    found = re.match(rf'flag --(\w+)=(.*): {end}', text, re.DOTALL)
     if found:
       name, value = found.groups()
-      return f'--{name} must be {kind}, found {value!r}'
+      return f'--{name} must be {wanted}, found {value!r}'
   return text
 
 
@@ -305,6 +298,22 @@ def run(
     )
   finally:
     free_default_context()
+
+
+def given_flags(
+    flag_values: flags.FlagValues, names: Iterable[str]
+) -> dict[str, str]:
+  """Returns flags that were given, as text by name: 'seed' and '--seed=0'."""
+  return {
+      name: flag_values[name].serialize()
+      for name in names
+      if flag_values[name].present
+  }
+
+
+def build_command(binary: str, arguments: Iterable[str]) -> str:
+  """Returns the line for a shell that runs one of the binaries."""
+  return shlex.join(['python', '-m', f'experiments.{binary}', *arguments])
 
 
 def align(

@@ -72,24 +72,55 @@ def define(table: Any, flag_values: flags.FlagValues, **words: Any):
   types = typing.get_type_hints(table)
   for entry in dataclasses.fields(table):
     text = help_texts[entry.name].format(**words)
-    options = dict(entry.metadata.get('options', {}), flag_values=flag_values)
+    options = dict(entry.metadata.get('options', {}))
     default = entry.default
     if isinstance(default, tuple):
       default = list(default)
     kind = _kind(types[entry.name])
     values = options.pop('enum_values', ())
-    list_kind = (
-        flags.DEFINE_multi_string
-        if options.pop('repeated', False)
-        else flags.DEFINE_list
-    )
     if typing.get_origin(kind) is typing.Literal:
       values = typing.get_args(kind)
-    if values:
-      flags.DEFINE_enum(entry.name, default, list(values), text, **options)
-    else:
-      define_flag = _DEFINE.get(kind, list_kind)
-      define_flag(entry.name, default, text, **options)
+    define_flag(
+        entry.name,
+        kind,
+        text,
+        flag_values,
+        choices=values,
+        default=default,
+        **options,
+    )
+
+
+def define_flag(
+    name: str,
+    kind: Any,
+    text: str,
+    flag_values: flags.FlagValues,
+    *,
+    choices: Iterable[str] = (),
+    default: Any = None,
+    repeated: bool = False,
+    **options: Any,
+):
+  """Defines a flag.
+
+  Args:
+    name: The name of the flag.
+    kind: The type of its value; any type other than float, int, bool and str
+      stands for a list of strings.
+    text: The help.
+    flag_values: Where to define it.
+    choices: The allowed values of a string; any if empty.
+    default: The default value. Default None.
+    repeated: Whether a list has one flag per value, in place of commas.
+    **options: Options of absl.
+  """
+  options['flag_values'] = flag_values
+  if choices:
+    flags.DEFINE_enum(name, default, list(choices), text, **options)
+    return
+  define_list = flags.DEFINE_multi_string if repeated else flags.DEFINE_list
+  _DEFINE.get(kind, define_list)(name, default, text, **options)
 
 
 def _kind(annotation: Any) -> Any:

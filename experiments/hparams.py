@@ -70,18 +70,13 @@ def _define_argument(name, uses, flag_values):
     owners.setdefault(text, []).append(row.name)
   texts = [f'{", ".join(names)}: {text}' for text, names in owners.items()]
   argument = uses[0][2]
-  if argument.choices:
-    flags.DEFINE_enum(
-        name, None, argument.choices, ' '.join(texts), flag_values=flag_values
-    )
-    return
-  define = {
-      float: flags.DEFINE_float,
-      int: flags.DEFINE_integer,
-      bool: flags.DEFINE_boolean,
-      str: flags.DEFINE_string,
-  }[argument.type]
-  define(name, None, ' '.join(texts), flag_values=flag_values)
+  flag_table.define_flag(
+      name,
+      argument.type,
+      ' '.join(texts),
+      flag_values,
+      choices=argument.choices,
+  )
 
 
 def _kinds_of_parts() -> set[str]:
@@ -118,10 +113,7 @@ def load_own_task(name: str):
   rows = registry.ROWS[registry.TASK]
   if not registry.is_own_task(name) or name in rows:
     return
-  try:
-    row = registry.load_own_task(name)
-  except registry.OwnTaskError as error:
-    raise HparamError(str(error)) from error
+  row = registry.load_own_task(name)
   taken = [other.name for other in rows.values() if other.label == row.label]
   if taken:
     raise HparamError(
@@ -254,10 +246,7 @@ def choose_rows(
     HparamError: If a name is unknown, or an algorithm does not go with a row.
   """
   algorithm = _choose(registry.ALGORITHM, flag_values[registry.ALGORITHM].value)
-  names = {
-      **DEFAULT_ROWS,
-      **{part.kind: part.name for part in algorithm.parts},
-  }
+  names = {**DEFAULT_ROWS, **algorithm.part_names}
   for kind in names:
     if flag_values[kind].value is not None:
       names[kind] = flag_values[kind].value

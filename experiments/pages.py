@@ -7,7 +7,7 @@ A page is a title and blocks of Markdown, whose texts may contain `code`,
 """
 
 import base64
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 import csv
 import html
 import io
@@ -232,6 +232,11 @@ def write_csv(
   writer.writerow(header)
   writer.writerows(map(format_value, row) for row in rows)
   write(path, file.getvalue())
+
+
+def write_rows(path: pathlib.Path, rows: Sequence[Mapping[str, Any]]):
+  """Writes a CSV file of one or more rows by the names of the columns."""
+  write_csv(path, list(rows[0]), (row.values() for row in rows))
 
 
 def write(path: pathlib.Path, text: str):

@@ -41,10 +41,10 @@ _USERS = {
     'personalization_epochs': (PERSONALIZED,),
 }
 # The initial bound of TFF's adaptive clipping, and the paper's learning rate.
-_INITIAL_CLIP_NORM = 0.1
-_DEFAULT_CLIP_LEARNING_RATE = 0.2
-
-
+_ADAPTIVE_CLIPPING = {
+    'dp_clip_norm': 0.1,
+    'dp_adaptive_clip_learning_rate': 0.2,
+}
 # The runtime that --tune_rates needs, and the defaults of its flags.
 _COMPILED = 'compiled'
 _RATE_TUNING = {'tune_rates_step': 0.1, 'tune_rates_rounds': 1}
@@ -250,6 +250,13 @@ def complete(values: dict[str, Any], choices: Mapping[str, Any]) -> Settings:
   return Settings(**values)
 
 
+def _set_defaults(values: dict[str, Any], defaults: Mapping[str, Any]):
+  """Sets the values of flags that are None."""
+  for flag, default in defaults.items():
+    if values[flag] is None:
+      values[flag] = default
+
+
 # The ranges of numbers that absl cannot express.
 _RANGES: dict[str, tuple[Callable[[float], bool], str]] = {
     'dp_noise_multiplier': (lambda value: value >= 0, 'at least 0'),
@@ -299,12 +306,7 @@ def _complete_privacy(values: dict[str, Any], algorithm: Any):
         values['dp_payload_clip_norms']
     )
   if is_adaptive:
-    for flag, default in (
-        ('dp_clip_norm', _INITIAL_CLIP_NORM),
-        ('dp_adaptive_clip_learning_rate', _DEFAULT_CLIP_LEARNING_RATE),
-    ):
-      if values[flag] is None:
-        values[flag] = default
+    _set_defaults(values, _ADAPTIVE_CLIPPING)
 
 
 def _complete_rate_tuning(values: dict[str, Any], choices: Mapping[str, Any]):
@@ -321,9 +323,7 @@ def _complete_rate_tuning(values: dict[str, Any], choices: Mapping[str, Any]):
         '--tune_rates looks at the data of clients past differential privacy, '
         'drop it or --dp_noise_multiplier'
     )
-  for flag, default in _RATE_TUNING.items():
-    if values[flag] is None:
-      values[flag] = default
+  _set_defaults(values, _RATE_TUNING)
 
 
 def _check_weighting(values: Mapping[str, Any], algorithm: Any):
@@ -389,8 +389,7 @@ def _complete_faults(values: dict[str, Any], algorithm: registry.Row):
 
 
 def _complete_evaluations(values: dict[str, Any]):
-  if values['evaluations'] is None:
-    values['evaluations'] = _DEFAULT_EVALUATIONS
+  _set_defaults(values, {'evaluations': _DEFAULT_EVALUATIONS})
   for flag in ('evaluations', 'final_evaluations'):
     for name in values[flag]:
       flag_table.check_name(flag, name, EVALUATIONS)
@@ -427,11 +426,9 @@ def _complete_callbacks(values: dict[str, Any]):
             f'--{name} needs --early_stopping_patience or --keep_best'
         )
     return
-  if values['monitored_metric'] is None:
-    values['monitored_metric'] = DEFAULT_METRIC
-  if values['monitored_mode'] is None:
-    is_loss = values['monitored_metric'].rpartition('/')[2] == 'loss'
-    values['monitored_mode'] = 'min' if is_loss else 'max'
+  _set_defaults(values, {'monitored_metric': DEFAULT_METRIC})
+  is_loss = values['monitored_metric'].rpartition('/')[2] == 'loss'
+  _set_defaults(values, {'monitored_mode': 'min' if is_loss else 'max'})
 
 
 def _check_trackers(values: Mapping[str, Any]):

@@ -20,7 +20,6 @@ import dataclasses
 import json
 import math
 import pathlib
-import shlex
 import sys
 from typing import Any
 
@@ -144,7 +143,7 @@ def _build_blocks(
     yield pages.paragraph(f'{statement} ({source})')
     yield pages.paragraph(f'Check: {method}')
     yield pages.paragraph(f'**{verdict}**: {evidence}')
-  command = shlex.join(['python', '-m', 'experiments.audit', *sys.argv[1:]])
+  command = command_line.build_command('audit', sys.argv[1:])
   yield from pages.origin(found_runs, command)
   versions = (f'{name} {v}' for name, v in environments.collect().items())
   yield pages.paragraph(

@@ -91,17 +91,14 @@ def limits_drift(lab: claim.Laboratory) -> claim.Verdict:
   One client of curvature 10, five local steps with learning rate 0.05: the
   distance it moves with mu 0 and with mu 5.
   """
-  client, num_steps = quadratics.CLIENTS[0], quadratics.NUM_LOCAL_STEPS
+  client = quadratics.CLIENTS[0]
   with_term = lab.train(
       quadratics.fedavg(loss={'name': 'fedprox', 'mu': 5.0}),
       clients=[client],
-      num_local_steps=num_steps,
+      num_local_steps=quadratics.NUM_LOCAL_STEPS,
   )
-  without = lab.steps(
-      'sgd',
-      quadratics.of_client(client, num_steps),
-      np.zeros(1),
-      learning_rate=quadratics.LEARNING_RATE,
+  without = lab.client_steps(
+      'sgd', client, learning_rate=quadratics.LEARNING_RATE
   )
   moved = {
       'mu 0': float(abs(without.points[-1, 0])),

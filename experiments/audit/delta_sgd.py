@@ -201,15 +201,11 @@ def one_gradient_a_step(lab: claim.Laboratory) -> claim.Verdict:
   both gradients on the same batch, as in the authors' code.
   """
   costs = _measure_round(lab)
-  reused = [
-      lab.steps(
-          'delta_sgd',
-          quadratics.of_client(client, quadratics.NUM_LOCAL_STEPS),
-          np.zeros(1),
-          previous_gradient='reuse',
-      ).reports['gradient_evaluations']
+  paths = [
+      lab.client_steps('delta_sgd', client, previous_gradient='reuse')
       for client in quadratics.CLIENTS
   ]
+  reused = [path.reports['gradient_evaluations'] for path in paths]
   numbers = {
       'SGD': costs['SGD']['num_gradient_evaluations'],
       'stored gradient': int(np.sum(reused)),

@@ -13,13 +13,14 @@ PAPER = claim.Paper('fedopt', 'Reddi et al., ICLR 2021')
 _ADAPTIVE = ('FedAdagrad', 'FedAdam', 'FedYogi')
 _ROUNDING = 1e-6
 _NUM_ROUNDS = 50
+_SIZE = 20
 
 
-def _draw_changes(num_rounds: int = _NUM_ROUNDS, size: int = 20) -> np.ndarray:
+def _draw_changes() -> np.ndarray:
   """Samples updates whose coordinates differ in scale by four decades."""
   rng = np.random.default_rng(0)
-  scales = np.logspace(-3, 1, size)
-  return scales * (0.5 + rng.normal(size=[num_rounds, size]))
+  scales = np.logspace(-3, 1, _SIZE)
+  return scales * (0.5 + rng.normal(size=[_NUM_ROUNDS, _SIZE]))
 
 
 def _follow(lab: claim.Laboratory, rule: str, changes, **arguments):
@@ -112,17 +113,12 @@ def lookahead(lab: claim.Laboratory) -> claim.Verdict:
   One round of one client with five local steps and server learning rate 0.5:
   the server must move half as far as the fast weights, those of plain SGD.
   """
-  client, num_steps = quadratics.CLIENTS[0], quadratics.NUM_LOCAL_STEPS
-  path = lab.steps(
-      'sgd',
-      quadratics.of_client(client, num_steps),
-      np.zeros(1),
-      learning_rate=quadratics.LEARNING_RATE,
-  )
+  client = quadratics.CLIENTS[0]
+  path = lab.client_steps('sgd', client, learning_rate=quadratics.LEARNING_RATE)
   half = lab.train(
       quadratics.fedavg(server={'name': 'sgd', 'lr': 0.5}),
       clients=[client],
-      num_local_steps=num_steps,
+      num_local_steps=quadratics.NUM_LOCAL_STEPS,
   ).points[-1]
   full = float(path.points[-1, 0])
   return claim.decide(
@@ -141,7 +137,7 @@ def yogi_changes_slowly(lab: claim.Laboratory) -> claim.Verdict:
   """
   rng = np.random.default_rng(0)
   sizes = np.where(np.arange(_NUM_ROUNDS) < 5, 100.0, 1.0)
-  changes = sizes[:, np.newaxis] * rng.uniform(0.5, 1.5, [_NUM_ROUNDS, 20])
+  changes = sizes[:, np.newaxis] * rng.uniform(0.5, 1.5, [_NUM_ROUNDS, _SIZE])
   ratios = {}
   for rule in ('fedyogi', 'fedadam'):
     v = _follow(lab, rule, changes).states['preconditioner']

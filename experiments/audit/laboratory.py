@@ -128,6 +128,13 @@ class Laboratory:
     path = steps(*map(tf.constant, arrays), tf.constant(round_num))
     return tf.nest.map_structure(lambda tensor: tensor.numpy(), path)
 
+  def client_steps(
+      self, rule: str, client: quadratics.Client, **arguments: Any
+  ) -> Path:
+    """Takes `quadratics.NUM_LOCAL_STEPS` steps on a client's loss, from 0."""
+    batches = quadratics.of_client(client, quadratics.NUM_LOCAL_STEPS)
+    return self.steps(rule, batches, np.zeros(1), **arguments)
+
   def server_step(
       self, rule: str, changes: np.ndarray, loss: float = 0.0, **arguments: Any
   ) -> float:

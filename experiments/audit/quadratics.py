@@ -83,28 +83,19 @@ def linear(slopes: Any) -> Batches:
   return Batches(np.zeros([*slopes.shape, slopes.shape[1]]), slopes)
 
 
-def draw_hessians(
-    num_problems: int,
-    size: int,
-    smallest: float = 0.1,
-    largest: float = 100.0,
-    seed: int = 0,
-) -> np.ndarray:
+def draw_hessians(num_problems: int, size: int, seed: int = 0) -> np.ndarray:
   """Samples symmetric matrices with random axes and log-uniform curvatures.
 
   Args:
     num_problems: The number of matrices.
     size: The size of a matrix.
-    smallest: The lower bound of the curvatures.
-    largest: The upper bound of the curvatures.
     seed: The random seed.
 
   Returns:
-    The matrices, [num_problems, size, size].
+    The matrices, [num_problems, size, size]; their curvatures are from 0.1 to
+    100.
   """
   rng = np.random.default_rng(seed)
   axes = np.linalg.qr(rng.normal(size=[num_problems, size, size]))[0]
-  logs = rng.uniform(
-      np.log(smallest), np.log(largest), size=[num_problems, 1, size]
-  )
+  logs = rng.uniform(np.log(0.1), np.log(100.0), size=[num_problems, 1, size])
   return (axes * np.exp(logs)) @ axes.transpose(0, 2, 1)

@@ -96,20 +96,14 @@ _EXPECTED = (
 _SHOWN = 60
 
 
-class _Ended(NamedTuple):
-  """The exit code and the output of a command."""
-
-  code: int
-  stdout: str
-  stderr: str
-
-
 def _read_all(file: BinaryIO) -> str:
   file.seek(0)
   return file.read().decode(errors='replace')
 
 
-def _run(arguments: Sequence[str], text: str, timeout: float) -> _Ended:
+def _run(
+    arguments: Sequence[str], text: str, timeout: float
+) -> subprocess.CompletedProcess:
   """Runs a command with a text on stdin; raises TimeoutExpired if it is late.
 
   Uses files instead of pipes: a child of the command may keep its stdout open
@@ -132,7 +126,9 @@ def _run(arguments: Sequence[str], text: str, timeout: float) -> _Ended:
       code = process.wait(timeout)
     finally:
       command_line.kill_group(process)
-    return _Ended(code, _read_all(stdout), _read_all(stderr))
+    return subprocess.CompletedProcess(
+        arguments, code, _read_all(stdout), _read_all(stderr)
+    )
 
 
 def _last_line(text: str) -> str:
@@ -201,9 +197,10 @@ class CommandAdapter:
           f'the command took more than {self._timeout:g} s; raise '
           '--adapter_timeout'
       ) from error
-    if ended.code:
+    if ended.returncode:
       raise AdapterError(
-          f'the command exited with {ended.code}: {_last_line(ended.stderr)}'
+          f'the command exited with {ended.returncode}: '
+          f'{_last_line(ended.stderr)}'
       )
     reply = _read_reply(ended.stdout)
     if 'unsupported' in reply:

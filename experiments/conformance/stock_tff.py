@@ -8,6 +8,7 @@ by its name.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+import functools
 from typing import Any, NamedTuple, Optional
 
 import tensorflow_federated as tff
@@ -43,12 +44,6 @@ def _build_adagrad(
   )
 
 
-def _build_client_adagrad(
-    learning_rate: float, epsilon: float
-) -> tff.learning.optimizers.Optimizer:
-  return _build_adagrad(learning_rate, epsilon, initial=0.0)
-
-
 def _build_yogi(
     learning_rate: float,
     beta_1: float,
@@ -82,7 +77,9 @@ _CLIENTS = {
         {**_CLIENT_KEYS, **_BETAS},
         always=_FROM_ZERO,
     ),
-    'adagrad': _Rule(_build_client_adagrad, _CLIENT_KEYS),
+    'adagrad': _Rule(
+        functools.partial(_build_adagrad, initial=0.0), _CLIENT_KEYS
+    ),
 }
 _SERVERS = {
     'sgd': _SGD,

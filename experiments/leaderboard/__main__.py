@@ -131,8 +131,10 @@ def _build_plan(
       num_trials=flag_values.trials,
       total_rounds=flag_values.total_rounds,
   )
-  given = tuple(_serialize(flag_values, _RULES))
-  return plans.Plan(rules, flag_values.output_dir, data_dir, given)
+  given = command_line.given_flags(flag_values, _RULES)
+  return plans.Plan(
+      rules, flag_values.output_dir, data_dir, tuple(given.values())
+  )
 
 
 def _check(plan: plans.Plan):
@@ -147,21 +149,10 @@ def _check(plan: plans.Plan):
     plan.tuning(*pair)
 
 
-def _serialize(
-    flag_values: flags.FlagValues, names: Sequence[str]
-) -> list[str]:
-  """Returns the given flags as text."""
-  return [
-      flag_values[name].serialize()
-      for name in names
-      if flag_values[name].present
-  ]
-
-
 def _command(flag_values: flags.FlagValues) -> str:
   """Returns the command line with the given flags."""
-  given = _serialize(flag_values, (*_PLACES, *_RULES))
-  return shlex.join(['python', '-m', 'experiments.leaderboard', *given])
+  given = command_line.given_flags(flag_values, (*_PLACES, *_RULES))
+  return command_line.build_command('leaderboard', given.values())
 
 
 def _print_list(plan: plans.Plan):
@@ -182,7 +173,6 @@ def _run(
       plan,
       num_at_once=flag_values.jobs or running.default_jobs(trials),
       max_seconds=flag_values.max_hours * _SECONDS_PER_HOUR,
-      command=running.TRAIN,
   )
   if not ending.in_time:
     print(

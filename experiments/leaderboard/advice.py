@@ -4,7 +4,6 @@
 
 from collections.abc import Mapping, Sequence
 import math
-from typing import Optional
 
 from experiments.leaderboard import results as results_lib
 from experiments.run_results import seed_statistics
@@ -23,13 +22,6 @@ def format_number(value: float) -> str:
   if abs(value) >= 100:
     return f'{value:,.0f}'
   return f'{value:.3g}'
-
-
-def format_score(mean: float, std: Optional[float] = None) -> str:
-  """Formats a score in percent with its spread; infinity is 'diverged'."""
-  if math.isinf(mean):
-    return 'diverged'
-  return f'{mean:.2f}' if std is None else f'{mean:.2f} ± {std:.2f}'
 
 
 def format_loss(points: float) -> str:

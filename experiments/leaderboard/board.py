@@ -246,8 +246,7 @@ def _rows_of(flags: Sequence[str]) -> dict[str, registry.Row]:
   chosen = dict(flag[2:].split('=') for flag in flags)
   names = {**hparams.DEFAULT_ROWS, **chosen}
   algorithm = registry.ROWS[registry.ALGORITHM][names[registry.ALGORITHM]]
-  parts = {part.kind: part.name for part in algorithm.parts}
-  names = {**hparams.DEFAULT_ROWS, **parts, **chosen}
+  names = {**hparams.DEFAULT_ROWS, **algorithm.part_names, **chosen}
   return {kind: registry.ROWS[kind][names[kind]] for kind in _RULES}
 
 

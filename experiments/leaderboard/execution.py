@@ -5,7 +5,6 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 import json
 import pathlib
-import shlex
 import time
 from typing import NamedTuple, Optional
 
@@ -119,17 +118,15 @@ def _build_command(plan: plans.Plan, tasks: Sequence[str], methods: str) -> str:
       'data_dir' in registry.ROWS[registry.TASK][task].supplied
       for task in tasks
   )
-  return shlex.join(
+  return command_line.build_command(
+      'leaderboard',
       [
-          'python',
-          '-m',
-          'experiments.leaderboard',
           f'--tasks={",".join(tasks)}',
           f'--methods={methods}',
           *([f'--data_dir={plan.data_dir}'] if needs_data else []),
           f'--output_dir={plan.output_dir}',
           *plan.given,
-      ]
+      ],
   )
 
 
@@ -224,7 +221,7 @@ def run(
     *,
     num_at_once: int,
     max_seconds: float,
-    command: Sequence[str],
+    command: Optional[Sequence[str]] = None,
     now: Callable[[], float] = time.monotonic,
 ) -> Ending:
   """Makes the missing runs, first the trials, then the final runs.
@@ -237,7 +234,8 @@ def run(
     num_at_once: The number of parallel runs.
     max_seconds: The time after which no further run starts; running ones
       finish.
-    command: The program that takes the flags of a run.
+    command: The program that takes the flags of a run. Default:
+      `running.TRAIN`.
     now: Returns the seconds of a clock.
 
   Returns:
@@ -257,46 +255,20 @@ def run(
     if not trials:
       continue
     print(f'{name}: {len(trials)} to run', flush=True)
-    ended = _run_trials(
-        trials,
-        num_at_once=num_at_once,
-        command=command,
-        may_start=lambda: now() < deadline,
-    )
+    try:
+      ended: Sequence[scores.RunResult] = running.run_trials(
+          trials,
+          num_at_once=num_at_once,
+          write=_note_failed,
+          command=command,
+          may_start=lambda: now() < deadline,
+      )
+    except running.TrialsFailed as error:
+      ended = error.results
     failed += _with_status(ended, scores.FAILED)
     if _with_status(ended, scores.WAITING):
       return Ending(False, failed)
   return Ending(True, failed)
-
-
-def _run_trials(
-    trials: Sequence[trials_lib.Trial],
-    *,
-    num_at_once: int,
-    command: Sequence[str],
-    may_start: Callable[[], bool],
-) -> list[scores.RunResult]:
-  """Runs trials, and returns all results including failed ones."""
-  ended: list[scores.RunResult] = []
-
-  def keep(results: Sequence[scores.RunResult]):
-    ended[:] = results
-    _note_failed(results)
-
-  try:
-    running.run_trials(
-        trials,
-        num_at_once=num_at_once,
-        measure_fn=lambda trial: scores.RunResult(trial, scores.FINISHED),
-        write=keep,
-        command=command,
-        may_start=may_start,
-    )
-  except command_line.EnvironmentalError:
-    # If a trial failed, this error is about it, and the others have ended.
-    if not _with_status(ended, scores.FAILED):
-      raise
-  return ended
 
 
 def _with_status(

@@ -12,6 +12,7 @@ from experiments.leaderboard import advice
 from experiments.leaderboard import budgets
 from experiments.leaderboard import plans
 from experiments.leaderboard import results as results_lib
+from experiments.report import views
 
 _LEGEND = (
     'With n trials, the one with the lowest training loss is chosen from the '
@@ -243,7 +244,7 @@ def _task_table(results: results_lib.Results, task: str, curves: Curves) -> str:
 
 
 def _show(score: Optional[float]) -> str:
-  return advice.NONE if score is None else advice.format_score(score)
+  return views.format_value(score, None, decimals=2)
 
 
 def _cost(

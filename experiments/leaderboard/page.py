@@ -14,6 +14,7 @@ from experiments.leaderboard import execution
 from experiments.leaderboard import headline
 from experiments.leaderboard import plans
 from experiments.leaderboard import results as results_lib
+from experiments.report import views
 from experiments.run_results import seed_statistics
 from experiments.sweep import trials as trials_lib
 
@@ -248,7 +249,7 @@ def _row(
   quantities = (getattr(outcome, name) for name in _QUANTITIES.values())
   return [
       standing.method,
-      advice.format_score(standing.mean, standing.std),
+      views.format_value(standing.mean, standing.std, 2),
       advice.NONE if is_best else advice.format_interval(standing.difference),
       f'**{verdict.value}**' if is_good else verdict.value,
       *map(advice.format_number, quantities),
@@ -271,7 +272,7 @@ def _gap_blocks(results: results_lib.Results) -> list[str]:
       others = [found.get(task, {}).get(method) for found in columns.values()]
       mean = sum(outcome.scores.values()) / len(outcome.scores)
       gaps = [_gap(other, outcome) for other in others]
-      rows.append([task, method, advice.format_score(mean), *gaps])
+      rows.append([task, method, views.format_value(mean, None, 2), *gaps])
   if not rows:
     return []
   return [

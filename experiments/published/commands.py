@@ -5,18 +5,16 @@
 from collections.abc import Iterable, Mapping, Sequence
 import dataclasses
 import functools
-import shlex
 from typing import Any, Optional
 
 from absl import flags
 
+from experiments import command_line
 from experiments import hparams
 from experiments import registry
 from experiments.flag_table import field
 from experiments.published import tables
 
-_BINARY = ('python', '-m', 'experiments.train')
-_SWEEP = ('python', '-m', 'experiments.sweep')
 _DATA_DIR = 'data'
 _OUTPUT_DIR = 'runs'
 # Settings that always count as hyperparameters; others do if they are given.
@@ -120,7 +118,7 @@ def build_command(cell: tables.Cell, **kwargs: Any) -> str:
   Returns:
     One line for a shell.
   """
-  return shlex.join([*_BINARY, *train_arguments(cell, **kwargs)])
+  return command_line.build_command('train', train_arguments(cell, **kwargs))
 
 
 def build_sweep_command(
@@ -144,15 +142,15 @@ def build_sweep_command(
   """
   if len(seeds) == 1:
     return build_command(cell, seed=seeds[0], output_dir=output_dir)
-  return shlex.join(
+  return command_line.build_command(
+      'sweep',
       [
-          *_SWEEP,
           f'--table={cell.paper}/{cell.table}',
           *(f'--{a}={n}' for a, n in zip(tables.AXES, cell.key) if n),
           f'--seeds={",".join(map(str, seeds))}',
           f'--data_dir={_DATA_DIR}',
           f'--output_dir={output_dir}',
-      ]
+      ],
   )
 
 
@@ -183,7 +181,7 @@ def parse_flags(
   hparams.define_own_tasks(arguments, values)
   for name in values:
     values[name].unparse()
-  values([_BINARY[-1], *arguments])
+  values(['experiments.train', *arguments])
   choices = hparams.read_choices(values)
   return choices, hparams.read_settings(choices, values)
 

@@ -26,7 +26,6 @@ from experiments.registry.rows import TASK
 from experiments.registry.tasks import find_own as find_own_tasks
 from experiments.registry.tasks import is_own as is_own_task
 from experiments.registry.tasks import load_own as load_own_task
-from experiments.registry.tasks import OwnTaskError
 
 ROWS = {
     kind: {row.name: row for row in rows_of_kind}

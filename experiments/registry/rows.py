@@ -107,6 +107,11 @@ class Row:
     """The name in the default name of a run's folder."""
     return self.name if self.task is None else self.task.name
 
+  @property
+  def part_names(self) -> dict[str, str]:
+    """The names of an algorithm's parts by kind."""
+    return {part.kind: part.name for part in self.parts}
+
   def flag_name(self, argument: Argument) -> str:
     """Returns the name of an argument's flag."""
     return argument.flag or f'{self.name}_{argument.name}'

@@ -10,6 +10,7 @@ import importlib
 import pathlib
 import re
 
+from experiments import flag_table
 from experiments.registry import rows
 from tasks import arguments as arguments_lib
 from tasks import catalogue
@@ -18,10 +19,6 @@ from tasks import definitions
 _MODEL = 'model_id'
 _NAME = re.compile(r'[a-z][a-z0-9_]*')
 _SEPARATOR = ':'
-
-
-class OwnTaskError(Exception):
-  """A user's own task cannot be loaded; the text has no final period."""
 
 
 def _to_argument(
@@ -65,7 +62,7 @@ def load_own(name: str) -> rows.Row:
     name: The value of `--task`: 'package.module:VALUE'.
 
   Raises:
-    OwnTaskError: If the module or the value does not exist, or is not a task.
+    HparamError: If the module or the value does not exist, or is not a task.
   """
   module_name, _, attribute = name.partition(_SEPARATOR)
   try:
@@ -73,22 +70,22 @@ def load_own(name: str) -> rows.Row:
   except ModuleNotFoundError as error:
     if error.name is None or not f'{module_name}.'.startswith(f'{error.name}.'):
       raise
-    raise OwnTaskError(
+    raise flag_table.HparamError(
         f'--task={name} names the module {error.name}, which is not found from '
         f'{pathlib.Path.cwd()}'
     ) from error
   task = getattr(module, attribute, None)
   if task is None:
-    raise OwnTaskError(
+    raise flag_table.HparamError(
         f'--task={name}: the module {module_name} has no {attribute or "value"}'
     )
   if not isinstance(task, definitions.TaskDefinition):
-    raise OwnTaskError(
+    raise flag_table.HparamError(
         f'--task={name} must be a tasks.definitions.TaskDefinition, found '
         f'{type(task).__name__}'
     )
   if task.name in catalogue.TASKS or not _NAME.fullmatch(task.name):
-    raise OwnTaskError(
+    raise flag_table.HparamError(
         f'--task={name}: the name of the task, which begins its flags, must '
         'consist of lower-case letters, digits and _ and differ from those of '
         f'other tasks, found {task.name!r}'

@@ -24,7 +24,6 @@ from collections.abc import Iterator, Sequence
 import dataclasses
 import functools
 import pathlib
-import shlex
 from typing import Optional
 
 from absl import flags
@@ -175,13 +174,9 @@ def _command(
     flag_values: flags.FlagValues, table: Optional[published.Table] = None
 ) -> str:
   """Returns the command line with the given flags, for one table if any."""
-  parts = ['python', '-m', 'experiments.report']
-  if table is not None:
-    parts.append(f'--table={table.place}')
-  for name in _SHOWN_FLAGS:
-    if flag_values[name].present:
-      parts.append(flag_values[name].serialize())
-  return shlex.join(parts)
+  tables = [] if table is None else [f'--table={table.place}']
+  given = command_line.given_flags(flag_values, _SHOWN_FLAGS)
+  return command_line.build_command('report', [*tables, *given.values()])
 
 
 def main(flag_values: flags.FlagValues = flags.FLAGS):

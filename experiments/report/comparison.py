@@ -61,7 +61,11 @@ def write_comparison(
   label = f'test {metric.replace("_", " ")}{unit}'
   _draw(runs, metric, label, picture, title)
   columns = [kind, *_ESTIMATES.values(), 'rounds', 'time', 'seeds']
-  rows = [_row(*item, metric) for item in runs.items()]
+  summaries = {name: _summarize(found, metric) for name, found in runs.items()}
+  rows = [
+      [name, *_format(summary, metric, runs[name])]
+      for name, summary in summaries.items()
+  ]
   blocks = [
       pages.paragraph(
           'Over several seeds, numbers are the mean ± the standard deviation. '
@@ -77,36 +81,55 @@ def write_comparison(
   ]
   heading = ': '.join(filter(None, [title, f'{label} of {len(runs)} {kind}s']))
   pages.write_page(path, heading, blocks)
-  _write_csv(path.with_suffix('.csv'), kind, runs, metric)
+  pages.write_rows(
+      path.with_suffix('.csv'),
+      [
+          {kind: name, 'metric': metric, **summary}
+          for name, summary in summaries.items()
+      ],
+  )
   print(f'{label}:')
   print(command_line.align([columns, *rows], num_labels=1))
   print(f'{path}.html: {len(runs)} {kind}s compared', flush=True)
 
 
-def _write_csv(path: pathlib.Path, kind: str, runs: _Runs, metric: str):
-  """Writes the numbers of the table, one row per folder."""
-  rows = []
-  for name, found in runs.items():
-    row: dict[str, Any] = {kind: name, 'metric': metric}
-    for estimate in _ESTIMATES:
-      values = _summarize(found, metric, estimate)
-      row[f'{estimate}_mean'] = seed_statistics.mean(values)
-      row[f'{estimate}_std'] = seed_statistics.std(values)
-    row['rounds'] = min(run.rounds_done for run in found)
-    row['seconds'] = math.fsum(run.seconds for run in found)
-    row['seeds'] = len(found)
-    rows.append(row)
-  pages.write_csv(path, list(rows[0]), (row.values() for row in rows))
-
-
-def _summarize(
-    runs: Sequence[run_folder.Run], metric: str, estimate: str
-) -> list[float]:
-  """Returns the estimate of each run, in the unit of the table."""
+def _summarize(runs: Sequence[run_folder.Run], metric: str) -> dict[str, Any]:
+  """Returns the numbers of a folder's row, in the unit of the table."""
   scale, _ = _METRICS[metric]
+  row: dict[str, Any] = {}
+  for estimate in _ESTIMATES:
+    values = [
+        scale
+        * run.summarize(metric, estimate, higher_is_better=metric != 'loss')
+        for run in runs
+    ]
+    row[f'{estimate}_mean'] = seed_statistics.mean(values)
+    row[f'{estimate}_std'] = seed_statistics.std(values)
+  row['rounds'] = min(run.rounds_done for run in runs)
+  row['seconds'] = math.fsum(run.seconds for run in runs)
+  row['seeds'] = len(runs)
+  return row
+
+
+def _format(
+    summary: Mapping[str, Any],
+    metric: str,
+    runs: Sequence[run_folder.Run],
+) -> list[str]:
+  """Returns the cells of a folder's row, after its name."""
+  _, decimals = _METRICS[metric]
+  rounds = summary['rounds']
+  total = max(run.total_rounds for run in runs)
   return [
-      scale * run.summarize(metric, estimate, higher_is_better=metric != 'loss')
-      for run in runs
+      *(
+          views.format_value(
+              summary[f'{estimate}_mean'], summary[f'{estimate}_std'], decimals
+          )
+          for estimate in _ESTIMATES
+      ),
+      f'{rounds}' if rounds >= total else f'{rounds} of {total}, unfinished',
+      pages.format_seconds(summary['seconds']),
+      str(summary['seeds']),
   ]
 
 
@@ -153,22 +176,3 @@ def _draw(
   analysis.plot_band_curves(
       {'': curves}, path_png, title=title, y_label=label, names=list(runs)
   )
-
-
-def _row(name: str, runs: Sequence[run_folder.Run], metric: str) -> list[str]:
-  """Returns the cells of a folder's row."""
-  _, decimals = _METRICS[metric]
-  texts = []
-  for estimate in _ESTIMATES:
-    values = _summarize(runs, metric, estimate)
-    mean, std = seed_statistics.mean(values), seed_statistics.std(values)
-    texts.append(views.format_value(mean, std, decimals))
-  rounds = min(run.rounds_done for run in runs)
-  total = max(run.total_rounds for run in runs)
-  return [
-      name,
-      *texts,
-      f'{rounds}' if rounds >= total else f'{rounds} of {total}, unfinished',
-      pages.format_seconds(math.fsum(run.seconds for run in runs)),
-      str(len(runs)),
-  ]

@@ -23,13 +23,10 @@ RANGE = 'range'
 STD = 'std'
 _BANDS = (RANGE, STD)
 
-_LABELS = ('x_label', 'y_label')
-_SCALES = ('log_x', 'log_y')
-_LIMITS = ('y_min', 'y_max')
-_NUMBERS = (*_LIMITS, 'last_round', 'min_gain', 'beta', 'clients')
-_COMMON = (*_LABELS, *_SCALES, *_LIMITS)
+# The options of every kind.
+_COMMON = ('x_label', 'y_label', 'log_x', 'log_y', 'y_min', 'y_max')
 
-# The options of each kind, besides those of `_COMMON`.
+# The further options of each kind.
 KINDS: Mapping[str, Sequence[str]] = {
     # One line per row, one panel per group, column and metric.
     CURVES: ('metric', 'band'),
@@ -149,12 +146,8 @@ def _check_option(name: str, value: Any, known: Sequence[str], place: str):
     raise published.PublishedError(
         f'{place} takes the options {", ".join(known)}, found {name!r}'
     )
-  if name in _SCALES:
-    fits, wanted = isinstance(value, bool), 'true or false'
-  elif name in _NUMBERS:
-    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    fits, wanted = is_number, 'a number'
-  elif name == 'band':
+  default = getattr(DEFAULT, name)
+  if name == 'band':
     fits, wanted = value in _BANDS, ' or '.join(_BANDS)
   elif name == 'panels':
     fits = isinstance(value, dict) and all(
@@ -165,8 +158,12 @@ def _check_option(name: str, value: Any, known: Sequence[str], place: str):
   elif name == 'metric' and isinstance(value, list):
     fits = all(isinstance(v, str) for v in value)
     wanted = 'a string or a list of strings'
+  elif isinstance(default, (bool, str)):
+    fits = isinstance(value, type(default))
+    wanted = 'a string' if isinstance(default, str) else 'true or false'
   else:
-    fits, wanted = isinstance(value, str), 'a string'
+    fits = isinstance(value, (int, float)) and not isinstance(value, bool)
+    wanted = 'a number'
   if not fits:
     raise published.PublishedError(
         f'{place}: {name} must be {wanted}, found {value!r}'

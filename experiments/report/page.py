@@ -83,8 +83,7 @@ def write_tables(
     ]
     pages.write_page(path, f'{table.heading}: {table.title}', blocks)
     rows = [_csv_row(table, result, runs_dir) for result in results]
-    values = [row.values() for row in rows]
-    pages.write_csv(pages.with_suffix(path, '.csv'), list(rows[0]), values)
+    pages.write_rows(pages.with_suffix(path, '.csv'), rows)
     num_measured = sum(bool(result.numbers) for result in results)
     print(
         f'{path}.html: {num_measured} of {len(results)} cells measured',

@@ -120,7 +120,7 @@ def of_arguments(arguments: Sequence[str]) -> WantedHparams:
   defaults = {
       **_default_settings(),
       **hparams.DEFAULT_ROWS,
-      **{part.kind: part.name for part in algorithm.parts},
+      **algorithm.part_names,
       **published.argument_values(unset),
   }
   del values[registry.RUNTIME]

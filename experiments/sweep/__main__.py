@@ -203,7 +203,6 @@ def _run_tables(
       trials,
       measure_fn=measure,
       write=write,
-      command=running.TRAIN,
       num_at_once=num_at_once,
   )
   for home in tables:

@@ -36,6 +36,22 @@ class Interrupted(Exception):
   """A signal such as Ctrl-C ended the processes."""
 
 
+class TrialsFailed(command_line.EnvironmentalError):
+  """Some trials failed; all others have ended.
+
+  Attributes:
+    results: The results of all trials.
+  """
+
+  def __init__(self, results: Sequence[scores.RunResult]):
+    failed = [r.trial for r in results if r.status == scores.FAILED]
+    logs = ', '.join(f'{trial.name} ({trial.log})' for trial in failed)
+    super().__init__(
+        f'{len(failed)} of {len(results)} trials failed, see their logs: {logs}'
+    )
+    self.results = results
+
+
 def available_cores() -> list[int]:
   """Returns the numbers of the cores that this process may use."""
   try:
@@ -189,7 +205,7 @@ def glance(trial: trials_lib.Trial) -> tuple[float, str]:
 
 
 _Measure = Callable[[trials_lib.Trial], scores.RunResult]
-_Write = Callable[[Sequence[scores.RunResult]], None]
+_Write = Callable[[Sequence[scores.RunResult]], Any]
 
 
 class Keeper:
@@ -357,9 +373,11 @@ def default_jobs(trials: Sequence[trials_lib.Trial]) -> int:
 def run_trials(
     trials: Sequence[trials_lib.Trial],
     *,
-    measure_fn: _Measure,
-    write: _Write,
-    command: Sequence[str],
+    measure_fn: _Measure = lambda trial: scores.RunResult(
+        trial, scores.FINISHED
+    ),
+    write: _Write = lambda results: None,
+    command: Optional[Sequence[str]] = None,
     num_at_once: Optional[int] = None,
     may_start: Callable[[], bool] = lambda: True,
 ) -> list[scores.RunResult]:
@@ -367,9 +385,10 @@ def run_trials(
 
   Args:
     trials: The trials, already checked.
-    measure_fn: Measures a finished trial.
+    measure_fn: Measures a finished trial. Default: measures nothing.
     write: Writes the results of all trials, in order, called when one changed.
-    command: The program that takes the flags of a trial.
+      Default: writes nothing.
+    command: The program that takes the flags of a trial. Default: `TRAIN`.
     num_at_once: The number of parallel trials. Default: `default_jobs` of the
       unfinished ones.
     may_start: Returns whether another trial may start. Default: always.
@@ -378,8 +397,8 @@ def run_trials(
     The results; all are finished, unless `may_start` kept some from starting.
 
   Raises:
-    EnvironmentalError: If trials failed, after the others have ended; or if
-      another sweep runs in the same folder.
+    TrialsFailed: If trials failed, after the others have ended.
+    EnvironmentalError: If another sweep runs in the same folder.
     UserError: If a record or a finished run is damaged.
     KeyboardInterrupt: After a signal; the text says how to continue.
   """
@@ -390,7 +409,9 @@ def run_trials(
     stack.callback(keeper.close)
     jobs = {
         trial: processes.Job(
-            (*command, *trial.arguments), trial.log, [locks[trial.home]]
+            (*(command or TRAIN), *trial.arguments),
+            trial.log,
+            [locks[trial.home]],
         )
         for trial in keeper.waiting
     }
@@ -408,10 +429,7 @@ def run_trials(
           f'Interrupted: {num_finished} of {len(trials)} trials are finished; '
           'run the same command again to continue.'
       ) from None
-  failed = keeper.with_status(scores.FAILED)
-  if failed:
-    names = ', '.join(f'{trial.name} ({trial.log})' for trial in failed)
-    raise command_line.EnvironmentalError(
-        f'{len(failed)} of {len(trials)} trials failed, see their logs: {names}'
-    )
-  return list(keeper.results.values())
+  results = list(keeper.results.values())
+  if keeper.with_status(scores.FAILED):
+    raise TrialsFailed(results)
+  return results

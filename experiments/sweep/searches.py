@@ -76,7 +76,7 @@ def write_results(
         and tuple(row[name] for name in names) not in runs
     ]
     rows = others + rows
-  _write_rows(path, rows)
+  pages.write_rows(path, rows)
 
 
 def _read_rows(path: pathlib.Path) -> Iterator[Mapping[str, str]]:
@@ -91,10 +91,6 @@ def _read_rows(path: pathlib.Path) -> Iterator[Mapping[str, str]]:
     ) from error
   for fields in lines[1:]:
     yield dict(zip(lines[0], fields))
-
-
-def _write_rows(path: pathlib.Path, rows: _Rows):
-  pages.write_csv(path, list(rows[0]), (row.values() for row in rows))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -138,10 +134,10 @@ class Search:
     write_results(self.home / 'results.csv', results, self.selection)
     ranked = self.rank(results)
     best = scores.choose_best(ranked, self.best_per)
-    _write_rows(self.home / 'configurations.csv', self._to_rows(ranked))
+    pages.write_rows(self.home / 'configurations.csv', self._to_rows(ranked))
     best_csv, best_flags = self.home / 'best.csv', self.home / 'best.flags'
     if best:
-      _write_rows(best_csv, self._to_rows(best))
+      pages.write_rows(best_csv, self._to_rows(best))
       lines = [
           f'# The best by {self.selection.label}: '
           f'{pages.format_value(best[0].score)}.',
@@ -253,7 +249,6 @@ def run(search: Search, *, num_at_once: Optional[int] = None):
           higher_is_better=scores.is_higher_better(search.metric),
           selection=search.selection,
       ),
-      command=running.TRAIN,
   )
   results = run_trials(search.trials, write=search.write)
   best = scores.choose_best(search.rank(results), search.best_per)

@@ -79,11 +79,7 @@ def collect_given_flags(flag_values: flags.FlagValues) -> dict[str, str]:
   """
   known = flags.FlagValues()
   hparams.define(known)
-  return {
-      name: flag_values[name].serialize()
-      for name in known
-      if flag_values[name].present
-  }
+  return command_line.given_flags(flag_values, known)
 
 
 def read_given_flags(flag_values: flags.FlagValues) -> dict[str, str]:

@@ -8,7 +8,6 @@ The methods are trained as the trials of a sweep, and shown on a report page.
 from collections.abc import Iterable, Sequence
 import dataclasses
 import difflib
-import shlex
 from typing import Optional
 
 from absl import flags
@@ -269,42 +268,35 @@ def run(flag_values: flags.FlagValues = flags.FLAGS):
   print(
       f'{num_methods} methods, {len(trials)} runs: {trials[0].home}', flush=True
   )
-  ended: list[scores.RunResult] = []
-
-  def keep(results: Sequence[scores.RunResult]):
-    ended[:] = results
-
   try:
-    running.run_trials(
-        trials,
-        measure_fn=lambda trial: scores.RunResult(trial, scores.FINISHED),
-        write=keep,
-        command=running.TRAIN,
-        num_at_once=flag_values.jobs,
+    results: Sequence[scores.RunResult] = running.run_trials(
+        trials, num_at_once=flag_values.jobs
     )
-  except command_line.EnvironmentalError:
-    # All other runs have ended.
-    _write(ended, flag_values)
+  except running.TrialsFailed as error:
+    _write(error.results, flag_values)
     raise
-  _write(ended, flag_values)
+  _write(results, flag_values)
 
 
 def _command(flag_values: flags.FlagValues) -> str:
   """Returns the command line with the given flags."""
-  given = trials_lib.collect_given_flags(flag_values)
-  shown = [flag_values[_COMPARE].serialize(), *given.values()]
-  if flag_values['seeds'].present:
-    shown.append(flag_values['seeds'].serialize())
-  return shlex.join(['python', '-m', 'experiments.train', *shown])
+  given = {
+      **command_line.given_flags(flag_values, [_COMPARE]),
+      **trials_lib.collect_given_flags(flag_values),
+      **command_line.given_flags(flag_values, ['seeds']),
+  }
+  return command_line.build_command('train', given.values())
 
 
 def _write(results: Sequence[scores.RunResult], flag_values: flags.FlagValues):
   """Writes the page of the methods whose runs are all finished, if any."""
-  finished = {result.trial.folder.parent: True for result in results}
-  for result in results:
-    if result.status != scores.FINISHED:
-      finished[result.trial.folder.parent] = False
-  paths = [str(path) for path, is_finished in finished.items() if is_finished]
+  homes = dict.fromkeys(result.trial.folder.parent for result in results)
+  unfinished = {
+      result.trial.folder.parent
+      for result in results
+      if result.status != scores.FINISHED
+  }
+  paths = [str(path) for path in homes if path not in unfinished]
   if not paths:
     return
   command_line.prepare_libraries()
