@@ -33,6 +33,7 @@ from absl import flags
 from experiments import command_line
 from experiments import conformance
 from experiments import flag_table
+from experiments import pages
 from experiments import registry
 from experiments.conformance import adapters
 from experiments.flag_table import field
@@ -87,16 +88,12 @@ def _write_matrix(path: Any):
     )
   command_line.prepare_libraries()
   from experiments.conformance import matrix  # pylint: disable=import-outside-toplevel
-  from tff_adaptive import _files  # pylint: disable=import-outside-toplevel
 
   text = matrix.to_markdown()
   print(text, end='')
   if path is not None:
-    with (
-        command_line.errors_as(command_line.UserError, OSError),
-        _files.replacing(path) as file,
-    ):
-      file.write(text.encode())
+    with command_line.errors_as(command_line.UserError, OSError):
+      pages.write(pathlib.Path(path), text)
 
 
 def _create_check(values: flags.FlagValues) -> Callable[..., Any]:

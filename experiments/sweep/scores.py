@@ -18,19 +18,12 @@ from experiments.sweep import search_spaces
 from experiments.sweep import trials as trials_lib
 
 DEFAULT_METRIC = 'accuracy'
-_TRAINING_LOSS = 'clients/loss'
-_TRAINING = 'train/'
 # These use the clients' test examples, whatever --evaluation_data says.
 _OF_CLIENTS = (
     f'{run_folder.EVALUATION}clients/',
     f'{run_folder.EVALUATION}personalized/',
 )
 _SMALLER_IS_BETTER = ('loss', 'error')
-# The training accuracy is averaged over the rounds up to this one, because that
-# of a single cohort says little.
-_COMPARED_ROUND = 100
-_NUM_COMPARED_ROUNDS = 10
-_NUM_LAST_ROUNDS = 100
 _ESTIMATES = (run_folder.LAST_10_EVALUATIONS, run_folder.BEST)
 # Reported for every run.
 MEASURED = (*_ESTIMATES, *run_folder.TOTALS)
@@ -47,7 +40,8 @@ class Selection:
     evaluation_data: The data of the evaluations, if it reads them.
     warning: A warning shown with every outcome.
     num_rounds: The number of rounds averaged, for columns with a value in every
-      round.
+      round; a single cohort says little.
+    last_round: The last of these rounds; None for the last round of the run.
   """
 
   name: str
@@ -55,6 +49,7 @@ class Selection:
   evaluation_data: Optional[str] = None
   warning: str = ''
   num_rounds: int = 0
+  last_round: Optional[int] = None
 
   @property
   def label(self) -> str:
@@ -96,11 +91,9 @@ class Selection:
       )
 
 
-TRAIN_LOSS = Selection(
-    'train_loss_last100', _TRAINING_LOSS, num_rounds=_NUM_LAST_ROUNDS
-)
+TRAIN_LOSS = Selection('train_loss_last100', 'clients/loss', num_rounds=100)
 TRAIN_ACCURACY = Selection(
-    'train_accuracy_round100', _TRAINING, num_rounds=_NUM_COMPARED_ROUNDS
+    'train_accuracy_round100', 'train/', num_rounds=10, last_round=100
 )
 VALIDATION = Selection(
     'validation', run_folder.EVALUATION, settings_lib.VALIDATION
@@ -146,11 +139,11 @@ def check(selection: Selection, trials: Sequence[trials_lib.Trial]):
           f'--select_by={selection.name} needs --evaluation_data={wanted}, but '
           f'the trial {trial.name} has {found}'
       )
-    rounds = trial.hparams['total_rounds']
-    if selection is TRAIN_ACCURACY and (rounds or math.inf) < _COMPARED_ROUND:
+    rounds, last = trial.hparams['total_rounds'], selection.last_round or 0
+    if rounds is not None and rounds < last:
       raise hparams.HparamError(
           f'--select_by={selection.name} needs --total_rounds of at least '
-          f'{_COMPARED_ROUND}, but the trial {trial.name} has {rounds}'
+          f'{last}, but the trial {trial.name} has {rounds}'
       )
 
 
@@ -175,9 +168,8 @@ def compute_score(
   column = selection.column_of(metric)
   if selection.evaluation_data:
     return run.summarize(column, run_folder.LAST_10_EVALUATIONS)
-  last, count = run.rounds_done, selection.num_rounds
-  if selection is TRAIN_ACCURACY:
-    last = _COMPARED_ROUND
+  last = selection.last_round or run.rounds_done
+  count = selection.num_rounds
   rounds, _ = run.series(run_folder.ROUND_NUM)
   window = [r for r in rounds if last - count < r <= last]
   values = [v for r, v in zip(*run.series(column)) if last - count < r <= last]

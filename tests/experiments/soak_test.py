@@ -9,14 +9,14 @@ import tempfile
 from absl.testing import parameterized
 import pytest
 
-from experiments.benchmark import endurance
+from experiments import soak
 from tests import program_testing
 from tests.experiments import binary_testing
 
 
 def _samples(megabytes, num_files=(7,) * 9, num_threads=(3,) * 9):
   return [
-      endurance.Sample(20 * place, 1.0 * place, *held)
+      soak.Sample(20 * place, 1.0 * place, *held)
       for place, held in enumerate(zip(megabytes, num_files, num_threads))
   ]
 
@@ -24,12 +24,12 @@ def _samples(megabytes, num_files=(7,) * 9, num_threads=(3,) * 9):
 class GrowthTest(parameterized.TestCase):
 
   def test_what_comes_first_does_not_count(self):
-    growth = endurance.compute_growth(_samples([0, 50] + [100.0] * 7))
+    growth = soak.compute_growth(_samples([0, 50] + [100.0] * 7))
     self.assertEqual(growth.num_files, 0)
     self.assertAlmostEqual(growth.megabytes_per_1000_rounds, 0.0, delta=1e-6)
 
   def test_growth_is_found(self):
-    growth = endurance.compute_growth(
+    growth = soak.compute_growth(
         _samples(
             [100.0 + 0.2 * place for place in range(9)],
             num_files=range(9),
@@ -41,7 +41,7 @@ class GrowthTest(parameterized.TestCase):
 
   def test_too_few_samples(self):
     with self.assertRaisesRegex(ValueError, 'take samples more often'):
-      endurance.compute_growth([])
+      soak.compute_growth([])
 
 
 class SoakTest(parameterized.TestCase):
