@@ -15,12 +15,16 @@ on up to 100 machines, in `emnist_cnn.csv` and `.png`.
 
 from collections.abc import Iterator, Sequence
 import dataclasses
+import math
 import pathlib
+from typing import Any
 
 from absl import flags
+import attrs
 
 from experiments import command_line
 from experiments import flag_table
+from experiments import pages
 from experiments.benchmark import reports
 from experiments.benchmark import workloads
 from experiments.flag_table import field
@@ -30,6 +34,191 @@ _RAY = {
     for runtime in workloads.RUNTIMES.values()
     if runtime.row == 'ray'
 }
+
+
+@attrs.frozen
+class Prediction:
+  """The predicted time of a round.
+
+  Attributes:
+    num_workers: The number of workers, each on its own machine.
+    num_clients: The number of clients.
+    work_seconds: The time until the last worker has finished its chunks.
+    network_seconds: The time of the driver's network traffic.
+    driver_seconds: The time of the driver's own work: prepare, distribute,
+      merge, report and update.
+    num_bytes: The driver's network traffic.
+  """
+
+  num_workers: int
+  num_clients: int
+  work_seconds: float
+  network_seconds: float
+  driver_seconds: float
+  num_bytes: int
+
+  @property
+  def seconds(self) -> float:
+    """The time of the round, assuming that no parts overlap."""
+    return self.work_seconds + self.network_seconds + self.driver_seconds
+
+
+@attrs.frozen
+class ScalingModel:
+  """A model of the time of a round, from the parts of one on one worker.
+
+  Attributes:
+    costs: The costs of a measured round, or medians over several rounds.
+    num_clients: The number of clients in the measured round.
+    bytes_per_second: The bandwidth of the driver's network.
+  """
+
+  costs: Any  # A `scale_out.RoundCosts`, of a module with TensorFlow.
+  num_clients: int
+  bytes_per_second: float
+
+  def predict(
+      self, num_workers: int, num_clients: int, num_chunks: int
+  ) -> Prediction:
+    """Predicts a round of clients like the measured ones.
+
+    The model assumes that all traffic passes through the driver's single
+    network interface, that a worker has one core, and that work, network and
+    merging do not overlap. The remaining time of the measured round is the
+    packing and unpacking of messages, which grows with their bytes. The
+    prediction therefore errs on the slow side, provided that all workers are as
+    fast as the measured one.
+
+    Args:
+      num_workers: The number of workers.
+      num_clients: The number of clients.
+      num_chunks: The number of chunks of the cohort.
+    """
+    costs = self.costs
+    clients_ratio = num_clients / self.num_clients
+    chunks_ratio = num_chunks / costs.num_chunks
+    work = costs.work_seconds * clients_ratio / num_chunks
+    overhead = max(
+        0.0,
+        costs.seconds
+        - costs.server_seconds
+        - costs.merge_seconds
+        - costs.work_seconds,
+    )
+    num_bytes = self._bytes(num_workers, clients_ratio, chunks_ratio)
+    return Prediction(
+        num_workers,
+        num_clients,
+        work * math.ceil(num_chunks / num_workers),
+        num_bytes / self.bytes_per_second,
+        costs.server_seconds
+        + costs.merge_seconds * chunks_ratio
+        + overhead * num_bytes / self._bytes(1, 1.0, 1.0),
+        num_bytes,
+    )
+
+  def _bytes(
+      self, num_workers: int, clients_ratio: float, chunks_ratio: float
+  ) -> int:
+    """Returns the bytes that pass through the driver's network."""
+    return round(
+        self.costs.broadcast_bytes * num_workers
+        + self.costs.chunk_bytes * clients_ratio
+        + self.costs.sum_bytes * chunks_ratio
+    )
+
+
+def predict(
+    model: ScalingModel,
+    plan: Any,
+    num_workers: Sequence[int],
+    num_clients: int,
+) -> list[Prediction]:
+  """Predicts the rounds of a large cohort.
+
+  Args:
+    model: The model, from the measurement with one worker.
+    plan: The plan for running clients, which cuts the cohort into chunks.
+    num_workers: The numbers of workers.
+    num_clients: The number of clients.
+
+  Returns:
+    One prediction for each number of workers.
+  """
+  size = plan.chunk_size_of(num_clients)
+  num_chunks = -(-num_clients // size)
+  return [
+      model.predict(number, num_clients, num_chunks) for number in num_workers
+  ]
+
+
+def write_csv(predictions: Sequence[Prediction], path: pathlib.Path):
+  """Writes one row per prediction.
+
+  Args:
+    predictions: The predictions.
+    path: The file.
+
+  Raises:
+    OSError: If the file cannot be written; names it.
+  """
+  parts = ('seconds', 'work_seconds', 'network_seconds', 'driver_seconds')
+  pages.write_csv(
+      path,
+      ['num_workers', 'num_clients', *parts, 'num_bytes'],
+      [
+          [
+              p.num_workers,
+              p.num_clients,
+              *(f'{getattr(p, part):.6f}' for part in parts),
+              p.num_bytes,
+          ]
+          for p in predictions
+      ],
+  )
+
+
+def draw(
+    predictions: Sequence[Prediction],
+    path: pathlib.Path,
+    title: str,
+):
+  """Plots the speed-up of a round over the first prediction.
+
+  Args:
+    predictions: The predictions for one cohort.
+    path: The picture to write.
+    title: The title of the picture.
+
+  Raises:
+    OSError: If the picture cannot be written; names the file.
+  """
+  # pylint: disable=import-outside-toplevel
+  from experiments.benchmark import measurement
+  from tff_adaptive import analysis
+  # pylint: enable=import-outside-toplevel
+
+  first = predictions[0]
+  numbers = [p.num_workers for p in predictions]
+
+  analysis.plot_band_curves(
+      {
+          'a round': {
+              'predicted': measurement.curve(
+                  numbers, [first.seconds / p.seconds for p in predictions]
+              ),
+              'ideal': measurement.curve(
+                  numbers, [number / first.num_workers for number in numbers]
+              ),
+          }
+      },
+      path,
+      title=title,
+      x_label='workers',
+      y_label='times faster',
+      log_x=True,
+      log_y=True,
+  )
 
 
 @dataclasses.dataclass
@@ -79,28 +268,28 @@ def main(flag_values: flags.FlagValues = flags.FLAGS):
     folder.mkdir(parents=True, exist_ok=True)
   command_line.prepare_libraries()
   # pylint: disable=import-outside-toplevel
+  from experiments.benchmark import comparisons
   from experiments.benchmark import measurement
-  from experiments.benchmark import speedup
   # pylint: enable=import-outside-toplevel
 
   settings = measurement.Settings(flag_values.rounds, flag_values.plan)
   settings.apply()
   workload = workloads.WORKLOADS[flag_values.workload]
-  measured = speedup.measure(workload, runtimes, settings)
+  measured = comparisons.measure_workers(workload, runtimes, settings)
   print(reports.format_table(measured.lines), end='\n\n')
-  model = speedup.ScalingModel(
+  model = ScalingModel(
       measured.costs[1],
       workload.clients_per_round[0],
       flag_values.gigabits_per_second * 1e9 / 8,
   )
   print(command_line.align(_compare(model, measured.costs)), end='\n\n')
-  predictions = speedup.predict(measured, model, predicted, flag_values.clients)
+  predictions = predict(model, measured.plan, predicted, flag_values.clients)
   print(f'{flag_values.clients} clients per round, predicted')
   print(command_line.align(_format(predictions)))
   with command_line.errors_as(command_line.EnvironmentalError, OSError):
     path = folder / f'{workload.name}.csv'
-    speedup.write_csv(predictions, path)
-    speedup.draw(
+    write_csv(predictions, path)
+    draw(
         predictions,
         path.with_suffix('.png'),
         f'{workload.name}: {flag_values.clients} clients per round',

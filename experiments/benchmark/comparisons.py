@@ -1,12 +1,12 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Times algorithms against each other, and tasks on several runtimes."""
+"""Times algorithms against each other, tasks, and numbers of workers."""
 
 from collections.abc import Mapping, Sequence
 import contextlib
 import functools
 import statistics
-from typing import Any, Optional
+from typing import Any, NamedTuple, Optional
 
 import attrs
 import numpy as np
@@ -20,6 +20,7 @@ from experiments.benchmark import models
 from experiments.benchmark import reports
 from experiments.benchmark import workloads
 from experiments.train import run_parts
+from tff_adaptive.runtime import scale_out
 from tff_adaptive.simulation import task as task_lib
 from tff_adaptive.simulation import training_loop
 
@@ -286,3 +287,84 @@ def measure_task(
         }
         for trainer in trainers
     ]
+
+
+class MeasuredWorkers(NamedTuple):
+  """The measurements of several numbers of workers.
+
+  Attributes:
+    lines: One line per runtime; see `measurement.report`.
+    costs: The median costs of a round, by the number of workers.
+    plan: The plan for running clients.
+  """
+
+  lines: list[reports.Line]
+  costs: Mapping[int, scale_out.RoundCosts]
+  plan: Any
+
+
+class _WorkersTrainer(measurement.Trainer):
+  """The training of a workload that records the costs of its rounds."""
+
+  def __init__(self, *args: Any):
+    super().__init__(*args)
+    self._costs: list[scale_out.RoundCosts] = []
+
+  def _train(self, round_num: int, cohort_fn: measurement.CohortFn) -> None:
+    super()._train(round_num, cohort_fn)
+    costs = self.context.costs_of(self._rounds.process.next)
+    self._costs.append(costs)
+
+  def median_costs(self) -> scale_out.RoundCosts:
+    """Returns the median costs of the timed rounds."""
+    counted = self._costs[2 * self.num_warm_up_turns + 1 :: 2]
+    return scale_out.RoundCosts(*map(statistics.median, zip(*counted)))
+
+
+def measure_workers(
+    workload: workloads.Workload,
+    runtimes: Sequence[workloads.Runtime],
+    settings: measurement.Settings,
+) -> MeasuredWorkers:
+  """Trains a workload with several numbers of workers, in turns.
+
+  Args:
+    workload: The workload, with the first of its cohort sizes.
+    runtimes: The compiled runtime, as the baseline, and those on Ray.
+    settings: The settings of the measurement.
+
+  Returns:
+    The times and their parts.
+
+  Raises:
+    RuntimeError: If a runtime did not train.
+  """
+  num_clients = workload.clients_per_round[0]
+  source, cohort_fn = measurement.build_cohort_fn(workload, num_clients)
+  with measurement.open_contexts(runtimes, settings) as contexts:
+    trainers = [
+        (_WorkersTrainer if _num_workers(runtime) else measurement.Trainer)(
+            runtime,
+            context,
+            workload,
+            functools.partial(
+                models.build_process, workload, source.element_spec
+            ),
+        )
+        for runtime, context in zip(runtimes, contexts)
+    ]
+    measurement.take_turns(trainers, cohort_fn, settings)
+    return MeasuredWorkers(
+        [measurement.report(num_clients, trainer) for trainer in trainers],
+        {
+            _num_workers(trainer.runtime): trainer.median_costs()
+            for trainer in trainers
+            if isinstance(trainer, _WorkersTrainer)
+        },
+        trainers[-1].plan,
+    )
+
+
+def _num_workers(runtime: workloads.Runtime) -> int:
+  """Returns the number of workers; 0 for the compiled runtime."""
+  return runtime.arguments.get('num_workers', 0)

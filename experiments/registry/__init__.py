@@ -9,7 +9,6 @@ signature of its builder.
 """
 
 from experiments.registry import rules
-from experiments.registry import runtimes
 from experiments.registry import tasks
 from experiments.registry.rows import ALGORITHM
 from experiments.registry.rows import Argument
@@ -43,7 +42,7 @@ ROWS = {
         (LOSS_TERM, rules.create_loss_terms()),
         (CLIENT_SCHEDULE, rules.create_schedules(CLIENT_SCHEDULE)),
         (SERVER_SCHEDULE, rules.create_schedules(SERVER_SCHEDULE)),
-        (RUNTIME, runtimes.RUNTIMES),
+        (RUNTIME, rules.RUNTIMES),
     )
 }
 

@@ -10,7 +10,7 @@ from absl.testing import parameterized
 import attrs
 import pytest
 
-from experiments.benchmark import speedup
+from experiments import scaling
 from tests import program_testing
 from tests.experiments import binary_testing
 
@@ -31,7 +31,7 @@ class ScalingModelTest(parameterized.TestCase):
 
   def setUp(self):
     super().setUp()
-    self.model = speedup.ScalingModel(_Costs(), 20, 11_100.0)
+    self.model = scaling.ScalingModel(_Costs(), 20, 11_100.0)
 
   def test_one_worker_takes_what_was_measured_and_the_network(self):
     found = self.model.predict(1, 20, 10)
@@ -62,7 +62,7 @@ class ScalingModelTest(parameterized.TestCase):
     self.assertEqual(found.num_bytes, 1000 + 200 + 30_000)
 
   def test_work_of_several_cores_leaves_no_negative_rest(self):
-    model = speedup.ScalingModel(_Costs(seconds=5.0), 20, 1e9)
+    model = scaling.ScalingModel(_Costs(seconds=5.0), 20, 1e9)
     self.assertAlmostEqual(model.predict(1, 20, 10).driver_seconds, 1.5)
 
 
