@@ -144,6 +144,8 @@ class Settings:
       many last rounds, all of which are kept. Default: no average.
     client_states_memory_mb: The memory in MiB for client states (scaffold,
       moon); the remaining states are stored in files of the run.
+    profile: Write a Chrome trace of the third round that the command trains to
+      profile.json.gz.
     data_dir: The folder of the data sets; digits needs none.
     use_synthetic_data: Train on synthetic data in the format of the task, to
       try a command without a download; the metrics are meaningless.
@@ -202,6 +204,7 @@ class Settings:
   )
   weights_average_rounds: Optional[int] = field(lower_bound=1, upper_bound=1000)
   client_states_memory_mb: int = field(1024, lower_bound=0, is_hparam=False)
+  profile: bool = field(False, is_hparam=False)
   data_dir: Optional[str] = field(is_hparam=False)
   use_synthetic_data: bool = field(False)
   wandb: bool = field(False, is_hparam=False)

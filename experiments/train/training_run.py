@@ -314,6 +314,7 @@ def _build(
         adjust_state_fn=rate_tuner,
         # Ray workers read the data of their clients themselves.
         read_ahead=choices[registry.RUNTIME].row.name != RAY,
+        profile_path=directory.profile if settings.profile else None,
     )
 
   return _Run(
@@ -408,10 +409,46 @@ def report(
         f'This run is already finished, with {result.round_num} rounds; set a '
         'larger --total_rounds to continue.'
     )
+  if result.num_new_rounds:
+    print(describe_seconds(result))
   print(f'metrics: {directory.metrics_csv}')
   print(f'curve: {curve}')
   print(f'checkpoints: {directory.checkpoints}')
   print(f'TensorBoard: tensorboard --logdir {directory.tensorboard}')
+  if directory.profile.exists():
+    print(f'profile: {directory.profile}, for https://ui.perfetto.dev')
+
+
+def describe_seconds(result: training_loop.TrainingResult) -> str:
+  """Returns a line on the time of the new rounds.
+
+  Args:
+    result: The result of the training.
+
+  Returns:
+    The time, and the share of each part other than the work of clients and
+    server.
+
+  Example:
+
+    >>> result = training_loop.TrainingResult(
+    ...     None, 3, 3, None, seconds={'rounds': 3.0, 'evaluation': 1.0})
+    >>> print(describe_seconds(result))
+    time of 3 rounds: 4.0 s; not clients and server: 25.0 % (evaluation 25.0 %)
+  """
+  seconds = dict(result.seconds)
+  total = sum(seconds.values())
+  shares = {name: part / total for name, part in seconds.items()}
+  rest = 1.0 - shares.pop('rounds')
+  parts = ', '.join(
+      f'{name} {share:.1%}'
+      for name, share in sorted(shares.items(), key=lambda item: -item[1])
+  )
+  text = (
+      f'time of {result.num_new_rounds} rounds: {total:.1f} s; not clients and '
+      f'server: {rest:.1%} ({parts})'
+  )
+  return text.replace('%', ' %')
 
 
 def _print_last_line(test: Mapping[str, float]):

@@ -26,6 +26,7 @@ import tensorflow as tf
 from tff_adaptive import _function_library
 from tff_adaptive.data import batching
 from tff_adaptive.runtime import computations
+from tff_adaptive.runtime import plans
 
 # The dtype and shape of the fields of a variant other than rows.
 _INDICES: tuple[tuple[tf.DType, list[Optional[int]]], ...] = (
@@ -219,8 +220,11 @@ def build_reduction(node: Any, reduce_signature: Any) -> ReplacedOp:
         step,
         (client.starts, *initial),
         shape_invariants=(tf.TensorShape([]), *shapes),
-        # A step starts when all effects of the previous one have taken place.
-        parallel_iterations=1,
+        # Without effects, such as those on variables, a step may start before
+        # the previous one has ended: batches are evaluated on several cores.
+        parallel_iterations=(
+            1 if reduce_signature.is_stateful else plans.num_cores()
+        ),
     )
     return final
 

@@ -6,21 +6,26 @@ The test set is a single client of the compiled runtime.
 """
 
 import collections
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 import functools
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_adaptive.client_works import evaluation
 from tff_adaptive.client_works import model_adapter
+from tff_adaptive.data import batching
 from tff_adaptive.data import checks
+from tff_adaptive.data import client_data
+from tff_adaptive.data import cohort
 from tff_adaptive.data import specs
 from tff_adaptive.runtime import compiled
 from tff_adaptive.runtime import plans
 
 _DEFAULT_BATCH_SIZE = 256
+_CLIENT_ID = 'test'
 
 
 def _split_arrays(arrays, adapter: model_adapter.ModelAdapter):
@@ -98,7 +103,7 @@ def build_central_evaluation(
     ['loss', 'accuracy']
   """
   evaluator = _Evaluator(model, batch_size, devices)
-  return functools.partial(evaluator.run, evaluator.to_batches(arrays))
+  return functools.partial(evaluator.run, evaluator.to_clients(arrays))
 
 
 def build_sampled_evaluation(
@@ -144,7 +149,7 @@ def build_sampled_evaluation(
   evaluator = _Evaluator(model, batch_size, devices)
 
   def evaluate(weights, round_num):
-    return evaluator.run(evaluator.to_batches(sample_fn(round_num)), weights)
+    return evaluator.run(evaluator.to_clients(sample_fn(round_num)), weights)
 
   return evaluate
 
@@ -166,10 +171,21 @@ class _Evaluator:
     )
     self._context = compiled.create_compiled_context(devices=devices)
 
-  def to_batches(self, arrays: Any) -> list[Any]:
-    """Returns the batches of arrays, in their order."""
+  def to_clients(self, arrays: Any) -> Sequence[Any]:
+    """Returns the only client: a cohort, or its batches in their order."""
     x, y, num_examples = _split_arrays(arrays, self._adapter)
     is_pair = self._adapter.element_type.python_container is tuple
+    if not is_pair and not tf.nest.is_nested(x) and not tf.nest.is_nested(y):
+      # The context keeps its examples as tensors from one call to the next.
+      return cohort.Cohort(
+          client_data.PackedClientArrays(
+              {'x': x, 'y': y}, np.array([0, num_examples]), [_CLIENT_ID]
+          ),
+          [_CLIENT_ID],
+          round_num=0,
+          seed=0,
+          plan=batching.BatchPlan(self._batch_size, shuffle=False),
+      )
 
     def take(start):
       cut = slice(start, start + self._batch_size)
@@ -178,18 +194,18 @@ class _Evaluator:
         return x_and_y
       return collections.OrderedDict(zip('xy', x_and_y))
 
-    return list(map(take, range(0, num_examples, self._batch_size)))
+    return [list(map(take, range(0, num_examples, self._batch_size)))]
 
   def run(
-      self, batches: list[Any], weights: tff.learning.models.ModelWeights
+      self, clients: Sequence[Any], weights: tff.learning.models.ModelWeights
   ) -> 'collections.OrderedDict[str, float]':
-    """Returns loss and metrics of weights on batches."""
+    """Returns loss and metrics of weights on the only client."""
     received = tf.nest.pack_sequence_as(
         self._adapter.weights_spec, tf.nest.flatten(tuple(weights))
     )
     with tff.framework.get_context_stack().install(self._context):
       try:
-        rows = self._computation(received, [batches])
+        rows = self._computation(received, clients)
       except ValueError as error:
         if not isinstance(error.__cause__, tf.errors.InvalidArgumentError):
           raise

@@ -64,6 +64,7 @@ class RunDirectory:
     client_states: The folder of the states that clients keep across rounds, if
       any.
     plots: The folder of the figures.
+    profile: The Chrome trace of a round, if there is one.
 
   Example:
     >>> directory = RunDirectory('runs', 'sgd')
@@ -87,6 +88,7 @@ class RunDirectory:
     self.checkpoints = self.path / 'checkpoints'
     self.client_states = self.path / 'client_states'
     self.plots = self.path / 'plots'
+    self.profile = self.path / 'profile.json.gz'
 
   def _is_new(self, folder: pathlib.Path) -> bool:
     """Returns whether a folder contains no file of a run."""

@@ -8,10 +8,11 @@ from concurrent import futures
 import contextlib
 import functools
 import inspect
+import os
 import signal
 import threading
 import time
-from typing import Any, Optional
+from typing import Any, Optional, Union
 
 import attrs
 import numpy as np
@@ -23,7 +24,11 @@ from tff_adaptive.simulation import callbacks as callbacks_lib
 from tff_adaptive.simulation import checkpoints as checkpoints_lib
 from tff_adaptive.simulation import client_states as client_states_lib
 from tff_adaptive.simulation import metrics_writers
+from tff_adaptive.simulation import profiling
 from tff_adaptive.simulation import progress as progress_lib
+
+# By then, graphs are compiled and caches are full.
+_ROUNDS_BEFORE_PROFILE = 2
 
 
 class CohortPrefetcher:
@@ -175,6 +180,10 @@ class TrainingResult:
     evaluation: The central evaluation of the final weights, or None without
       an evaluation function.
     stopped: Whether a callback ended the run. Defaults to False.
+    seconds: The seconds of the new rounds by part: `rounds` for the work of
+      clients and server, `input` for waiting for the clients' data,
+      `evaluation`, `metrics` for callbacks and writers, and `checkpoints`.
+      Empty by default.
   """
 
   state: Any
@@ -182,6 +191,7 @@ class TrainingResult:
   num_new_rounds: int
   evaluation: Optional[Mapping[str, float]]
   stopped: bool = False
+  seconds: Mapping[str, float] = attrs.field(factory=dict)
 
 
 def _parameters(function: Callable[..., Any]) -> Collection[str]:
@@ -216,6 +226,7 @@ class _Run:
   saved_round: int = 0
   stopped: bool = False
   evaluation: Optional[Mapping[str, float]] = None
+  stopwatch: profiling.Stopwatch = attrs.field(factory=profiling.Stopwatch)
 
   def start(self, state: Any):
     """Starts from the initial state of the process."""
@@ -276,9 +287,11 @@ class _Run:
   def _evaluate_of_round(self, round_num):
     """Returns the function that evaluates weights after a round, or None."""
     function = self.evaluate_fn
-    if function is None or 'round_num' not in _parameters(function):
-      return function
-    return functools.partial(function, round_num=round_num)
+    if function is None:
+      return None
+    if 'round_num' in _parameters(function):
+      function = functools.partial(function, round_num=round_num)
+    return self.stopwatch.measure('evaluation')(function)
 
   def train_one_round(self):
     """Runs the next round; returns cohort, output, evaluation and seconds.
@@ -286,14 +299,16 @@ class _Run:
     Does not change the run, so it may be interrupted at any point.
     """
     start = time.perf_counter()
-    cohort = self.cohort_fn(self.round_num)
-    clients = cohort
-    if self.client_states:
-      clients = self.client_states.add_to(cohort)
-    state = self.state
-    if self.adjust_state_fn is not None:
-      state = self.adjust_state_fn(state, self.round_num)
-    output = self.process.next(state, clients)
+    with self.stopwatch.measure('input'):
+      cohort = self.cohort_fn(self.round_num)
+      clients = cohort
+      if self.client_states:
+        clients = self.client_states.add_to(cohort)
+    with self.stopwatch.measure('rounds'):
+      state = self.state
+      if self.adjust_state_fn is not None:
+        state = self.adjust_state_fn(state, self.round_num)
+      output = self.process.next(state, clients)
     seconds = time.perf_counter() - start
     round_num = self.round_num + 1
     is_due = round_num % self.rounds_per_evaluation == 0
@@ -353,14 +368,15 @@ class _Run:
     """Saves a checkpoint, after the files that it relies on."""
     if self.checkpoints is None or self.saved_round == self.round_num:
       return
-    for writer in self.writers:
-      writer.flush()
-    if self.client_states:
-      self.client_states.save(self.round_num)
-    self.checkpoints.save(self.round_num, self._snapshot())
-    self.saved_round = self.round_num
-    if self.client_states:
-      self.client_states.drop_unused()
+    with self.stopwatch.measure('checkpoints'):
+      for writer in self.writers:
+        writer.flush()
+      if self.client_states:
+        self.client_states.save(self.round_num)
+      self.checkpoints.save(self.round_num, self._snapshot())
+      self.saved_round = self.round_num
+      if self.client_states:
+        self.client_states.drop_unused()
 
 
 def _measure(callback, round_end):
@@ -374,19 +390,25 @@ def _measure(callback, round_end):
     round_end.metrics[name] = value
 
 
-def _train(run: _Run):
+def _train(run: _Run, profile_path: Optional[Union[str, os.PathLike]]):
   """Trains until the run is finished, or raises `TrainingInterrupted`."""
   for writer in run.writers:
     writer.resume(run.round_num)
   progress = progress_lib.Progress(run.total_rounds, run.round_num)
+  before_profile = min(
+      run.round_num + _ROUNDS_BEFORE_PROFILE, run.total_rounds - 1
+  )
   with InterruptGuard() as guard:
     try:
       while not run.finished:
-        start = time.perf_counter()
-        outcome = run.train_one_round()
-        with guard.shielded():
-          row = run.record(*outcome)
-          progress.update(run.round_num, row, time.perf_counter() - start)
+        with contextlib.ExitStack() as stack:
+          if profile_path is not None and run.round_num == before_profile:
+            stack.enter_context(profiling.profile(profile_path))
+          start = time.perf_counter()
+          outcome = run.train_one_round()
+          with guard.shielded(), run.stopwatch.measure('metrics'):
+            row = run.record(*outcome)
+            progress.update(run.round_num, row, time.perf_counter() - start)
     except KeyboardInterrupt:
       with guard.shielded(raise_at_end=False):
         progress.close()
@@ -418,6 +440,7 @@ def run_training(
     client_store: Optional[client_states_lib.ClientStateStore] = None,
     adjust_state_fn: Optional[Callable[[Any, int], Any]] = None,
     read_ahead: bool = False,
+    profile_path: Optional[Union[str, os.PathLike]] = None,
 ) -> TrainingResult:
   """Trains a learning process, starting from its newest checkpoint.
 
@@ -459,6 +482,9 @@ def run_training(
       itself.
     read_ahead: Whether to prepare the next round's cohort in another thread,
       see `CohortPrefetcher`. It does not affect the results. Defaults to False.
+    profile_path: The file for a Chrome trace of the third round that is
+      trained, or of the last one if there are fewer; see `profile`. None (the
+      default) for none.
 
   Returns:
     A `TrainingResult`. A run that is already finished is only evaluated.
@@ -514,11 +540,12 @@ def run_training(
       if read_ahead:
         prefetcher = CohortPrefetcher(cohort_fn, total_rounds)
         run.cohort_fn = stack.enter_context(prefetcher).get
-      _train(run)
+      _train(run, profile_path)
   return TrainingResult(
       state=run.state,
       round_num=run.round_num,
       num_new_rounds=run.round_num - initial_round,
       evaluation=run.evaluation,
       stopped=run.stopped,
+      seconds=dict(run.stopwatch.seconds),
   )

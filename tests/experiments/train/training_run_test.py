@@ -3,6 +3,7 @@
 """Tests of what watches a run, from the flags to the files."""
 
 import contextlib
+import gzip
 import io
 import json
 from unittest import mock
@@ -93,6 +94,23 @@ class TrainerTest(trainer_testing.FolderTestCase):
     self.assertIn(
         f'Training stopped after round {len(rows)}: the monitored', again
     )
+
+  def test_seconds_are_told_and_a_round_is_profiled(self):
+    out = self.train('--profile')
+    self.assertRegex(
+        out,
+        r'(?m)^time of 4 rounds: \d+\.\d s; not clients and server: \d+\.\d % '
+        r'\((\w+ \d+\.\d %(, |\)$)){4}',
+    )
+    path = self.folder / 'run' / 'profile.json.gz'
+    self.assertIn(f'profile: {path}', out)
+    with gzip.open(path, 'rt', encoding='utf-8') as file:
+      names = [event['name'] for event in json.load(file)['traceEvents']]
+    for part in ('input', 'rounds', 'metrics'):
+      self.assertEqual(names.count(part), 1, part)
+    self.assertGreater(len(names), 100)
+    # Another run of the command trains and profiles nothing.
+    self.assertNotIn('time of', self.train())
 
   @pytest.mark.slow
   def test_plan_and_device_are_recorded_and_kept(self):

@@ -156,6 +156,15 @@ def _round_function(context: runtime.CompiledContext, process: Any) -> Any:
   return function
 
 
+def _parallel_iterations(function: Any) -> int:
+  """The largest number of steps of a loop that may run at once."""
+  return max(
+      operation.get_attr('parallel_iterations')
+      for operation in function.graph.get_operations()
+      if operation.type == 'Enter'
+  )
+
+
 def _devices_of_calls(function: Any) -> set[str]:
   """Where a round's calls, which are the steps of its clients, are placed."""
   return {
@@ -164,6 +173,19 @@ def _devices_of_calls(function: Any) -> set[str]:
       # What is in no loop happens at the server.
       if 'PartitionedCall' in operation.type and '/while/' in operation.name
   }
+
+
+class StepsTest(compiled_testing.TestCase):
+
+  @parameterized.parameters(('functional', None), ('variable', 1))
+  def test_steps_overlap_unless_they_have_effects(self, kind, expected):
+    process = compiled_testing.process(kind)
+    with compiled_testing.installed('loop'):
+      compiled_testing.train(process, testing.clients([5, 9]))
+    function = _round_function(compiled_testing.context('loop'), process)
+    self.assertEqual(
+        _parallel_iterations(function), expected or plans.num_cores()
+    )
 
 
 class DevicesTest(tf.test.TestCase, parameterized.TestCase):

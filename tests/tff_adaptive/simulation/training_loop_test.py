@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of the training loop."""
 
+import contextlib
+import itertools
 import os
 import signal
 import threading
@@ -22,6 +24,7 @@ from tff_adaptive.simulation import callbacks
 from tff_adaptive.simulation import checkpoints
 from tff_adaptive.simulation import kept_weights
 from tff_adaptive.simulation import metrics_writers
+from tff_adaptive.simulation import profiling
 from tff_adaptive.simulation import training_loop
 
 
@@ -103,6 +106,41 @@ class TrainingLoopTest(loop_testing.LoopTestCase):
         initial_state_fn=initial_state_fn,
     )
     self.assert_same_run('killed', 'other')
+
+  def test_seconds_are_those_of_the_parts(self):
+    clock = itertools.count()
+    with mock.patch.object(
+        profiling.time, 'perf_counter', lambda: float(next(clock))
+    ):
+      seconds = self.run_loop().seconds
+    # A part of its own has two readings of the clock, at its beginning and end.
+    self.assertEqual(seconds['input'], 10)
+    self.assertEqual(seconds['evaluation'], 3)
+    self.assertEqual(seconds['checkpoints'], 4)
+    self.assertCountEqual(
+        seconds, ['rounds', 'input', 'evaluation', 'metrics', 'checkpoints']
+    )
+
+  @parameterized.parameters((10, 2), (2, 1), (1, 0))
+  def test_a_round_after_the_first_ones_is_profiled(self, total, finished):
+    profiled = []
+
+    @contextlib.contextmanager
+    def profile(path):
+      profiled.append(path)
+      yield
+      profiled.append(process.last)
+
+    class Process(loop_testing.Process):
+
+      def next(self, state, cohort):
+        self.last = state['rounds']
+        return super().next(state, cohort)
+
+    process = Process()
+    with mock.patch.object(profiling, 'profile', profile):
+      self.run_loop(process=process, total_rounds=total, profile_path='file')
+    self.assertEqual(profiled, ['file', finished])
 
   def test_needs_neither_evaluation_nor_checkpoints(self):
     result = training_loop.run_training(
