@@ -15,6 +15,14 @@ from experiments import registry
 from experiments.flag_table import field
 from tff_adaptive import _packages
 
+# The flags that replace numbers of a task's protocol.
+PROTOCOL = (
+    'total_rounds',
+    'clients_per_round',
+    'client_batch_size',
+    'client_epochs',
+    'max_examples',
+)
 # The values of --evaluations and --final_evaluations.
 CENTRAL = 'central'
 PER_CLIENT = 'per_client'

@@ -248,14 +248,13 @@ CLIENT_OPTIMIZERS = {
 }
 
 
-def _build_adam(learning_rate: float) -> tff.learning.optimizers.Optimizer:
-  return tff.learning.optimizers.build_adam(
-      learning_rate, beta_1=0.9, beta_2=0.999, epsilon=1e-5
-  )
-
-
 SERVER_OPTIMIZERS = {
-    'adam': _build_adam,
+    'adam': functools.partial(
+        tff.learning.optimizers.build_adam,
+        beta_1=0.9,
+        beta_2=0.999,
+        epsilon=1e-5,
+    ),
     'adagrad': tff.learning.optimizers.build_adagrad,
     'sgd': tff.learning.optimizers.build_sgdm,
 }

@@ -232,7 +232,7 @@ CHANGES = (
 _TOLERANCE = 5e-6
 
 
-class Verdict(NamedTuple):
+class Deviation(NamedTuple):
   """The comparison of an implementation with a dialect.
 
   Attributes:
@@ -253,7 +253,7 @@ def compare(
     implementation: Implementation,
     dialect: dialects.Dialect,
     method: str,
-) -> Verdict:
+) -> Deviation:
   """Compares an implementation with a dialect on `CHANGES`.
 
   Args:
@@ -266,7 +266,7 @@ def compare(
   differences = np.max(np.abs(found - expected), axis=1)
   differs = ~(differences <= _TOLERANCE)  # NaN differs.
   first_round = int(np.argmax(differs)) + 1 if differs.any() else None
-  return Verdict(first_round, float(np.max(differences)))
+  return Deviation(first_round, float(np.max(differences)))
 
 
 def _to_row(cells: list[str]) -> str:
@@ -278,11 +278,13 @@ def _table(method: str) -> Iterator[str]:
   yield _to_row([method, *(column.name for column in columns), 'how', 'where'])
   yield _to_row(['---'] * (len(columns) + 3))
   for implementation in IMPLEMENTATIONS[method]:
-    verdicts = [
+    deviations = [
         str(compare(implementation, column, method)) for column in columns
     ]
     how = 'run' if implementation.is_run else 'read'
-    yield _to_row([implementation.name, *verdicts, how, implementation.source])
+    yield _to_row(
+        [implementation.name, *deviations, how, implementation.source]
+    )
 
 
 def to_markdown() -> str:

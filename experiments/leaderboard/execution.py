@@ -265,13 +265,7 @@ def run(
       )
     except running.TrialsFailed as error:
       ended = error.results
-    failed += _with_status(ended, scores.FAILED)
-    if _with_status(ended, scores.WAITING):
+    failed += scores.with_status(ended, scores.FAILED)
+    if scores.with_status(ended, scores.WAITING):
       return Ending(False, failed)
   return Ending(True, failed)
-
-
-def _with_status(
-    results: Sequence[scores.RunResult], status: str
-) -> list[trials_lib.Trial]:
-  return [result.trial for result in results if result.status == status]

@@ -12,19 +12,12 @@ from absl import flags
 from experiments import command_line
 from experiments import hparams
 from experiments import registry
+from experiments import settings as settings_lib
 from experiments.flag_table import field
 from experiments.published import tables
 
 _DATA_DIR = 'data'
 _OUTPUT_DIR = 'runs'
-# Settings that always count as hyperparameters; others do if they are given.
-_PROTOCOL = (
-    'total_rounds',
-    'clients_per_round',
-    'client_batch_size',
-    'client_epochs',
-    'max_examples',
-)
 
 
 @dataclasses.dataclass
@@ -213,7 +206,7 @@ def hyperparameters(cell: tables.Cell) -> list[Hyperparameter]:
   del found[registry.RUNTIME]
   found.update(argument_values(choices))
   for name, value in vars(settings).items():
-    if name in _PROTOCOL or name in origins:
+    if name in settings_lib.PROTOCOL or name in origins:
       found[name] = value
   return [
       Hyperparameter(name, value, origins.get(name, tables.Origin.ASSUMED))

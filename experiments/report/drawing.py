@@ -32,34 +32,6 @@ _LABELS = {
     'clients/loss': 'training loss',
     'clients/accuracy': 'training accuracy',
 }
-_BANDS = {
-    figures.RANGE: 'from the lowest to the highest seed',
-    figures.STD: 'one standard deviation over the seeds to either side',
-}
-# The kinds whose pictures the runs themselves have plotted.
-_PICTURES = {
-    figures.PARTITION: 'The partition',
-    figures.CKA: "Similarity of the clients' moments, linear CKA",
-}
-_CAPTIONS = {
-    figures.CURVES: (
-        'by round, the mean over the seeds; the band reaches {band}.'
-    ),
-    figures.STEP_SIZES: (
-        'means over the local steps of all clients in a round, and over the '
-        'seeds.'
-    ),
-    figures.ADJUSTMENTS: 'the divisor of the first moment by round.',
-    figures.FINAL_OVER: 'the mean over the seeds; the band reaches {band}.',
-    figures.HEAT_MAP: (
-        'the best value of each panel is framed; a cross marks a diverged run, '
-        'a dash a missing one.'
-    ),
-    figures.BEST_SERVER_RATE: (
-        'the best server learning rate for each client learning rate; the axis '
-        'spans the searched rates{gain}.'
-    ),
-}
 
 
 def needs_runs(table: published.Table, data_dir: Optional[str] = None) -> bool:
@@ -95,23 +67,19 @@ def draw(
   options = figures.read_options(table)
   if options.kind == figures.PARTITION and data_dir is not None:
     return _draw_partitions(table, path_png, data_dir)
-  if options.kind in _PICTURES:
+  kind = figures.KINDS[options.kind]
+  if kind.of_runs:
     return _copy_pictures(results, options.kind, path_png)
   if not _Drawing(table, options, results, path_png).draw():
     return {}
-  chooses_nothing = options.kind in (
-      figures.CURVES,
-      figures.STEP_SIZES,
-      figures.ADJUSTMENTS,
-  )
-  stamp = f' ({table.stamp})' if table.stamp and not chooses_nothing else ''
+  stamp = f' ({table.stamp})' if table.stamp and kind.shows_numbers else ''
   gain = (
       '; client rates that lower the worst loss by less than '
       f'{options.min_gain:.0%} are omitted'
       if options.min_gain
       else ''
   )
-  caption = _CAPTIONS[options.kind].format(band=_BANDS[options.band], gain=gain)
+  caption = kind.caption.format(band=figures.BANDS[options.band], gain=gain)
   return {path_png: f'{_title(table)}{stamp}: {caption}'}
 
 
@@ -140,7 +108,7 @@ def _copy_pictures(
       cell = result.cell
       names = [cell.row if several else '', cell.column, cell.group]
       place = ', '.join(filter(None, names))
-      copied[path] = f'{_PICTURES[kind]}: {place}.'
+      copied[path] = f'{figures.KINDS[kind].caption}: {place}.'
   return copied
 
 
@@ -161,7 +129,8 @@ def _draw_partitions(
     place = ', '.join(filter(None, [cell.column, cell.group]))
     num_classes = task.num_classes or 0
     analysis.plot_client_labels(task.train_data, num_classes, path, place)
-    drawn[path] = f'{_PICTURES[figures.PARTITION]}: {place}.'
+    caption = figures.KINDS[figures.PARTITION].caption
+    drawn[path] = f'{caption}: {place}.'
   return drawn
 
 

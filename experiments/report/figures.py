@@ -18,32 +18,80 @@ ADJUSTMENTS = 'adjustments'
 PARTITION = 'partition'
 CKA = 'cka'
 
-# The band of a curve: the range of all runs, or their standard deviation.
 RANGE = 'range'
 STD = 'std'
-_BANDS = (RANGE, STD)
+# The bands of a curve, and what captions say of them.
+BANDS = {
+    RANGE: 'from the lowest to the highest seed',
+    STD: 'one standard deviation over the seeds to either side',
+}
 
 # The options of every kind.
 _COMMON = ('x_label', 'y_label', 'log_x', 'log_y', 'y_min', 'y_max')
 
-# The further options of each kind.
-KINDS: Mapping[str, Sequence[str]] = {
+
+@dataclasses.dataclass(frozen=True)
+class Kind:
+  """A kind of figure.
+
+  Attributes:
+    caption: The end of the caption, with `{band}` and `{gain}` where they are
+      told; of pictures that the runs plotted, its beginning.
+    options: The options besides the common ones.
+    shows_numbers: Whether it shows the numbers of cells, which may have been
+      chosen on the test data.
+    of_runs: Whether the runs themselves plotted the pictures.
+  """
+
+  caption: str
+  options: Sequence[str] = ()
+  shows_numbers: bool = False
+  of_runs: bool = False
+
+
+KINDS: Mapping[str, Kind] = {
     # One line per row, one panel per group, column and metric.
-    CURVES: ('metric', 'band'),
+    CURVES: Kind(
+        'by round, the mean over the seeds; the band reaches {band}.',
+        options=('metric', 'band'),
+    ),
     # Rows are client rates, columns server rates; one panel per group.
-    HEAT_MAP: (),
+    HEAT_MAP: Kind(
+        'the best value of each panel is framed; a cross marks a diverged run, '
+        'a dash a missing one.',
+        shows_numbers=True,
+    ),
     # One line per method, one panel per task; groups are named 'TASK METHOD'.
-    BEST_SERVER_RATE: ('min_gain',),
+    BEST_SERVER_RATE: Kind(
+        'the best server learning rate for each client learning rate; the axis '
+        'spans the searched rates{gain}.',
+        options=('min_gain',),
+        shows_numbers=True,
+    ),
     # Both conditions of Delta-SGD's step and their minimum, one panel per cell.
-    STEP_SIZES: ('last_round',),
+    STEP_SIZES: Kind(
+        'means over the local steps of all clients in a round, and over the '
+        'seeds.',
+        options=('last_round',),
+    ),
     # One line per row over the columns; one panel per group, or as in `panels`.
-    FINAL_OVER: ('band', 'panels'),
+    FINAL_OVER: Kind(
+        'the mean over the seeds; the band reaches {band}.',
+        options=('band', 'panels'),
+        shows_numbers=True,
+    ),
     # FedCAda's divisors, one line per row; needs no runs.
-    ADJUSTMENTS: ('beta', 'last_round'),
+    ADJUSTMENTS: Kind(
+        'the divisor of the first moment by round.',
+        options=('beta', 'last_round'),
+    ),
     # One picture per cell, of the task's clients; needs data or runs.
-    PARTITION: (),
-    # Pictures that the runs themselves have plotted.
-    CKA: ('part', 'clients'),
+    PARTITION: Kind('The partition', of_runs=True),
+    CKA: Kind(
+        "Similarity of the clients' moments, linear CKA",
+        options=('part', 'clients'),
+        of_runs=True,
+    ),
 }
 
 
@@ -130,7 +178,10 @@ def read_options(table: published.Table) -> FigureOptions:
   for name, value in options.items():
     if name != 'kind':
       _check_option(
-          name, value, (*_COMMON, *KINDS[kind]), f'{place} of kind {kind}'
+          name,
+          value,
+          (*_COMMON, *KINDS[kind].options),
+          f'{place} of kind {kind}',
       )
   if kind in (HEAT_MAP, BEST_SERVER_RATE):
     to_rates([entry.name for entry in table.rows], f'{place}: rows')
@@ -148,7 +199,7 @@ def _check_option(name: str, value: Any, known: Sequence[str], place: str):
     )
   default = getattr(DEFAULT, name)
   if name == 'band':
-    fits, wanted = value in _BANDS, ' or '.join(_BANDS)
+    fits, wanted = value in list(BANDS), ' or '.join(BANDS)
   elif name == 'panels':
     fits = isinstance(value, dict) and all(
         isinstance(panel, dict) and set(panel) <= {'group', 'columns'}

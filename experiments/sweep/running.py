@@ -44,7 +44,7 @@ class TrialsFailed(command_line.EnvironmentalError):
   """
 
   def __init__(self, results: Sequence[scores.RunResult]):
-    failed = [r.trial for r in results if r.status == scores.FAILED]
+    failed = scores.with_status(results, scores.FAILED)
     logs = ', '.join(f'{trial.name} ({trial.log})' for trial in failed)
     super().__init__(
         f'{len(failed)} of {len(results)} trials failed, see their logs: {logs}'
@@ -312,7 +312,7 @@ class Keeper:
 
   def with_status(self, status: str) -> list[trials_lib.Trial]:
     """Returns the trials with a status."""
-    return [t for t, result in self.results.items() if result.status == status]
+    return scores.with_status(self.results.values(), status)
 
   def _finish(self, trial: trials_lib.Trial):
     # Raises before recording a run with damaged files.

@@ -206,6 +206,13 @@ class RunResult:
   measured: Mapping[str, float] = dataclasses.field(default_factory=dict)
 
 
+def with_status(
+    results: Iterable[RunResult], status: str
+) -> list[trials_lib.Trial]:
+  """Returns the trials that have a status."""
+  return [result.trial for result in results if result.status == status]
+
+
 @dataclasses.dataclass(frozen=True)
 class Configuration:
   """The results of an assignment over the seeds.

@@ -63,14 +63,6 @@ def build_privacy_callbacks(
   return [callbacks.PrivacySpent(accountant, delta)]
 
 
-PROTOCOL = (
-    'total_rounds',
-    'clients_per_round',
-    'client_batch_size',
-    'client_epochs',
-    'max_examples',
-)
-
 # For clients that are read from files one by one, so that a run starts quickly.
 _MAX_CHECKED_CLIENTS = 100
 # The folder of synthetic data in --output_dir.
@@ -90,7 +82,7 @@ def build_protocol(
   """
   task = choices[registry.TASK].row.task
   assert task is not None
-  given = {name: getattr(settings, name) for name in PROTOCOL}
+  given = {name: getattr(settings, name) for name in settings_lib.PROTOCOL}
   return attrs.evolve(
       task.protocol,
       **{name: value for name, value in given.items() if value is not None},

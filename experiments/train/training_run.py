@@ -13,6 +13,7 @@ import tensorflow_federated as tff
 from experiments import command_line
 from experiments import hparams
 from experiments import registry
+from experiments import settings as settings_lib
 from experiments.run_results import environments
 from experiments.train import evaluations as evaluations_lib
 from experiments.train import run_parts
@@ -164,7 +165,9 @@ def collect_hparams(
   for choice in choices.values():
     values.update(choice.hparams())
   values.update(settings.hparams())
-  values.update({name: getattr(protocol, name) for name in run_parts.PROTOCOL})
+  values.update(
+      {name: getattr(protocol, name) for name in settings_lib.PROTOCOL}
+  )
   values.update(start.hparams())
   return values
 
