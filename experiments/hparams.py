@@ -38,7 +38,7 @@ DEFAULT_ROWS = {
     registry.LOSS_TERM: 'none',
     registry.CLIENT_SCHEDULE: 'constant',
     registry.SERVER_SCHEDULE: 'constant',
-    registry.RUNTIME: 'compiled',
+    registry.RUNTIME: registry.COMPILED,
 }
 
 # A kind, one of its rows, and an argument of the row.
@@ -382,9 +382,8 @@ def recorded_choice(kind: str, recorded: Mapping[str, Any]) -> Choice:
 
 def _check_data(task: registry.Row, values: Mapping[str, Any]):
   """Raises unless the flags define the source of a task's data."""
-  reads_files = 'data_dir' in task.supplied
   if values['use_synthetic_data']:
-    if not reads_files:
+    if not task.reads_files:
       raise HparamError(
           f'--task={task.name} includes its data, drop --use_synthetic_data'
       )
@@ -393,7 +392,7 @@ def _check_data(task: registry.Row, values: Mapping[str, Any]):
           '--use_synthetic_data and --data_dir cannot be combined, drop one of '
           'them'
       )
-  elif reads_files and not values['data_dir']:
+  elif task.reads_files and not values['data_dir']:
     raise HparamError(
         f'--task={task.name} needs --data_dir, the folder of the data sets, or '
         '--use_synthetic_data to try it on synthetic data'

@@ -53,8 +53,7 @@ _ADAPTIVE_CLIPPING = {
     'dp_clip_norm': 0.1,
     'dp_adaptive_clip_learning_rate': 0.2,
 }
-# The runtime that --tune_rates needs, and the defaults of its flags.
-_COMPILED = 'compiled'
+# The defaults of the flags of --tune_rates.
 _RATE_TUNING = {'tune_rates_step': 0.1, 'tune_rates_rounds': 1}
 
 
@@ -324,10 +323,10 @@ def _complete_rate_tuning(values: dict[str, Any], choices: Mapping[str, Any]):
   if values['tune_rates'] is None:
     return
   runtime = choices[registry.RUNTIME].row.name
-  if runtime != _COMPILED:
+  if runtime != registry.COMPILED:
     raise flag_table.HparamError(
         '--tune_rates differentiates compiled rounds, take '
-        f'--runtime={_COMPILED} in the place of --runtime={runtime}'
+        f'--runtime={registry.COMPILED} in the place of --runtime={runtime}'
     )
   if values['dp_noise_multiplier'] is not None:
     raise flag_table.HparamError(

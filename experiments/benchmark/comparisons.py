@@ -190,12 +190,9 @@ def _build_task(row: registry.Row, data_dir: Optional[str]) -> task_lib.Task:
         clients_per_round=clients,
         max_examples=steps * protocol.client_batch_size,
     )
-  supplied = {
-      'data_dir': data_dir,
-      'protocol': protocol,
-      'seed': measurement.SEED,
-  }
-  return hparams.Choice(row, {}).build(**supplied)
+  return hparams.Choice(row, {}).build(
+      data_dir=data_dir, protocol=protocol, seed=measurement.SEED
+  )
 
 
 def _describe(task: task_lib.Task) -> workloads.Workload:
@@ -246,7 +243,7 @@ def measure_task(
     RuntimeError: If a runtime did not train.
   """
   variant, task = 'real data', None
-  if data_dir or 'data_dir' not in row.supplied:
+  if data_dir or not row.reads_files:
     with contextlib.suppress(FileNotFoundError):
       task = _build_task(row, data_dir)
   if task is None:

@@ -141,7 +141,7 @@ def _check(plan: plans.Plan):
   """Raises unless every trial fits, and there is the data that it needs."""
   for name in plan.board.tasks:
     row = registry.ROWS[registry.TASK][name]
-    if 'data_dir' in row.supplied and plan.data_dir is None:
+    if row.reads_files and plan.data_dir is None:
       raise command_line.UserError(
           f'the task {name} needs --data_dir, the folder of the data sets'
       )

@@ -115,8 +115,7 @@ def _expect_seconds(
 def _build_command(plan: plans.Plan, tasks: Sequence[str], methods: str) -> str:
   """Returns the command that runs methods on tasks."""
   needs_data = any(
-      'data_dir' in registry.ROWS[registry.TASK][task].supplied
-      for task in tasks
+      registry.ROWS[registry.TASK][task].reads_files for task in tasks
   )
   return command_line.build_command(
       'leaderboard',

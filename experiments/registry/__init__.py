@@ -14,6 +14,7 @@ from experiments.registry.rows import ALGORITHM
 from experiments.registry.rows import Argument
 from experiments.registry.rows import CLIENT_OPTIMIZER
 from experiments.registry.rows import CLIENT_SCHEDULE
+from experiments.registry.rows import COMPILED
 from experiments.registry.rows import LOSS_TERM
 from experiments.registry.rows import Part
 from experiments.registry.rows import resolve

@@ -17,6 +17,8 @@ LOSS_TERM = 'loss_term'
 CLIENT_SCHEDULE = 'client_schedule'
 SERVER_SCHEDULE = 'server_schedule'
 RUNTIME = 'runtime'
+# The default runtime.
+COMPILED = 'compiled'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -106,6 +108,11 @@ class Row:
   def label(self) -> str:
     """The name in the default name of a run's folder."""
     return self.name if self.task is None else self.task.name
+
+  @property
+  def reads_files(self) -> bool:
+    """Whether it is a task whose data are read from `--data_dir`."""
+    return self.task is not None and self.task.data.reads_files
 
   @property
   def part_names(self) -> dict[str, str]:

@@ -168,7 +168,7 @@ _PLAN = rows.Argument(
 # The builders return context managers.
 RUNTIMES = (
     rows.Row(
-        'compiled',
+        rows.COMPILED,
         'tff_adaptive.runtime:compiled_context',
         (
             rows.Argument(

@@ -33,7 +33,6 @@ from tff_adaptive.simulation import client_states
 from tff_adaptive.simulation import run_directory
 from tff_adaptive.simulation import task as task_lib
 
-_COMPILED = 'compiled'
 _PROCESS_KEY = 'process'
 
 
@@ -74,18 +73,18 @@ def _read_run(path: pathlib.Path, data_dir: Optional[str]) -> RecordedRun:
         f'({error})'
     ) from error
   task = choices[registry.TASK].row
-  if 'data_dir' in task.supplied and not data_dir:
+  if task.reads_files and not data_dir:
     raise command_line.UserError(
         f'the task of the run, {task.name}, needs --data_dir, the folder of '
         'the data sets; synthetic data are in OUTPUT_DIR/'
         f'{run_parts.SYNTHETIC_DATA}'
     )
-  if choices[registry.RUNTIME].row.name != _COMPILED:
+  if choices[registry.RUNTIME].row.name != registry.COMPILED:
     print(
         "The run was trained on TFF's native runtime. The compiled runtime, "
         'used here, rounds differently and samples other dropout masks.'
     )
-    row = registry.ROWS[registry.RUNTIME][_COMPILED]
+    row = registry.ROWS[registry.RUNTIME][registry.COMPILED]
     choices[registry.RUNTIME] = hparams.Choice(row, {})
   values: dict[str, Any] = {
       field.name: recorded.get(field.name)

@@ -104,12 +104,11 @@ def build_task(choices: _Choices, settings: hparams.Settings) -> task_lib.Task:
     ValueError: If the data is unsuitable for training.
   """
   choice = choices[registry.TASK]
-  supplied = {
-      'data_dir': _prepare_data_dir(choice, settings),
-      'protocol': build_protocol(choices, settings),
-      'seed': settings.seed,
-  }
-  task = choice.build(**{name: supplied[name] for name in choice.row.supplied})
+  task = choice.build(
+      data_dir=_prepare_data_dir(choice, settings),
+      protocol=build_protocol(choices, settings),
+      seed=settings.seed,
+  )
   task = _choose_clients(task, settings)
   checks.check_central_examples(task.central_test, num_classes=task.num_classes)
   checked = checks.check_clients(

@@ -31,9 +31,11 @@ from tff_adaptive.simulation import task as task_lib
 from tff_adaptive.simulation import trackers
 from tff_adaptive.simulation import training_loop
 
-COMPILED = 'compiled'
 RAY = 'ray'
-_CHOOSE = {COMPILED: runtime.choose_plan, RAY: scale_out.choose_ray_plan}
+_CHOOSE = {
+    registry.COMPILED: runtime.choose_plan,
+    RAY: scale_out.choose_ray_plan,
+}
 
 _Choices = Mapping[str, hparams.Choice]
 
@@ -132,7 +134,7 @@ def set_threads(choices: _Choices):
     UserError: If the chosen device does not exist.
   """
   choice = choices[registry.RUNTIME]
-  if choice.row.name in (COMPILED, RAY):
+  if choice.row.name in _CHOOSE:
     # Workers have their own GPUs.
     is_ray = choice.row.name == RAY
     values = {} if is_ray else choice.hparams()
