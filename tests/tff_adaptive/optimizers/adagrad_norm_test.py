@@ -59,12 +59,3 @@ class AdagradNormTest(tf.test.TestCase, parameterized.TestCase):
     state = rule.start_round(rule.initialize(_SPEC), {}, kept, tf.constant(1))
     points, _ = _run(rule, gradients[1:], state)
     self.assertAllClose(points[0], whole[1] - whole[0])
-
-  def test_kept_state_needs_a_loop_with_rounds(self):
-    rule = optimizers.build_adagrad_norm(carry_state=True)
-    with self.assertRaisesRegex(ValueError, 'AdaGrad-Norm keeps state'):
-      rule.next(rule.initialize(_SPEC), tf.zeros([2]), tf.zeros([2]))
-
-  def test_bad_argument_raises_by_name(self):
-    with self.assertRaisesRegex(ValueError, 'AdaGrad-Norm `initial_norm`.*-1'):
-      optimizers.build_adagrad_norm(initial_norm=-1.0)

@@ -15,13 +15,9 @@ for s, d in enumerate(changes, 1):
 ```
 """
 
-import collections
-
 from absl.testing import parameterized
 import numpy as np
-import pytest
 import tensorflow as tf
-import tensorflow_federated as tff
 
 from tff_adaptive import optimizers
 
@@ -167,51 +163,3 @@ class FedAMSTest(tf.test.TestCase, parameterized.TestCase):
             'max_preconditioner',
         ],
     )
-
-  @parameterized.named_parameters(
-      ('option', dict(option=3), 'option` must be 1 or 2, found 3'),
-      ('beta_1', dict(beta_1=1.0), 'beta_1.*1.0'),
-      ('beta_2', dict(beta_2=-0.1), 'beta_2.*-0.1'),
-      ('epsilon', dict(epsilon=-1.0), 'epsilon.*-1.0'),
-  )
-  def test_bad_argument_raises_by_name(self, arguments, message):
-    with self.assertRaisesRegex(ValueError, f'FedAMS `{message}'):
-      optimizers.build_fedams(**arguments)
-
-
-@pytest.mark.usefixtures('native_runtime')
-class StockFedAMSTest(tf.test.TestCase):
-
-  @pytest.mark.slow
-  def test_is_a_server_optimizer_of_stock_algorithms(self):
-    @tf.function
-    def predict(weights, x, training):
-      del training  # Unused.
-      return weights[0][0] * x
-
-    def loss(output, label, sample_weight=None):
-      del sample_weight  # Unused.
-      return tf.reduce_mean(tf.square(output - label))
-
-    spec = tf.TensorSpec([None], tf.float32)
-    model = tff.learning.models.FunctionalModel(
-        initial_weights=((np.float32(0.0),), ()),
-        predict_on_batch_fn=predict,
-        loss_fn=loss,
-        input_spec=collections.OrderedDict(x=spec, y=spec),
-    )
-    process = tff.learning.algorithms.build_weighted_fed_avg(
-        model,
-        tff.learning.optimizers.build_sgdm(0.5),
-        optimizers.build_fedams(),
-    )
-    ones = np.ones([1], np.float32)
-    client = [collections.OrderedDict(x=ones, y=ones)]
-    # A client solves (w - 1)^2 in one step: the changes are 1, then 0, and
-    # m / sqrt(vhat) is 0.1 / 0.1, then 0.09 / 0.1.
-    state = process.initialize()
-    points = []
-    for _ in range(2):
-      state = process.next(state, [client, client]).state
-      points.append(process.get_model_weights(state).trainable[0])
-    self.assertAllClose(points, [1.0, 1.9])

@@ -2,16 +2,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of SGD with Armijo line search."""
 
-import collections
 import math
 
 from absl.testing import parameterized
+import hypothesis
 import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests.tff_adaptive import property_testing
 from tests.tff_adaptive import testing
+from tests.tff_adaptive.optimizers import path_testing
 from tests.tff_adaptive.optimizers import step_size_testing
+from tff_adaptive import optimizers
 from tff_adaptive.optimizers import armijo
 
 
@@ -249,77 +252,6 @@ class ArmijoTest(tf.test.TestCase, parameterized.TestCase):
     with self.assertRaisesRegex(ValueError, 'value_and_grad_fn.*build_fed_opt'):
       optimizer.next(state, tf.constant(1.0), tf.constant(1.0), **extra)
 
-  @parameterized.parameters(tf.float32, tf.float64)
-  def test_norm_is_over_the_whole_vector_and_runs_in_a_graph(self, dtype):
-    scale = np.array([3.0, 0.5, 7.0, 1.0])
-    flat = step_size_testing.run(
-        armijo.build_armijo(),
-        [step_size_testing.quadratic(scale)] * 4,
-        np.ones(4),
-    )
-
-    def nest(a):
-      a = tf.cast(a, dtype)
-      return collections.OrderedDict(
-          a=tf.reshape(a[:2], [2, 1]), b=(a[2:3], a[3])
-      )
-
-    optimizer, x = armijo.build_armijo(), nest(np.ones(4))
-    loss = step_size_testing.quadratic(nest(scale))
-
-    @tf.function
-    def step(state, x):
-      value, gradients = loss(x)
-      return optimizer.next(
-          state, x, gradients, value=value, value_and_grad_fn=loss
-      )
-
-    state = step_size_testing.initialize(optimizer, x)
-    for step_size, backtracks in zip(flat.step_sizes, flat.backtracks):
-      state, x = step(state, x)
-      report = optimizer.report(state)
-      self.assertEqual(report['step_size'].dtype, dtype)
-      self.assertAllClose(report['step_size'], step_size, rtol=1e-5)
-      self.assertEqual(report['backtracks'], backtracks)
-
-  def test_slices_of_one_row_are_added_before_the_norm(self):
-    def value_and_grad_fn(weights):
-      row = weights[0][1, 0]
-      slices = tf.IndexedSlices(
-          tf.stack([[row], [row]]), tf.constant([1, 1]), tf.constant([3, 1])
-      )
-      return row**2, (slices, None)
-
-    optimizer = armijo.build_armijo(c=0.5, beta=0.5)
-    weights = (tf.constant([[1.0], [2.0], [3.0]]), tf.ones([2]))
-    state = step_size_testing.initialize(optimizer, weights)
-    value, gradients = value_and_grad_fn(weights)
-    state, weights = optimizer.next(
-        state,
-        weights,
-        gradients,
-        value=value,
-        value_and_grad_fn=value_and_grad_fn,
-    )
-    self.assertAllClose(optimizer.report(state)['step_size'], 0.5)
-    self.assertAllClose(weights[0], [[1.0], [0.0], [3.0]])
-    self.assertAllEqual(weights[1], [1.0, 1.0])
-
-  @parameterized.named_parameters(
-      ('max_step_size', dict(max_step_size=0.0)),
-      ('c', dict(c=1.0)),
-      ('beta', dict(beta=1.0)),
-      ('gamma', dict(gamma=-1.0)),
-      ('reset', dict(reset=3)),
-      ('batches_per_epoch', dict(batches_per_epoch=0)),
-      ('max_trials', dict(max_trials=0)),
-      ('fallback_step_size', dict(fallback_step_size=math.nan)),
-  )
-  def test_bad_argument_raises_by_name(self, arguments):
-    ((name, value),) = arguments.items()
-    with self.assertRaisesRegex(ValueError, f'Armijo `{name}`.*found {value}'):
-      armijo.build_armijo(**arguments)
-
   @pytest.mark.slow
   def test_trains_and_rejects_a_client_with_nan(self):
     clients = [*testing.clients([10, 7]), testing.unhealthy_client()]
@@ -345,3 +277,66 @@ class ArmijoTest(tf.test.TestCase, parameterized.TestCase):
     metrics = output['client_work']['clients']
     self.assertEqual(metrics['num_steps'], 10)
     self.assertEqual(metrics['backtracks_max'], 0.0)
+
+
+_CS = property_testing.positive(0.0625, 0.875)
+_BETAS = property_testing.positive(0.25, 0.875)
+_LARGEST = property_testing.positive(0.125, 8.0)
+
+
+def _run_path(batches, start=None, **arguments):
+  return path_testing.run(optimizers.build_armijo, batches, start, **arguments)
+
+
+class ArmijoPropertiesTest(tf.test.TestCase, parameterized.TestCase):
+
+  @parameterized.parameters(0, 1, 2)
+  @hypothesis.given(
+      property_testing.batch_sequences(),
+      property_testing.STARTS,
+      _LARGEST,
+      _CS,
+      _BETAS,
+  )
+  def test_every_batch_falls_and_no_step_is_too_short_or_too_long(
+      self, reset, batches, start, largest, c, beta
+  ):
+    path = _run_path(
+        batches, start, max_step_size=largest, c=c, beta=beta, reset=reset
+    )
+    backtracks = path.reports['backtracks']
+    growth = 2.0 ** (1 / 32)
+    last = largest
+    for k, step_size in enumerate(path.step_sizes):
+      x, moved = path.points[k : k + 2]
+      gradient = batches.gradient(k, x)
+      promise = c * gradient @ gradient
+      hypothesis.assume(promise > 1e-9)  # Below, losses are all rounding.
+      loss = batches.value(k, x)
+      rounding = 1e-9 * (1 + abs(loss))
+      self.assertLessEqual(
+          batches.value(k, moved), loss - step_size * promise + rounding
+      )
+      first = (last, min(largest, last * growth), largest)[reset if k else 2]
+      self.assertAllClose(step_size, first * beta ** backtracks[k], rtol=1e-5)
+      # One trial before, it was too long.
+      if backtracks[k]:
+        longer = step_size / beta
+        self.assertGreater(
+            batches.value(k, x - longer * gradient),
+            loss - longer * promise - rounding,
+        )
+      curvature = np.linalg.eigvalsh(batches.hessians[k])[-1]
+      bound = min(first, 2.0 * beta * (1.0 - c) / curvature)
+      self.assertBetween(step_size, bound * (1 - 1e-5), largest)
+      last = step_size
+
+  @parameterized.parameters(0, 1, 2)
+  @hypothesis.given(
+      property_testing.batch_sequences(3), property_testing.STARTS
+  )
+  def test_negative_loss_changes_nothing(self, reset, batches, start):
+    # Of a loss only differences are taken.
+    lowered = batches._replace(constants=batches.constants - 64.0)
+    paths = [_run_path(b, start, reset=reset) for b in (batches, lowered)]
+    self.assertAllClose(paths[0].points, paths[1].points, atol=1e-6)

@@ -4,6 +4,7 @@
 
 import collections
 import inspect
+import math
 
 from absl.testing import parameterized
 import numpy as np
@@ -12,22 +13,98 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tests.tff_adaptive.optimizers import rules_testing
+from tff_adaptive import optimizers
 from tff_adaptive.optimizers import optimizer as optimizer_lib
 
-# They wait for a round, pull to where they begin, or take steps that do not
+# These wait for a round, pull to where they begin, or take steps that do not
 # shrink.
 _NOT_TO_THE_MINIMUM = ('fafed', 'feddyn', 'fedspeed', 'fedmuon')
-# Its step size is a factor of an average that begins at zero.
+# The step size of this rule is a factor of an average that begins at zero.
 _OF_AVERAGES = ('momo_star',)
 _WITH_RATE = [
     row
     for row in rules_testing.RULES
     if 'learning_rate' in inspect.signature(row[1]).parameters
 ]
+# The steps of these depend on the shapes of the tensors.
+_PER_TENSOR = ('fedadamw', 'fedmuon')
 _STRUCTURES = (
     ('scalar', np.array(2.0)),
     ('nested', collections.OrderedDict(a=np.ones([2, 3]), b=(np.ones([4]),))),
     ('empty', ()),
+)
+
+
+def _bad(title, build, **arguments):
+  """Returns cases of a builder with one invalid argument each."""
+  return [(title, build, *argument) for argument in arguments.items()]
+
+
+_BAD_ARGUMENTS = (
+    *_bad('AdaAlter', optimizers.build_adaalter, epsilon=-2.0),
+    *_bad('AdaAlter', optimizers.build_adaalter, initial_second_moment=-0.5),
+    *_bad('AdaGrad-Norm', optimizers.build_adagrad_norm, initial_norm=-1.0),
+    *_bad(
+        'Armijo', optimizers.build_armijo, max_step_size=0.0, c=1.0, beta=1.0
+    ),
+    *_bad('Armijo', optimizers.build_armijo, gamma=-1.0, reset=3, max_trials=0),
+    *_bad('Armijo', optimizers.build_armijo, batches_per_epoch=0),
+    *_bad('Armijo', optimizers.build_armijo, fallback_step_size=math.nan),
+    *_bad(
+        'Delta-SGD', optimizers.build_delta_sgd, learning_rate=0.0, delta=-1.0
+    ),
+    *_bad('Delta-SGD', optimizers.build_delta_sgd, gamma=math.nan, theta=-1.0),
+    *_bad('Delta-SGD', optimizers.build_delta_sgd, previous_gradient='both'),
+    *_bad(
+        'DoG',
+        optimizers.build_dog,
+        relative_distance=-1.0,
+        epsilon=-1.0,
+        send='all',
+    ),
+    *_bad('DoWG', optimizers.build_dowg, epsilon=-1.0),
+    *_bad('FAFED', optimizers.build_fafed, alpha=1.1, beta=-0.1, rho=0.0),
+    *_bad('FedAdamW', optimizers.build_fedadamw, second_moment='none'),
+    *_bad('FedAdam', optimizers.build_fedadam, beta_1=1.0, beta_2=-0.1),
+    *_bad('FedAdam', optimizers.build_fedadam, initial_second_moment=-1.0),
+    *_bad(
+        'FedAdam', optimizers.build_fedadam, epsilon=-1.0, second_moment_of='x'
+    ),
+    *_bad('FedAMS', optimizers.build_fedams, option=3, beta_1=1.0, beta_2=-0.1),
+    *_bad('FedAMS', optimizers.build_fedams, epsilon=-1.0),
+    *_bad('FedCAda', optimizers.build_fedcada_adam, beta_1=1.0, beta_2=-0.1),
+    *_bad('FedCAda', optimizers.build_fedcada_adam, epsilon=math.nan),
+    *_bad(
+        'FedCAda', optimizers.build_fedcada_adam, option='option5', time='day'
+    ),
+    *_bad('FedCM', optimizers.build_fedcm, alpha=1.5),
+    *_bad('FedDyn', optimizers.build_feddyn, num_clients=0, alpha=-1.0),
+    *_bad('FedMuon', optimizers.build_fedmuon, orthogonalize='qr', ns_steps=0),
+    *_bad('FedSAM', optimizers.build_fedsam, rho=-1.0, epsilon=-1.0),
+    *_bad('FedSpeed', optimizers.build_fedspeed, proximal_lambda=0.0),
+    *_bad('FedSpeed', optimizers.build_fedspeed, dual_mean='some'),
+    *_bad('MimeLite', optimizers.build_mimelite, momentum=1.0),
+    *_bad('MoFedSAM', optimizers.build_mofedsam, rho=-1.0),
+    *_bad('MoMo', optimizers.build_momo, beta=1.0, weight_decay=-1.0),
+    *_bad('MoMo', optimizers.build_momo, lower_bound=math.inf),
+    *_bad('Prodigy', optimizers.build_prodigy, initial_distance=0.0),
+    *_bad('Prodigy', optimizers.build_prodigy, growth_rate=0.0, beta_3=1.0),
+    *_bad(
+        'Schedule-Free SGD',
+        optimizers.build_schedule_free_sgd,
+        beta=0.0,
+        r=-1.0,
+        warmup_steps=-1,
+    ),
+    *_bad('SGD', optimizers.build_sgd, momentum=-0.1),
+    *_bad('SGD', optimizers.build_sgd, momentum=1.1),
+    *_bad('SM3', optimizers.build_sm3, version='iii', delay=0),
+    *_bad('SPS', optimizers.build_sps, c=0.0, epsilon=-1.0),
+    *_bad('SPS', optimizers.build_sps, optimal_value=-math.inf),
+    *_bad('SPS', optimizers.build_sps_max, max_step_size=0.0),
+    *_bad('SPS', optimizers.build_sps_max, max_step_size=math.nan),
+    *_bad('SPS', optimizers.build_sps_smooth, gamma=0.0, initial_step_size=0.0),
+    *_bad('SPS', optimizers.build_sps_smooth, batches_per_epoch=0),
 )
 
 
@@ -117,7 +194,8 @@ class OptimizerConformanceTest(tf.test.TestCase, parameterized.TestCase):
   @parameterized.named_parameters(*rules_testing.RULES)
   def test_indexed_slices_equal_dense_gradients(self, build, arguments, _):
     optimizer = build(**arguments)
-    indices = tf.constant([0, 2])
+    # One row occurs twice.
+    indices = tf.constant([0, 2, 2])
 
     def sparse(w):
       return tf.IndexedSlices(2.0 * tf.gather(w, indices), indices, w.shape)
@@ -127,8 +205,28 @@ class OptimizerConformanceTest(tf.test.TestCase, parameterized.TestCase):
 
     weights = tf.constant([[1.0], [2.0], [3.0]])
     results = [_take_steps(optimizer, weights, fn) for fn in (sparse, dense)]
-    self.assertAllEqual(*results)
+    self.assertAllClose(*results, rtol=1e-6)
     self.assertAllEqual(results[0][1], [2.0])
+
+  @parameterized.named_parameters(
+      row for row in rules_testing.RULES if row[0] not in _PER_TENSOR
+  )
+  def test_steps_do_not_depend_on_how_weights_are_split(
+      self, build, arguments, _
+  ):
+    def split(a):
+      return {'a': tf.reshape(a[:2], [2, 1]), 'b': (a[2:3], a[3])}
+
+    scale = tf.constant([3.0, 0.5, 7.0, 1.0], tf.float64)
+    flat = _take_steps(
+        build(**arguments), tf.ones_like(scale), lambda w: scale * w
+    )
+    nested = _take_steps(
+        build(**arguments),
+        split(tf.ones_like(scale)),
+        lambda w: tf.nest.map_structure(tf.multiply, split(scale), w),
+    )
+    self.assertAllClose(nested, split(flat), rtol=1e-9)
 
   @parameterized.named_parameters(
       row for row in rules_testing.RULES if row[0] not in _NOT_TO_THE_MINIMUM
@@ -216,6 +314,48 @@ class OptimizerConformanceTest(tf.test.TestCase, parameterized.TestCase):
       return
     with self.assertRaisesRegex(ValueError, r'The optimizer state `\w+` must'):
       rules_testing.next_step(optimizer, state, tf.ones([2]), _twice)
+
+  @parameterized.parameters(*_BAD_ARGUMENTS)
+  def test_bad_argument_raises_by_name(self, title, build, name, value):
+    arguments = {name: value}
+    if 'num_clients' in inspect.signature(build).parameters:
+      arguments.setdefault('num_clients', 3)
+    with self.assertRaisesRegex(ValueError, f'{title} `{name}`.*{value}'):
+      build(**arguments)
+
+  @parameterized.parameters(
+      (optimizers.build_sps, False, '`value`.*build_fed_opt'),
+      (optimizers.build_sps_max, False, '`value`.*build_fed_opt'),
+      (optimizers.build_sps_smooth, False, '`value`.*build_fed_opt'),
+      (optimizers.build_momo, False, 'MoMo sets its step.*`value`'),
+      (optimizers.build_fedsam, True, 'FedSAM evaluates each batch twice'),
+      (optimizers.build_fafed, True, '`value_and_grad_fn`.*algorithms'),
+      (optimizers.build_delta_sgd, True, "previous_gradient='reuse'"),
+  )
+  def test_a_loop_that_gives_gradients_alone_is_told_what_to_do(
+      self, build, evaluates_again, message
+  ):
+    optimizer = build()
+    self.assertEqual(optimizer.evaluates_again, evaluates_again)
+    state = optimizer.initialize(tf.TensorSpec([], tf.float32))
+    with self.assertRaisesRegex(ValueError, message):
+      optimizer.next(state, tf.constant(1.0), tf.constant(1.0))
+
+  @parameterized.parameters(
+      (optimizers.build_adagrad_norm, {}, 'AdaGrad-Norm'),
+      (
+          optimizers.build_delta_sgd,
+          dict(previous_gradient='reuse'),
+          'DeltaSGD',
+      ),
+  )
+  def test_a_rule_that_keeps_state_needs_a_loop_with_rounds(
+      self, build, arguments, title
+  ):
+    optimizer = build(carry_state=True, **arguments)
+    state = optimizer.initialize(tf.TensorSpec([], tf.float32))
+    with self.assertRaisesRegex(ValueError, f'{title} keeps state between'):
+      optimizer.next(state, tf.constant(1.0), tf.constant(1.0))
 
   @parameterized.named_parameters(*_WITH_RATE)
   def test_negative_rate_raises_by_name(self, build, *_):

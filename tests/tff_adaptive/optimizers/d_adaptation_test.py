@@ -176,13 +176,6 @@ class ScaleTest(tf.test.TestCase, parameterized.TestCase):
     late = np.concatenate([np.zeros([2, 2]), _GRADIENTS])
     self.assertAllClose(_run(rule, late)[0][2:], _run(rule)[0])
 
-  @parameterized.parameters(
-      ('initial_distance', 0.0), ('growth_rate', 0.0), ('beta_3', 1.0)
-  )
-  def test_bad_argument_raises_by_name(self, name, value):
-    with self.assertRaisesRegex(ValueError, f'Prodigy `{name}`.*{value}'):
-      optimizers.build_prodigy(**{name: value})
-
   def test_kept_state_has_the_estimate_and_the_anchor(self):
     rule = optimizers.build_prodigy(initial_distance=0.01, carry_state=True)
     _, distances, state = _run(rule)

@@ -145,22 +145,6 @@ class DeltaSgdPropertiesTest(tf.test.TestCase, parameterized.TestCase):
     self.assertAllGreater(np.diff(path.step_sizes), 0.0)
 
   @hypothesis.given(
-      property_testing.batch_sequences(),
-      property_testing.STARTS,
-      st.permutations(range(property_testing.SIZE)),
-  )
-  def test_order_of_the_weights_changes_nothing(self, batches, start, order):
-    permuted = property_testing.Batches(
-        batches.hessians[:, order][:, :, order],
-        batches.slopes[:, order],
-        batches.constants,
-    )
-    one = _run(batches, start, previous_gradient='recompute')
-    other = _run(permuted, start[order], previous_gradient='recompute')
-    self.assertAllClose(one.step_sizes, other.step_sizes, rtol=1e-6)
-    self.assertAllClose(one.points[:, order], other.points, rtol=1e-6)
-
-  @hypothesis.given(
       property_testing.hessians(), property_testing.STARTS, _DELTAS
   )
   def test_lyapunov_function_of_the_theorem_falls(self, curved, start, delta):
@@ -207,25 +191,6 @@ class DeltaSgdEdgeCasesTest(tf.test.TestCase, parameterized.TestCase):
     limit = (delta + math.sqrt(delta**2 + 4)) / 2
     self.assertAllClose(path.reports['theta'][-1], limit, rtol=1e-6)
     self.assertAllEqual(path.points, np.zeros_like(path.points))
-
-  @parameterized.parameters(*_VARIANTS)
-  @hypothesis.given(
-      property_testing.vectors(),
-      property_testing.positive(),
-      property_testing.positive(0.25, 4.0),
-      _DELTAS,
-  )
-  def test_one_local_step_is_gradient_descent(
-      self, previous_gradient, gradient, rate, gamma, delta
-  ):
-    path = _run(
-        property_testing.linear([gradient]),
-        learning_rate=rate,
-        gamma=gamma,
-        delta=delta,
-        previous_gradient=previous_gradient,
-    )
-    self.assertAllClose(path.points[-1], -rate * gradient, rtol=1e-12)
 
   @parameterized.parameters(*_VARIANTS)
   @hypothesis.given(

@@ -10,11 +10,6 @@ from tests.tff_adaptive.optimizers import federated_testing
 from tff_adaptive import optimizers
 
 
-def _sam(batch, y, rho):
-  g = federated_testing.gradient(batch, y)
-  return federated_testing.gradient(batch, y + rho * g / np.linalg.norm(g))
-
-
 class ClientMomentumTest(tf.test.TestCase, parameterized.TestCase):
 
   @parameterized.parameters(0.0, 0.5)
@@ -30,22 +25,11 @@ class ClientMomentumTest(tf.test.TestCase, parameterized.TestCase):
       for client in federated_testing.CLIENTS:
         y = x
         for batch in client:
-          g = _sam(batch, y, rho)
+          g = federated_testing.perturbed_gradient(batch, y, rho)
           y = y - 0.125 * (0.25 * g + 0.75 * direction)
         changes.append(y - x)
         directions.append((x - y) / (len(client) * 0.125))
       x, direction = x + np.mean(changes, 0), np.mean(directions, 0)
-      rounds.next(
-          {
-              i: federated_testing.to_batches(client)
-              for i, client in enumerate(federated_testing.CLIENTS)
-          }
-      )
+      rounds.next(federated_testing.COHORT)
       self.assertAllClose(rounds.x, x)
       self.assertAllClose(rounds.shared['global_direction'], direction)
-
-  def test_bad_argument_raises_by_name(self):
-    with self.assertRaisesRegex(ValueError, 'FedCM `alpha`.*1.5'):
-      optimizers.build_fedcm(alpha=1.5)
-    with self.assertRaisesRegex(ValueError, 'MoFedSAM `rho`.*-1'):
-      optimizers.build_mofedsam(rho=-1.0)

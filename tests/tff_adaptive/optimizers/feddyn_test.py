@@ -31,13 +31,9 @@ def _build(optimizer, server=None, **options):
   )
 
 
-def _flat(weights):
-  return np.concatenate([np.ravel(w) for w in tf.nest.flatten(weights)])
-
-
 def _model(store):
   weights = store.process.get_model_weights(store.state)
-  return _flat(weights.trainable)
+  return federated_testing.flat(weights.trainable)
 
 
 def _run(process, cohorts=_COHORTS):
@@ -56,15 +52,17 @@ class FedDynTest(tf.test.TestCase, parameterized.TestCase):
 
   def test_server_moves_by_the_change_and_the_mean_of_all_duals(self):
     models, store = _run(_build(optimizers.build_feddyn(3, 0.1, 0.5)))
-    duals = {k: _flat(v) for k, v in store.kept.items()}
+    duals = {k: federated_testing.flat(v) for k, v in store.kept.items()}
     mean = sum(duals.values()) / 3
-    self.assertAllClose(_flat(store.state.finalizer['mean_dual']), mean)
+    self.assertAllClose(
+        federated_testing.flat(store.state.finalizer['mean_dual']), mean
+    )
     # Of the first round the duals are the changes, which the server doubles
     # but for the share of the client that was not there.
     first, first_store = _run(
         _build(optimizers.build_feddyn(3, 0.1, 0.5)), _COHORTS[:1]
     )
-    changes = [_flat(v) for v in first_store.kept.values()]
+    changes = [federated_testing.flat(v) for v in first_store.kept.values()]
     self.assertAllClose(first[1] - first[0], sum(changes) * (1 / 2 + 1 / 3))
     self.assertAllClose(first[1], models[1])
 
@@ -78,7 +76,9 @@ class FedDynTest(tf.test.TestCase, parameterized.TestCase):
         ),
         (('a',),),
     )
-    self.assertAllClose(_flat(store.kept['a']), models[1] - models[0])
+    self.assertAllClose(
+        federated_testing.flat(store.kept['a']), models[1] - models[0]
+    )
 
   @pytest.mark.slow
   def test_any_server_rule_steps_along_the_corrected_change(self):
@@ -117,31 +117,17 @@ class FedDynTest(tf.test.TestCase, parameterized.TestCase):
       )
 
   def test_unhealthy_client_leaves_duals_and_model(self):
-    bad = [testing.clients([3])[0]]
-    bad = tf.nest.map_structure(
-        lambda a: (
-            np.full_like(a, np.nan)
-            if np.issubdtype(np.asarray(a).dtype, np.floating)
-            else a
-        ),
-        bad,
-    )
     process = _build(optimizers.build_feddyn(3))
     with runtime.compiled_context(strict=True):
       store = federated_testing.Store(process)
       before = _model(store)
-      store.next({'a': bad[0]})
+      store.next({'a': testing.unhealthy_client()})
       self.assertAllEqual(_model(store), before)
       self.assertEmpty(store.kept)
       self.assertAllEqual(
-          _flat(store.state.finalizer['mean_dual']), np.zeros_like(before)
+          federated_testing.flat(store.state.finalizer['mean_dual']),
+          np.zeros_like(before),
       )
-
-  def test_bad_argument_raises_by_name(self):
-    with self.assertRaisesRegex(ValueError, 'FedDyn `num_clients`.*0'):
-      optimizers.build_feddyn(0)
-    with self.assertRaisesRegex(ValueError, 'FedDyn `alpha`.*-1'):
-      optimizers.build_feddyn(3, alpha=-1.0)
 
 
 class FedSpeedTest(tf.test.TestCase, parameterized.TestCase):
@@ -162,15 +148,15 @@ class FedSpeedTest(tf.test.TestCase, parameterized.TestCase):
   def test_participants_alone_correct_the_step(self):
     models, store = _run(_build(optimizers.build_fedspeed(3, 0.1)), (('a',),))
     # One client: its change and its dual, which is its change.
-    self.assertAllClose(models[1] - models[0], 2 * _flat(store.kept['a']))
+    self.assertAllClose(
+        models[1] - models[0], 2 * federated_testing.flat(store.kept['a'])
+    )
 
   def test_perturbed_gradient_is_mixed_with_the_other(self):
     x = federated_testing.START
     batch = federated_testing.CLIENTS[0][0]
     g = federated_testing.gradient(batch, x)
-    perturbed = federated_testing.gradient(
-        batch, x + 0.5 * g / np.linalg.norm(g)
-    )
+    perturbed = federated_testing.perturbed_gradient(batch, x, 0.5)
     rule = optimizers.build_fedspeed(3, 0.25, rho=0.5, alpha=0.75, epsilon=0.0)
     state = rule.initialize(tf.TensorSpec(x.shape, tf.float64))
     evaluate = federated_testing.to_batch(batch)
@@ -182,8 +168,3 @@ class FedSpeedTest(tf.test.TestCase, parameterized.TestCase):
         value_and_grad_fn=evaluate,
     )
     self.assertAllClose(moved, x - 0.25 * (0.25 * g + 0.75 * perturbed))
-
-  @parameterized.parameters(('proximal_lambda', 0.0), ('dual_mean', 'some'))
-  def test_bad_argument_raises_by_name(self, name, value):
-    with self.assertRaisesRegex(ValueError, f'FedSpeed `{name}`.*{value}'):
-      optimizers.build_fedspeed(3, **{name: value})

@@ -62,6 +62,21 @@ def to_batches(client) -> list[Batch]:
   return [to_batch(batch) for batch in client]
 
 
+# The batches of all clients.
+COHORT = {i: to_batches(client) for i, client in enumerate(CLIENTS)}
+
+
+def perturbed_gradient(batch, x, rho):
+  """Returns the gradient at a distance of `rho` along the gradient at `x`."""
+  g = gradient(batch, x)
+  return gradient(batch, x + rho * g / np.linalg.norm(g))
+
+
+def flat(weights) -> np.ndarray:
+  """Returns all entries of a structure of weights as a vector."""
+  return np.concatenate([np.ravel(w) for w in tf.nest.flatten(weights)])
+
+
 def mean(values: Sequence[Any]) -> Any:
   """The mean of structures of tensors."""
   return tf.nest.map_structure(lambda *ts: sum(ts) / len(ts), *values)

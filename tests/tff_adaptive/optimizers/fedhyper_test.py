@@ -95,12 +95,7 @@ class FedHyperClientTest(tf.test.TestCase):
       mean_change = np.mean(changes, axis=0)
       num_clients = len(changes)
       x = x + mean_change
-      rounds.next(
-          {
-              i: federated_testing.to_batches(client)
-              for i, client in enumerate(federated_testing.CLIENTS)
-          }
-      )
+      rounds.next(federated_testing.COHORT)
       self.assertAllClose(rounds.x, x, atol=1e-6)
     self.assertAllClose(
         rounds.shared['mean_change'], mean_change / 2, atol=1e-6

@@ -84,19 +84,6 @@ class MomoTest(tf.test.TestCase, parameterized.TestCase):
     _, moved = rule.next(rule.initialize(_SPEC), x, x, value=value)
     self.assertTrue(np.all(np.isnan(moved)))
 
-  def test_a_loop_without_losses_is_refused(self):
-    rule = optimizers.build_momo()
-    x = tf.zeros([2], tf.float64)
-    with self.assertRaisesRegex(ValueError, 'MoMo sets its step.*`value`'):
-      rule.next(rule.initialize(_SPEC), x, x)
-
-  @parameterized.parameters(
-      ('beta', 1.0), ('lower_bound', float('inf')), ('weight_decay', -1.0)
-  )
-  def test_bad_argument_raises_by_name(self, name, value):
-    with self.assertRaisesRegex(ValueError, f'MoMo `{name}`.*{value}'):
-      optimizers.build_momo(**{name: value})
-
 
 class MomoAdamTest(tf.test.TestCase):
 

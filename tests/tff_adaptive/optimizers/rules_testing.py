@@ -26,322 +26,148 @@ def builders(kind: str) -> dict[str, Callable[[], Any]]:
   }
 
 
-# Of rules that are tested with more than their defaults: name, builder, two
-# sets of arguments with the same structure of state.
-_SPECIAL: tuple[tuple[str, Any, dict[str, Any], dict[str, Any]], ...] = (
-    ('sgd', optimizers.build_sgd, dict(learning_rate=0.1), {}),
-    (
-        'sgdm',
-        optimizers.build_sgd,
-        dict(learning_rate=0.1, momentum=0.9),
-        dict(momentum=0.5),
+# Rules that are tested with other arguments than their defaults. With the first
+# ones they converge; the second ones give the same structure of state.
+_FIRST: dict[str, dict[str, Any]] = {
+    'sgd': dict(learning_rate=0.1),
+    'sgdm': dict(learning_rate=0.1, momentum=0.9),
+    'delta_sgd': dict(learning_rate=0.1),
+    'delta_sgd_reuse': dict(learning_rate=0.1),
+    'sps': {},
+    'sps_max': dict(max_step_size=0.4),
+    'sps_smooth': dict(initial_step_size=0.1, batches_per_epoch=1),
+    'armijo': dict(max_step_size=0.4),
+    'adam': dict(learning_rate=0.05),
+    'adagrad': dict(learning_rate=0.5),
+    'adagrad_norm': dict(learning_rate=2.0),
+    'adagrad_norm_kept': dict(learning_rate=2.0),
+    'dog': dict(learning_rate=1.0, relative_distance=0.05),
+    'dog_average_kept': dict(learning_rate=1.0, first_step_size=0.1),
+    'dowg': dict(learning_rate=1.0, initial_squared_distance=0.01),
+    'momo': dict(learning_rate=1.0),
+    # With momentum the estimate rises above the minimum.
+    'momo_star': dict(learning_rate=1.0, beta=0.0),
+    'momo_adam': dict(learning_rate=0.1),
+    'd_adaptation_sgd': dict(learning_rate=0.5, initial_distance=0.1),
+    'd_adaptation_adam': dict(
+        learning_rate=0.5, initial_distance=0.1, growth_rate=1.02
     ),
-    (
-        'delta_sgd',
-        optimizers.build_delta_sgd,
-        dict(learning_rate=0.1),
-        dict(learning_rate=0.4, theta=0.5, gamma=1.0, delta=0.3),
+    'prodigy': dict(learning_rate=1.0, initial_distance=0.1),
+    'prodigy_kept': dict(learning_rate=1.0, initial_distance=0.1),
+    'schedule_free_sgd': dict(learning_rate=0.5),
+    # A large `r` makes the mean forget the first iterates.
+    'schedule_free_adamw': dict(learning_rate=0.3, r=10.0),
+    'fedsam': dict(learning_rate=0.2, rho=1e-4),
+    'fedcm': dict(learning_rate=1.0, alpha=0.5),
+    'mofedsam': dict(learning_rate=1.0, alpha=0.5, rho=1e-4),
+    'feddyn': dict(learning_rate=0.2),
+    'fedspeed': dict(learning_rate=0.2, rho=1e-4),
+    'mime': dict(learning_rate=1.0, momentum=0.5),
+    'mimelite': dict(learning_rate=1.0, momentum=0.5),
+    'fedhyper_client_local': dict(learning_rate=0.2),
+    'fedhyper_global': dict(max_scale=1.2),
+    'fedhyper_server_local': dict(learning_rate=0.5),
+    'fedadamw': dict(learning_rate=0.1, weight_decay=0.0),
+    'fedmuon': dict(learning_rate=0.1, weight_decay=0.0),
+    'sm3': dict(learning_rate=1.0),
+    'sm3_delay': dict(learning_rate=1.0),
+    'yogi': dict(learning_rate=0.05),
+    'fedavg': dict(learning_rate=0.7),
+    'fedavgm': dict(learning_rate=0.1),
+    'fedadagrad': dict(learning_rate=0.5),
+    'fedadam': dict(learning_rate=0.05),
+    'fedyogi': dict(learning_rate=0.05),
+    'fedams': dict(learning_rate=0.2),
+    'fedams_amsgrad': dict(learning_rate=0.2),
+    'fedcada_adam': dict(learning_rate=0.05),
+    'fafed': dict(learning_rate=0.1),
+    'adaalter': dict(learning_rate=1.0),
+    'scaffold_sgd': dict(learning_rate=0.2),
+}
+_SECOND: dict[str, dict[str, Any]] = {
+    'sgdm': dict(momentum=0.5),
+    'delta_sgd': dict(learning_rate=0.4, theta=0.5, gamma=1.0, delta=0.3),
+    'delta_sgd_reuse': dict(gamma=1.0),
+    'sps': dict(c=0.9, epsilon=0.1, optimal_value=-1.0),
+    'sps_max': dict(max_step_size=0.3, c=0.9),
+    'sps_smooth': dict(initial_step_size=0.02, gamma=1.5),
+    'armijo': dict(max_step_size=2.0, c=0.3, beta=0.8, gamma=4.0),
+    'adam': dict(beta_1=0.5, beta_2=0.9, epsilon=0.1),
+    'adagrad': dict(epsilon=0.1),
+    'adagrad_norm': dict(learning_rate=0.3, initial_norm=0.5),
+    'adagrad_norm_kept': dict(initial_norm=0.5),
+    'dog': dict(relative_distance=0.1, epsilon=0.1),
+    'dog_average_kept': dict(first_step_size=0.2, average_gamma=2.0),
+    'dowg': dict(epsilon=0.1, initial_squared_distance=0.1),
+    'momo': dict(beta=0.5, lower_bound=-0.1, weight_decay=0.1),
+    'momo_star': dict(beta=0.5),
+    'momo_adam': dict(beta_1=0.5, beta_2=0.9, epsilon=0.1),
+    'd_adaptation_sgd': dict(
+        initial_distance=0.2, momentum=0.5, growth_rate=1.5
     ),
-    (
-        'delta_sgd_reuse',
-        optimizers.build_delta_sgd,
-        dict(learning_rate=0.1, previous_gradient='reuse'),
-        dict(gamma=1.0, previous_gradient='reuse'),
+    'd_adaptation_adam': dict(
+        initial_distance=0.2, beta_1=0.5, beta_2=0.9, epsilon=0.1
     ),
-    (
-        'sps',
-        optimizers.build_sps,
-        {},
-        dict(c=0.9, epsilon=0.1, optimal_value=-1.0),
+    'prodigy': dict(initial_distance=0.2, distance_factor=0.5, growth_rate=1.5),
+    'prodigy_kept': dict(initial_distance=0.2),
+    'schedule_free_sgd': dict(
+        beta=0.5, warmup_steps=2, r=1.0, weight_decay=0.1
     ),
-    (
-        'sps_max',
-        optimizers.build_sps_max,
-        dict(max_step_size=0.4),
-        dict(max_step_size=0.3, c=0.9),
+    'schedule_free_adamw': dict(
+        beta=0.5, beta_2=0.9, epsilon=0.1, weight_lr_power=1.0
     ),
-    (
-        'sps_smooth',
-        optimizers.build_sps_smooth,
-        dict(initial_step_size=0.1, batches_per_epoch=1),
-        dict(initial_step_size=0.02, gamma=1.5),
-    ),
-    (
-        'armijo',
-        optimizers.build_armijo,
-        dict(max_step_size=0.4),
-        dict(max_step_size=2.0, c=0.3, beta=0.8, gamma=4.0),
-    ),
-    (
-        'adam',
-        optimizers.build_adam,
-        dict(learning_rate=0.05),
-        dict(beta_1=0.5, beta_2=0.9, epsilon=0.1),
-    ),
-    (
-        'adagrad',
-        optimizers.build_adagrad,
-        dict(learning_rate=0.5),
-        dict(epsilon=0.1),
-    ),
-    (
-        'adagrad_norm',
-        optimizers.build_adagrad_norm,
-        dict(learning_rate=2.0),
-        dict(learning_rate=0.3, initial_norm=0.5),
-    ),
-    (
-        'adagrad_norm_kept',
-        optimizers.build_adagrad_norm,
-        dict(learning_rate=2.0, carry_state=True),
-        dict(initial_norm=0.5, carry_state=True),
-    ),
-    (
-        'dog',
-        optimizers.build_dog,
-        dict(learning_rate=1.0, relative_distance=0.05),
-        dict(relative_distance=0.1, epsilon=0.1),
-    ),
-    (
-        'dog_average_kept',
-        optimizers.build_dog,
-        dict(
-            learning_rate=1.0,
-            first_step_size=0.1,
-            send='average',
-            carry_state=True,
-        ),
-        dict(
-            first_step_size=0.2,
-            send='average',
-            average_gamma=2.0,
-            carry_state=True,
-        ),
-    ),
-    (
-        'dowg',
-        optimizers.build_dowg,
-        dict(learning_rate=1.0, initial_squared_distance=0.01),
-        dict(epsilon=0.1, initial_squared_distance=0.1),
-    ),
-    (
+    'fedsam': dict(rho=0.01, epsilon=0.1),
+    'fedcm': dict(alpha=0.2),
+    'mofedsam': dict(alpha=0.2, rho=0.01),
+    'feddyn': dict(alpha=0.1),
+    'fedspeed': dict(proximal_lambda=2.0, rho=0.01, alpha=0.5),
+    'mime': dict(momentum=0.5),
+    'mimelite': dict(momentum=0.5),
+    'fedhyper_client_local': dict(hyper_learning_rate=2.0, max_scale=2.0),
+    'fedhyper_global': dict(hyper_learning_rate=0.5, min_scale=0.1),
+    'fedhyper_server_local': dict(hyper_learning_rate=0.5, min_scale=0.2),
+    'fedadamw': dict(alpha=0.2, beta_1=0.5, beta_2=0.9, epsilon=0.1),
+    'fedmuon': dict(alpha=0.2, beta=0.5, beta_1=0.5, beta_2=0.9, epsilon=0.1),
+    'sm3': dict(epsilon=0.1),
+    'sm3_delay': dict(epsilon=0.1),
+    'yogi': dict(beta_1=0.5, beta_2=0.9, epsilon=0.1),
+    'fedavgm': dict(momentum=0.5),
+    'fedadagrad': dict(learning_rate=0.1),
+    'fedadam': dict(beta_1=0.5, beta_2=0.9),
+    'fedyogi': dict(beta_1=0.5, beta_2=0.9),
+    'fedams': dict(beta_1=0.5, beta_2=0.9, epsilon=1e-4),
+    'fedams_amsgrad': dict(epsilon=0.1),
+    'fedcada_adam': dict(beta_1=0.5, beta_2=0.9, epsilon=0.1),
+    'fafed': dict(alpha=0.5, beta=0.9, rho=0.1),
+    'adaalter': dict(epsilon=0.5),
+}
+# Second forms of rules, with arguments that are part of both.
+_VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
+    'sgdm': ('sgd', {}),
+    'delta_sgd_reuse': ('delta_sgd', dict(previous_gradient='reuse')),
+    'adagrad_norm_kept': ('adagrad_norm', dict(carry_state=True)),
+    'dog_average_kept': ('dog', dict(send='average', carry_state=True)),
+    'momo_star': (
         'momo',
-        optimizers.build_momo,
-        dict(learning_rate=1.0),
-        dict(beta=0.5, lower_bound=-0.1, weight_decay=0.1),
+        dict(bias_correction=True, estimate_lower_bound=True),
     ),
-    (
-        'momo_star',
-        optimizers.build_momo,
-        # With momentum the estimate rises above the minimum.
-        dict(
-            learning_rate=1.0,
-            beta=0.0,
-            bias_correction=True,
-            estimate_lower_bound=True,
-        ),
-        dict(beta=0.5, bias_correction=True, estimate_lower_bound=True),
-    ),
-    (
-        'momo_adam',
-        optimizers.build_momo_adam,
-        dict(learning_rate=0.1),
-        dict(beta_1=0.5, beta_2=0.9, epsilon=0.1),
-    ),
-    (
-        'd_adaptation_sgd',
-        optimizers.build_d_adaptation_sgd,
-        dict(learning_rate=0.5, initial_distance=0.1),
-        dict(initial_distance=0.2, momentum=0.5, growth_rate=1.5),
-    ),
-    (
-        'd_adaptation_adam',
-        optimizers.build_d_adaptation_adam,
-        dict(learning_rate=0.5, initial_distance=0.1, growth_rate=1.02),
-        dict(initial_distance=0.2, beta_1=0.5, beta_2=0.9, epsilon=0.1),
-    ),
-    (
-        'prodigy',
-        optimizers.build_prodigy,
-        dict(learning_rate=1.0, initial_distance=0.1),
-        dict(initial_distance=0.2, distance_factor=0.5, growth_rate=1.5),
-    ),
-    (
-        'prodigy_kept',
-        optimizers.build_prodigy,
-        dict(
-            learning_rate=1.0,
-            initial_distance=0.1,
-            bias_correction=True,
-            carry_state=True,
-        ),
-        dict(initial_distance=0.2, bias_correction=True, carry_state=True),
-    ),
-    (
-        'schedule_free_sgd',
-        optimizers.build_schedule_free_sgd,
-        dict(learning_rate=0.5),
-        dict(beta=0.5, warmup_steps=2, r=1.0, weight_decay=0.1),
-    ),
-    (
-        'schedule_free_adamw',
-        optimizers.build_schedule_free_adamw,
-        # The mean is to forget the first iterates.
-        dict(learning_rate=0.3, r=10.0),
-        dict(beta=0.5, beta_2=0.9, epsilon=0.1, weight_lr_power=1.0),
-    ),
-    (
-        'fedsam',
-        optimizers.build_fedsam,
-        dict(learning_rate=0.2, rho=1e-4),
-        dict(rho=0.01, epsilon=0.1),
-    ),
-    (
-        'fedcm',
-        optimizers.build_fedcm,
-        dict(learning_rate=1.0, alpha=0.5),
-        dict(alpha=0.2),
-    ),
-    (
-        'mofedsam',
-        optimizers.build_mofedsam,
-        dict(learning_rate=1.0, alpha=0.5, rho=1e-4),
-        dict(alpha=0.2, rho=0.01),
-    ),
-    (
-        'feddyn',
-        functools.partial(optimizers.build_feddyn, 3),
-        dict(learning_rate=0.2),
-        dict(alpha=0.1),
-    ),
-    (
-        'fedspeed',
-        functools.partial(optimizers.build_fedspeed, 3),
-        dict(learning_rate=0.2, rho=1e-4),
-        dict(proximal_lambda=2.0, rho=0.01, alpha=0.5),
-    ),
-    (
-        'mime',
-        optimizers.build_mime,
-        dict(learning_rate=1.0, momentum=0.5),
-        dict(momentum=0.5),
-    ),
-    (
-        'mimelite',
-        optimizers.build_mimelite,
-        dict(learning_rate=1.0, momentum=0.5),
-        dict(momentum=0.5),
-    ),
-    (
-        'fedhyper_client_local',
-        optimizers.build_fedhyper_client_local,
-        dict(learning_rate=0.2),
-        dict(hyper_learning_rate=2.0, max_scale=2.0),
-    ),
-    (
-        'fedhyper_global',
-        optimizers.build_fedhyper_global,
-        dict(max_scale=1.2),
-        dict(hyper_learning_rate=0.5, min_scale=0.1),
-    ),
-    (
-        'fedhyper_server_local',
-        optimizers.build_fedhyper_server_local,
-        dict(learning_rate=0.5),
-        dict(hyper_learning_rate=0.5, min_scale=0.2),
-    ),
-    (
-        'fedadamw',
-        optimizers.build_fedadamw,
-        dict(learning_rate=0.1, weight_decay=0.0),
-        dict(alpha=0.2, beta_1=0.5, beta_2=0.9, epsilon=0.1),
-    ),
-    (
-        'fedmuon',
-        optimizers.build_fedmuon,
-        dict(learning_rate=0.1, weight_decay=0.0),
-        dict(alpha=0.2, beta=0.5, beta_1=0.5, beta_2=0.9, epsilon=0.1),
-    ),
-    (
-        'sm3',
-        optimizers.build_sm3,
-        dict(learning_rate=1.0),
-        dict(epsilon=0.1),
-    ),
-    (
-        'sm3_delay',
-        optimizers.build_sm3,
-        dict(learning_rate=1.0, version='i', delay=2),
-        dict(epsilon=0.1, version='i', delay=2),
-    ),
-    (
-        'yogi',
-        optimizers.build_yogi,
-        dict(learning_rate=0.05),
-        dict(beta_1=0.5, beta_2=0.9, epsilon=0.1),
-    ),
-    ('fedavg', optimizers.build_fedavg, dict(learning_rate=0.7), {}),
-    (
-        'fedavgm',
-        optimizers.build_fedavgm,
-        dict(learning_rate=0.1),
-        dict(momentum=0.5),
-    ),
-    (
-        'fedadagrad',
-        optimizers.build_fedadagrad,
-        dict(learning_rate=0.5),
-        dict(learning_rate=0.1),
-    ),
-    (
-        'fedadam',
-        optimizers.build_fedadam,
-        dict(learning_rate=0.05),
-        dict(beta_1=0.5, beta_2=0.9),
-    ),
-    (
-        'fedyogi',
-        optimizers.build_fedyogi,
-        dict(learning_rate=0.05),
-        dict(beta_1=0.5, beta_2=0.9),
-    ),
-    (
-        'fedams',
-        optimizers.build_fedams,
-        dict(learning_rate=0.2),
-        dict(beta_1=0.5, beta_2=0.9, epsilon=1e-4),
-    ),
-    (
-        'fedams_amsgrad',
-        optimizers.build_fedams,
-        dict(learning_rate=0.2, option=2, bias_correction=True),
-        dict(epsilon=0.1, option=2, bias_correction=True),
-    ),
-    (
-        'fedcada_adam',
-        optimizers.build_fedcada_adam,
-        dict(learning_rate=0.05),
-        dict(beta_1=0.5, beta_2=0.9, epsilon=0.1),
-    ),
-    (
-        'fafed',
-        optimizers.build_fafed,
-        dict(learning_rate=0.1),
-        dict(alpha=0.5, beta=0.9, rho=0.1),
-    ),
-    (
-        'adaalter',
-        optimizers.build_adaalter,
-        dict(learning_rate=1.0),
-        dict(epsilon=0.5),
-    ),
-    (
-        'scaffold_sgd',
-        functools.partial(optimizers.build_scaffold_sgd, 3),
-        dict(learning_rate=0.2),
-        {},
-    ),
-)
+    'prodigy_kept': ('prodigy', dict(bias_correction=True, carry_state=True)),
+    'sm3_delay': ('sm3', dict(version='i', delay=2)),
+    'fedams_amsgrad': ('fedams', dict(option=2, bias_correction=True)),
+}
+_OF_NUM_CLIENTS = ('feddyn', 'fedspeed', 'scaffold_sgd')
+
+
+def _special(name: str) -> tuple[str, Any, dict[str, Any], dict[str, Any]]:
+  """Returns the row of a rule in `RULES`."""
+  rule, both = _VARIANTS.get(name, (name, {}))
+  build = getattr(optimizers, f'build_{rule}')
+  if name in _OF_NUM_CLIENTS:
+    build = functools.partial(build, 3)
+  second = {**both, **_SECOND[name]} if name in _SECOND else {}
+  return name, build, {**both, **_FIRST[name]}, second
+
+
 _CLIENTS = builders(registry.CLIENT_OPTIMIZER)
 # Those that take gradients, or changes, alone.
 _SERVERS = {
@@ -349,11 +175,11 @@ _SERVERS = {
     for name, build in builders(registry.SERVER_OPTIMIZER).items()
     if not isinstance(build(), finalizers.ReportsOptimizer)
 }
-# As `_SPECIAL`, with all rules.
-RULES = _SPECIAL + tuple(
+# Rows of name, builder, first and second arguments.
+RULES = tuple(map(_special, _FIRST)) + tuple(
     (name, build, {}, {})
     for name, build in {**_CLIENTS, **_SERVERS}.items()
-    if name not in [row[0] for row in _SPECIAL]
+    if name not in _FIRST
 )
 # Rules of servers alone: their names in `RULES`.
 SERVER_RULES = (*_SERVERS, 'fedams_amsgrad')

@@ -15,11 +15,6 @@ from tff_adaptive import algorithms
 from tff_adaptive import optimizers
 from tff_adaptive import runtime
 
-_COHORT = {
-    i: federated_testing.to_batches(client)
-    for i, client in enumerate(federated_testing.CLIENTS)
-}
-
 
 def _plain_rounds(cohorts, rate, num_clients):
   """SCAFFOLD by the letter, in numpy; yields x, c and the c_i."""
@@ -57,7 +52,7 @@ class ScaffoldTest(tf.test.TestCase, parameterized.TestCase):
     cohorts = [(0,), (1,), (0, 1), (0,), (0, 1)]
     expected_rounds = _plain_rounds(cohorts, 0.125, num_clients)
     for cohort, (x, c, own) in zip(cohorts, expected_rounds):
-      rounds.next({i: _COHORT[i] for i in cohort})
+      rounds.next({i: federated_testing.COHORT[i] for i in cohort})
       self.assertAllClose(rounds.x, x, **federated_testing.EXACT)
       self.assertAllClose(
           rounds.shared['control'], c, **federated_testing.EXACT
@@ -87,8 +82,8 @@ class ScaffoldTest(tf.test.TestCase, parameterized.TestCase):
   def test_rate_of_zero_still_learns_the_controls(self):
     # The published formula divides by the rate.
     rounds = federated_testing.Rounds(optimizers.build_scaffold_sgd(1, 0.0))
-    rounds.next({0: _COHORT[0]})
-    gradients = [b(rounds.x)[1] for b in _COHORT[0]]
+    rounds.next({0: federated_testing.COHORT[0]})
+    gradients = [b(rounds.x)[1] for b in federated_testing.COHORT[0]]
     self.assertAllClose(
         rounds.kept[0]['control'],
         np.mean(gradients, axis=0),

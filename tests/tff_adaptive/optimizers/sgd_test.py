@@ -49,38 +49,9 @@ class SgdTest(tf.test.TestCase, parameterized.TestCase):
         self._run(sgd.build_sgd(0.3)),
     )
 
-  @parameterized.parameters(0.0, 0.9)
-  def test_rows_of_slices(self, momentum):
-    weights = (tf.reshape(tf.range(8.0), [4, 2]), tf.ones([2]))
-    # One row occurs twice.
-    slices = tf.IndexedSlices(
-        tf.constant([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]),
-        tf.constant([2, 0, 2]),
-        tf.constant([4, 2]),
-    )
-    dense = tf.constant([[3.0, 4.0], [0.0, 0.0], [6.0, 8.0], [0.0, 0.0]])
-    optimizer = sgd.build_sgd(0.5, momentum)
-    results = []
-    for gradient in (slices, dense):
-      state = optimizer.initialize(
-          tf.nest.map_structure(tf.TensorSpec.from_tensor, weights)
-      )
-      x = weights
-      for _ in range(2):
-        state, x = optimizer.next(state, x, (gradient, None))
-      results.append(x)
-    for found, expected in zip(*results):
-      self.assertAllClose(found, expected, rtol=1e-6, atol=0)
-    self.assertAllEqual(results[0][0][1], weights[0][1])
-
   def test_without_momentum_holds_no_accumulator(self):
     state = sgd.build_sgd(0.1).initialize(tf.TensorSpec([7], tf.float32))
     self.assertEqual(list(state), ['learning_rate'])
-
-  @parameterized.parameters(-0.1, 1.1)
-  def test_momentum_out_of_range_raises(self, momentum):
-    with self.assertRaisesRegex(ValueError, f'momentum.*{momentum}'):
-      sgd.build_sgd(0.1, momentum)
 
 
 class FedAvgTest(tf.test.TestCase):

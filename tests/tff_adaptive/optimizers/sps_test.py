@@ -13,16 +13,20 @@ def sps_smooth(batches, eta=.3, c=.5, gamma=2., n=3):
 ```
 """
 
-import collections
 import math
 
 from absl.testing import parameterized
+import hypothesis
+from hypothesis import strategies as st
 import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests.tff_adaptive import property_testing
 from tests.tff_adaptive import testing
+from tests.tff_adaptive.optimizers import path_testing
 from tests.tff_adaptive.optimizers import step_size_testing
+from tff_adaptive import optimizers
 from tff_adaptive.optimizers import sps
 
 _BUILDERS = (sps.build_sps, sps.build_sps_max, sps.build_sps_smooth)
@@ -117,97 +121,6 @@ class SpsTest(tf.test.TestCase, parameterized.TestCase):
   def test_what_is_not_finite_gives_nan(self, build, point):
     self.assertAllEqual(_step_sizes(build(), point[1:]), [math.nan])
 
-  @parameterized.parameters(*_BUILDERS)
-  def test_missing_loss_says_what_to_do(self, build):
-    optimizer = build()
-    self.assertFalse(optimizer.evaluates_again)
-    state = optimizer.initialize(tf.TensorSpec([], tf.float32))
-    with self.assertRaisesRegex(ValueError, '`value`.*build_fed_opt'):
-      optimizer.next(state, tf.constant(1.0), tf.constant(1.0))
-
-  @parameterized.product(build=_BUILDERS, dtype=[tf.float32, tf.float64])
-  def test_norm_is_over_the_whole_vector_and_runs_in_a_graph(
-      self, build, dtype
-  ):
-    scale = np.array([3.0, 0.5, 7.0, 1.0])
-    flat = step_size_testing.run(
-        build(), [step_size_testing.quadratic(scale)] * 3, np.ones(4)
-    )
-
-    def nest(a):
-      a = tf.cast(a, dtype)
-      return collections.OrderedDict(
-          a=tf.reshape(a[:2], [2, 1]), b=(a[2:3], a[3])
-      )
-
-    optimizer, x = build(), nest(np.ones(4))
-    value_and_grad_fn = step_size_testing.quadratic(nest(scale))
-
-    @tf.function
-    def step(state, x):
-      value, gradients = value_and_grad_fn(x)
-      return optimizer.next(state, x, gradients, value=value)
-
-    state = step_size_testing.initialize(optimizer, x)
-    for expected in flat.step_sizes:
-      state, x = step(state, x)
-      step_size = optimizer.report(state)['step_size']
-      self.assertEqual(step_size.dtype, dtype)
-      self.assertAllClose(step_size, expected, rtol=1e-6)
-
-  def test_slices_of_one_row_are_added_before_the_norm(self):
-    slices = tf.IndexedSlices(
-        tf.constant([[1.0], [2.0]]), tf.constant([1, 1]), tf.constant([3, 1])
-    )
-    optimizer = sps.build_sps(epsilon=0.0)
-    weights = (tf.zeros([3, 1]), tf.ones([2]))
-    state = step_size_testing.initialize(optimizer, weights)
-    state, weights = optimizer.next(
-        state, weights, (slices, None), value=tf.constant(9.0)
-    )
-    self.assertAllClose(optimizer.report(state)['step_size'], 2.0)
-    self.assertAllClose(weights[0], [[0.0], [-6.0], [0.0]])
-    self.assertAllEqual(weights[1], [1.0, 1.0])
-
-  @parameterized.named_parameters(
-      ('zero_c', sps.build_sps, dict(c=0.0), 'c'),
-      ('negative_epsilon', sps.build_sps, dict(epsilon=-1.0), 'epsilon'),
-      (
-          'infinite_optimum',
-          sps.build_sps,
-          dict(optimal_value=-math.inf),
-          'optimal_value',
-      ),
-      (
-          'zero_limit',
-          sps.build_sps_max,
-          dict(max_step_size=0.0),
-          'max_step_size',
-      ),
-      (
-          'nan_limit',
-          sps.build_sps_max,
-          dict(max_step_size=math.nan),
-          'max_step_size',
-      ),
-      ('zero_gamma', sps.build_sps_smooth, dict(gamma=0.0), 'gamma'),
-      (
-          'initial_step_size',
-          sps.build_sps_smooth,
-          dict(initial_step_size=0.0),
-          'initial_step_size',
-      ),
-      (
-          'no_batches',
-          sps.build_sps_smooth,
-          dict(batches_per_epoch=0),
-          'batches_per_epoch',
-      ),
-  )
-  def test_bad_argument_raises_by_name(self, build, arguments, name):
-    with self.assertRaisesRegex(ValueError, f'`{name}`'):
-      build(**arguments)
-
   @parameterized.named_parameters(
       ('sps', sps.build_sps(), 1e3),
       ('sps_max', sps.build_sps_max(0.05), 0.05),
@@ -245,3 +158,114 @@ class SpsTest(tf.test.TestCase, parameterized.TestCase):
         metrics['loss'] / (0.5 * gradient_norm**2),
         rtol=1e-5,
     )
+
+
+_VARIANTS = {
+    'sps': optimizers.build_sps,
+    'sps_max': optimizers.build_sps_max,
+    'sps_smooth': optimizers.build_sps_smooth,
+}
+_NUM_STEPS = 5
+
+
+def _run_path(name, batches, start=None, **arguments):
+  return path_testing.run(_VARIANTS[name], batches, start, **arguments)
+
+
+class SpsPropertiesTest(tf.test.TestCase, parameterized.TestCase):
+
+  @hypothesis.given(
+      property_testing.hessians(),
+      property_testing.STARTS,
+      property_testing.positive(0.125, 8.0),
+  )
+  def test_scaling_the_loss_scales_the_steps_and_leaves_the_points(
+      self, curved, start, scale
+  ):
+    batches = property_testing.quadratic(curved.hessian, _NUM_STEPS)
+    one, other = (
+        _run_path('sps', batches * a, start, epsilon=0.0) for a in (1.0, scale)
+    )
+    self.assertAllClose(one.step_sizes[0], scale * other.step_sizes[0])
+    self.assertAllClose(one.points, other.points, rtol=1e-6, atol=1e-6)
+
+  @hypothesis.given(
+      property_testing.positive(0.125, 32.0), property_testing.STARTS
+  )
+  def test_isotropic_quadratic_is_solved_in_one_step(self, curvature, start):
+    hessian = curvature * np.eye(len(start))
+    batches = property_testing.quadratic(hessian)
+    path = _run_path('sps', batches, start, epsilon=0.0)
+    self.assertAllClose(path.step_sizes, [1.0 / curvature], rtol=1e-12)
+    self.assertAllClose(path.points[-1], np.zeros_like(start), atol=1e-12)
+
+  @parameterized.parameters('sps', 'sps_max')
+  @hypothesis.given(
+      property_testing.batch_sequences(1),
+      property_testing.STARTS,
+      property_testing.positive(0.25, 4.0),
+  )
+  def test_twice_the_c_is_half_the_step(self, name, batches, start, c):
+    lift = np.full(1, 2.0**16)  # Above any minimum of the batches.
+    batches = batches._replace(constants=lift)
+    once, twice = (
+        _run_path(
+            name, batches, start, max_step_size=np.inf, c=factor, epsilon=0.0
+        )
+        if name == 'sps_max'
+        else _run_path(name, batches, start, c=factor, epsilon=0.0)
+        for factor in (c, 2.0 * c)
+    )
+    self.assertAllClose(once.step_sizes, 2.0 * twice.step_sizes, rtol=1e-9)
+    self.assertAllGreater(once.step_sizes, 0.0)
+
+  @hypothesis.given(
+      property_testing.batch_sequences(),
+      property_testing.STARTS,
+      property_testing.positive(),
+  )
+  def test_no_step_is_above_the_largest(self, batches, start, largest):
+    free, capped, uncapped = (
+        _run_path(name, batches, start, **arguments)
+        for name, arguments in (
+            ('sps', {}),
+            ('sps_max', dict(max_step_size=largest)),
+            ('sps_max', dict(max_step_size=np.inf)),
+        )
+    )
+    self.assertAllInRange(capped.step_sizes, 0.0, largest)
+    first = min(free.step_sizes[0], largest)
+    self.assertAllClose(capped.step_sizes[0], first, rtol=1e-12)
+    self.assertAllEqual(free.points, uncapped.points)
+    self.assertAllEqual(free.step_sizes, uncapped.step_sizes)
+
+  @hypothesis.given(
+      property_testing.sequences(2, 6, property_testing.positive()),
+      st.lists(st.booleans(), min_size=6, max_size=6),
+      property_testing.positive(1.0, 4.0),
+      st.integers(1, 4),
+  )
+  def test_smooth_variant_grows_by_gamma_an_epoch_over_steps_of_zero(
+      self, gradients, is_solved, gamma, batches_per_epoch
+  ):
+    batches = property_testing.linear(gradients)
+    solved = np.array(is_solved[: len(gradients)])
+    batches = batches._replace(constants=np.where(solved, -1e9, 1e9))
+    path = _run_path(
+        'sps_smooth',
+        batches,
+        initial_step_size=0.5,
+        gamma=gamma,
+        batches_per_epoch=batches_per_epoch,
+    )
+    growth = gamma ** (1.0 / batches_per_epoch)
+    expected = 0.5 * growth ** np.cumsum(~solved)
+    # No other limit is near.
+    self.assertAllClose(path.step_sizes, np.where(solved, 0.0, expected))
+
+  @parameterized.parameters(*_VARIANTS)
+  @hypothesis.given(property_testing.sequences(), property_testing.positive())
+  def test_negative_loss_does_not_move(self, name, gradients, depth):
+    path = _run_path(name, property_testing.linear(gradients, -depth))
+    self.assertAllEqual(path.points, np.zeros_like(path.points))
+    self.assertAllEqual(path.step_sizes, np.zeros(len(gradients)))
