@@ -97,6 +97,10 @@ tables: venv ## Writes the tables of docs/ that follow from the code.
 peers: venv ## Measures other frameworks beside ours; writes docs/benchmarks.md.
 	@$(VENV)/bin/python -m benchmarks.peers --page=docs/benchmarks.md
 
+.PHONY: gpu-report
+gpu-report: venv ## Measures everything on a GPU; writes runs/gpu_report/.
+	@$(VENV)/bin/python -m experiments.gpu_report
+
 wheel: venv ## Makes dist/tff_adaptive-*.whl.
 	@rm -rf build
 	@$(VENV)/bin/python -m pip wheel --quiet --no-deps --no-build-isolation \

@@ -24,6 +24,7 @@ PROGRAMS = {
             'benchmark',
             'scaling',
             'soak',
+            'gpu_report',
             'conformance',
         )
     },

@@ -7,7 +7,7 @@ imported, once for all runs: a Python of its own would import for ten seconds.
 A fork has nothing of the runs before it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 import contextlib
 import functools
 import multiprocessing
@@ -38,11 +38,14 @@ class Job(NamedTuple):
     command: The program and its arguments.
     log: Its output is appended to this file.
     inherited: Descriptors that it shares.
+    environment: Environment variables to set; those of TensorFlow's import may
+      come too late.
   """
 
   command: Sequence[str]
   log: pathlib.Path
   inherited: Sequence[int] = ()
+  environment: Mapping[str, str] = {}
 
 
 def start(job: Job, cores: Sequence[int]) -> Union[subprocess.Popen, 'Fork']:
@@ -71,7 +74,7 @@ def start(job: Job, cores: Sequence[int]) -> Union[subprocess.Popen, 'Fork']:
         stderr=subprocess.STDOUT,
         start_new_session=True,
         pass_fds=job.inherited,
-        env=command_line.ending_with_this(),
+        env={**command_line.ending_with_this(), **job.environment},
     )
   # From here and not in the child before it begins: code between fork and exec
   # can hang where this process has threads. Its own threads come later, and
@@ -120,7 +123,14 @@ class Fork:
     inherited = [connection.Connection(os.dup(n)) for n in job.inherited]
     self._process = _forks().Process(
         target=_run_module,
-        args=(*job.command[2:3], job.command[3:], job.log, cores, inherited),
+        args=(
+            *job.command[2:3],
+            job.command[3:],
+            job.log,
+            dict(job.environment),
+            cores,
+            inherited,
+        ),
     )
     self._process.start()
     self._lock = threading.Lock()
@@ -153,6 +163,7 @@ def _run_module(
     module: str,
     arguments: Sequence[str],
     log: pathlib.Path,
+    environment: Mapping[str, str],
     cores: Sequence[int],
     inherited: Sequence[connection.Connection],
 ):
@@ -168,6 +179,7 @@ def _run_module(
       (2, log, os.O_WRONLY | os.O_APPEND),
   ):
     os.dup2(os.open(path, flags), number)
+  os.environ.update(environment)
   _pin(0, cores)
   threading.Thread(target=_end_with_parent, daemon=True).start()
   sys.argv = [module, *arguments]

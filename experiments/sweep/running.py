@@ -268,7 +268,7 @@ class Keeper:
     bar.close()
     if code:
       self._set(trial, scores.FAILED)
-      reason = f'{_read_last_line(trial.log)} ({trial.log})'
+      reason = f'{read_last_line(trial.log)} ({trial.log})'
       self._print(f'failed {bar.desc} after {took} with {code}: {reason}')
     else:
       self._finish(trial)
@@ -345,8 +345,12 @@ def _elapsed(bar: tqdm.tqdm) -> float:
   return bar.format_dict['elapsed']
 
 
-def _read_last_line(log: pathlib.Path) -> str:
-  """Returns the last non-empty line of a log."""
+def read_last_line(log: pathlib.Path) -> str:
+  """Returns the last non-empty line of a log.
+
+  Args:
+    log: The file; an empty line if it cannot be read.
+  """
   try:
     text = log.read_text(encoding='utf-8', errors='replace')
   except OSError:

@@ -71,6 +71,7 @@ _HELP = {
     ],
     'scaling': ['--gigabits_per_second'],
     'soak': ['--rounds_per_sample'],
+    'gpu_report': ['--data_dir'],
     'conformance': ['command:'],
     'fetch': ['--list'],
 }

@@ -37,7 +37,7 @@ class ForkTest(sweep_testing.SweepTestCase):
     command = (sys.executable, '-m', module, *arguments)
     cores = running.available_cores()[:1]
     process = processes.start(
-        processes.Job(command, self.log, inherited), cores
+        processes.Job(command, self.log, inherited, {'REPORTED': 'yes'}), cores
     )
     self.addCleanup(command_line.kill_group, process)
     return process
@@ -58,6 +58,7 @@ class ForkTest(sweep_testing.SweepTestCase):
             'arguments': ['--rate=0.1', '--name=a b'],
             'cores': running.available_cores()[:1],
             'input': '',
+            'variable': 'yes',
             'leads_session': True,
             'has_tensorflow': True,
             'pid': process.pid,

@@ -1,0 +1,101 @@
+# Copyright 2026 The tff_adaptive Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Measures all that is unknown about a GPU, and writes one page.
+
+  python -m experiments.gpu_report
+
+checks the machine; replays reference trajectories on the GPU; trains every
+workload of experiments.benchmark on GPU and CPU with every plan, and some
+rounds of the protocols of FLUTE and pfl-research. That takes about ten minutes.
+Without a GPU it is a dry run on the CPU, with fewer rounds.
+
+OUTPUT_DIR gets report.md, report.html and what each part printed: it is the
+folder to send. If a part fails, the page has its error, and the others run. The
+same command again runs only what failed or is missing.
+"""
+
+import dataclasses
+import pathlib
+import shutil
+from typing import Optional
+
+from absl import flags
+
+from experiments import command_line
+from experiments import flag_table
+from experiments import folders
+from experiments import pages
+from experiments.gpu_report import page
+from experiments.gpu_report import parts as parts_lib
+
+
+@dataclasses.dataclass
+class _Flags:
+  """The flags.
+
+  Attributes:
+    output_dir: The folder of the page.
+    data_dir: The folder of the data sets of the protocols. Default: synthetic
+      data of the same shapes.
+  """
+
+  output_dir: str = 'runs/gpu_report'
+  data_dir: Optional[str] = None
+
+
+def define(flag_values: flags.FlagValues = flags.FLAGS):
+  """Defines the flags."""
+  flag_table.define(_Flags, flag_values)
+
+
+def main(flag_values: flags.FlagValues = flags.FLAGS):
+  """Runs all parts and writes the page.
+
+  Args:
+    flag_values: The parsed flags.
+
+  Raises:
+    EnvironmentalError: If a part failed, after the others have run, or a file
+      cannot be written.
+    UserError: If a folder does not exist or cannot be used.
+  """
+  folders.check_output_dir(flag_values.output_dir)
+  folders.check_data_dir(flag_values.data_dir)
+  report = parts_lib.Report(pathlib.Path(flag_values.output_dir).resolve())
+  with command_line.errors_as(command_line.EnvironmentalError, OSError):
+    failed = _run(report, flag_values.data_dir)
+  print(f'page: {report.folder / "report.md"}, report.html')
+  if failed:
+    raise command_line.EnvironmentalError(
+        f'{len(failed)} parts failed, see the end of the page: '
+        f'{", ".join(failed)}'
+    )
+
+
+def _run(report: parts_lib.Report, data_dir: Optional[str]) -> list[str]:
+  """Runs all parts; returns the names of those that failed."""
+  machine = parts_lib.list_machine_parts()
+  print('Looking at the machine ...', flush=True)
+  for part in machine:
+    # Its drivers may have changed since an earlier call.
+    report.results.pop(part.name, None)
+    report.run(part)
+  gpus = parts_lib.find_gpus(report)
+  print(gpus or 'no GPU found: dry run on the CPU', flush=True)
+  if data_dir is not None:
+    data_dir = str(pathlib.Path(data_dir).resolve())
+  others = list(parts_lib.list_parts(report, gpus is not None, data_dir))
+  for number, part in enumerate(others, start=1):
+    print(f'[{number}/{len(others)}] {part.name}', end=' ', flush=True)
+    is_new = report.run(part)
+    result = report.results[part.name]
+    took = pages.format_seconds(result['seconds'])
+    print('' if is_new else 'before:', result['error'] or took, flush=True)
+    page.write(report, [*machine, *others[:number]], gpus)
+  shutil.rmtree(report.folder / 'work')
+  return page.list_failed(report, [*machine, *others])
+
+
+if __name__ == '__main__':
+  define()
+  command_line.run(main)
