@@ -198,7 +198,7 @@ class TraceTest(trainer_testing.FolderTestCase):
     chosen = ('--cka', '--cka_part=first_moment')
     out = _call(f'--run={self.run_dir}', '--round=3', *chosen)
     # Of the clients of this round, three of five.
-    self.assertStartsWith(out, 'round 3: linear CKA of 3 clients, mean of ')
+    self.assertStartsWith(out, 'round 3: linear CKA of 3 clients, mean over ')
     after = file_testing.read_files(self.run_dir)
     self.assertCountEqual(set(after) - set(before), ['plots/cka.png'])
     # The round is trained again, from whatever checkpoint there is.
