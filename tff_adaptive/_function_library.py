@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads, renames and inlines the functions of a `GraphDef`."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -60,6 +60,33 @@ def all_nodes(graph_def: Any) -> Iterator[Any]:
     yield from function.node_def
 
 
+def find(library: Any, name: str) -> Any:
+  """Returns the function with a name."""
+  return next(f for f in library.function if f.signature.name == name)
+
+
+def in_order(nodes: Mapping[str, Any], names: Iterable[str]) -> list[Any]:
+  """Returns nodes and all of their dependencies, in topological order.
+
+  Args:
+    nodes: The nodes of a graph by name. Others count as no dependency.
+    names: The names of nodes, or of tensors or control inputs from them.
+  """
+  found: list[Any] = []
+  seen: set[str] = set()
+  waiting = [(name, False) for name in names]
+  while waiting:
+    name, is_next = waiting.pop()
+    name = node_of(name)
+    if is_next:
+      found.append(nodes[name])
+    elif name in nodes and name not in seen:
+      seen.add(name)
+      waiting.append((name, True))
+      waiting.extend((source, False) for source in nodes[name].input)
+  return found
+
+
 def rename_functions(graph_def: Any, suffix: str) -> None:
   """Adds a suffix, unique in this process, to a graph's functions, in place."""
   names = {f.signature.name for f in graph_def.library.function}
@@ -84,10 +111,84 @@ def node_of(tensor: str) -> str:
   return tensor.lstrip('^').split(':')[0]
 
 
+def with_index(name: str) -> str:
+  """Returns the full name of a tensor."""
+  return name if ':' in name else f'{name}:0'
+
+
 def split_inputs(node: Any) -> tuple[list[str], list[str]]:
   """Splits a node's inputs into tensors and control inputs."""
   control = [name for name in node.input if name.startswith('^')]
   return [name for name in node.input if not name.startswith('^')], control
+
+
+def remove_nodes(graph_def: Any, tensors: Iterable[str]) -> None:
+  """Removes the nodes of tensors that an import maps to others, in place."""
+  removed = set(map(node_of, tensors))
+  kept = [node for node in graph_def.node if node.name not in removed]
+  for node in kept:
+    data, control = split_inputs(node)
+    control = [name for name in control if node_of(name) not in removed]
+    node.input[:] = [*data, *control]
+  del graph_def.node[:]
+  graph_def.node.extend(kept)
+
+
+def import_with(
+    graph_def: Any, given: Mapping[str, tf.Tensor], names: Sequence[str]
+) -> list[tf.Tensor]:
+  """Imports a graph into the current one.
+
+  Args:
+    graph_def: The graph.
+    given: Tensors that it reads but does not compute, by name.
+    names: The names of tensors.
+
+  Returns:
+    The tensors of these names, which may be given.
+  """
+  read = {
+      with_index(name)
+      for node in graph_def.node
+      for name in split_inputs(node)[0]
+  }
+  imported = [name for name in names if name not in given]
+  tensors = tf.graph_util.import_graph_def(
+      graph_def,
+      input_map={name: t for name, t in given.items() if name in read},
+      return_elements=imported,
+      name='rows',
+  )
+  known = {**given, **dict(zip(imported, tensors))}
+  return [known[name] for name in names]
+
+
+def add_function(
+    fn: Callable[..., Any], specs: Sequence[tf.TensorSpec], library: Any
+) -> Any:
+  """Adds a function, and those that it calls, to a library.
+
+  Args:
+    fn: A function of tensors.
+    specs: The specs of its arguments.
+    library: A `FunctionDefLibrary`, modified in place.
+
+  Returns:
+    The `NodeDef` of a call.
+  """
+  concrete = tf.function(fn, autograph=False).get_concrete_function(*specs)
+  graph = tf.Graph()
+  with graph.as_default():
+    concrete(*(tf.compat.v1.placeholder(s.dtype, s.shape) for s in specs))
+  graph_def = graph.as_graph_def()
+  known = {function.signature.name for function in library.function}
+  library.function.extend(
+      function
+      for function in graph_def.library.function
+      if function.signature.name not in known
+  )
+  (call,) = [n for n in graph_def.node if 'PartitionedCall' in n.op]
+  return call
 
 
 class Inliner:

@@ -7,10 +7,11 @@ zero, client by client, and the sums of the chunks are merged in order, so that
 the bits do not depend on where and in which order chunks were computed.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 import contextlib
+import copy
 import functools
-from typing import Any, Iterator, Optional
+from typing import Any, Iterator, Optional, Union
 
 import numpy as np
 import tensorflow as tf
@@ -22,6 +23,8 @@ import tensorflow_federated as tff
 from tff_adaptive.data import checks
 from tff_adaptive.runtime import client_tensors
 from tff_adaptive.runtime import graph_functions
+from tff_adaptive.runtime import row_work
+from tff_adaptive.runtime import sequences
 from tff_adaptive.runtime import values
 
 # The parts of a `tff.backends.mapreduce.MapReduceForm` other than the clients'
@@ -36,6 +39,10 @@ class ServerParts:
 
   Where `accumulate` and `merge` only append rows to a leaf of a sum, they
   return only these rows, see `graph_functions.GraphFunction.appending`.
+
+  Attributes:
+    row_places: The leaves of a sum to which `tf.IndexedSlices` are added, which
+      is left to the caller, see `add_rows`, and the clients' results that are.
   """
 
   def __init__(
@@ -51,9 +58,35 @@ class ServerParts:
         for name, computation in computations.items()
     }
     self._full_merge = self._functions.get('merge')
+    self.row_places: Mapping[int, int] = {}
     for name in _ADDING:
       if name in self._functions:
         self._functions[name] = self._functions[name].appending()
+
+  def adding_rows(
+      self, results: frozenset[int], names: Sequence[str]
+  ) -> 'ServerParts':
+    """Returns these parts for clients' results of which some are rows.
+
+    Args:
+      results: The places of the results that are `tf.IndexedSlices`.
+      names: The names of the parts that take them: `accumulate`, or `merge`,
+        too.
+    """
+    adds = [self._functions[name].added() for name in names]
+    places = {
+        place: result
+        for place, result in adds[0].items()
+        if result in results
+        if all(merged.get(place) == place for merged in adds[1:])
+    }
+    parts = copy.copy(self)
+    parts.row_places = places
+    parts._functions = dict(self._functions)
+    for name in names:
+      to_pass = places if name == 'accumulate' else {p: p for p in places}
+      parts._functions[name] = self._functions[name].passing(to_pass)
+    return parts
 
   def __getitem__(self, name: str) -> graph_functions.GraphFunction:
     """Returns a part."""
@@ -135,6 +168,7 @@ class ClientWork:
       UnsupportedComputationError: If it cannot be compiled.
     """
     self._computation = computation
+    self._clients_type = clients_type
     self._work = graph_functions.build_graph_function(computation)
     self.pipelines = client_tensors.why_no_rows(clients_type)
     if self._work.dataset_op is not None:
@@ -157,11 +191,22 @@ class ClientWork:
         self._computation, tensor_sequences=False
     )
 
+  @functools.cached_property
+  def _work_on_rows(self) -> Optional[row_work.RowWork]:
+    """The work on the rows of tables that the clients' data name."""
+    return row_work.build(self._work, self._clients_type)
+
   def form_for(self, leaves: Sequence[Any]) -> graph_functions.GraphFunction:
     """Returns the work in the form for the clients' leaves."""
     if client_tensors.hold_datasets(leaves):
       return self._work_on_datasets
     return self._work
+
+  def on_rows(self, leaves: Sequence[Any]) -> Optional[row_work.RowWork]:
+    """Returns the work on named rows, if it can be for the clients' leaves."""
+    if client_tensors.hold_datasets(leaves):
+      return None
+    return self._work_on_rows
 
 
 @contextlib.contextmanager
@@ -188,7 +233,7 @@ class ChunkSum:
   def __init__(
       self,
       *,
-      work: graph_functions.GraphFunction,
+      work: Union[graph_functions.GraphFunction, row_work.RowWork],
       parts: ServerParts,
       clients: Sequence[client_tensors.Leaf],
       broadcast: Sequence[tf.Tensor],
@@ -200,7 +245,8 @@ class ChunkSum:
 
     Args:
       work: The clients' work.
-      parts: The parts `zero` and `accumulate`.
+      parts: The parts `zero` and `accumulate`; for work on rows, those of
+        `adding_rows`.
       clients: The clients' data.
       broadcast: The value that the server broadcasts.
       server_seed: The seed of the zero's random numbers, int32 of shape [2].
@@ -210,7 +256,12 @@ class ChunkSum:
         needs it to append rows, and as many of them in each iteration.
     """
     self._num_turns = num_turns
-    self._work = work
+    self._work: Any = work
+    if isinstance(work, row_work.RowWork):
+      self._work = functools.partial(
+          work, always_named=work.always_named([*clients, *broadcast])
+      )
+    self._takes_seed = work.takes_seed
     self._parts = parts
     self._clients = clients
     self._broadcast = broadcast
@@ -223,24 +274,49 @@ class ChunkSum:
 
   def __call__(self, start: tf.Tensor, end: tf.Tensor) -> list[tf.Tensor]:
     """Adds the sum over the clients `start` to `end` - 1 to the graph."""
-    accumulate = self._parts['accumulate']
 
     def add_client(number, total):
-      add = accumulate
-      if accumulate.takes_seed:
-        seed = tf.gather(self._client_seeds, number)
-        add = self._parts.with_seed('accumulate', seed)
-      return number + 1, add(*total, *self._report(number))
+      return number + 1, self._accumulate(number, total)
 
     return self.loop(
-        start, end, add_client, appends=accumulate.appends, num_parallel=1
+        start,
+        end,
+        add_client,
+        appends=self._parts['accumulate'].appends,
+        rows=self._parts.row_places,
+        num_parallel=1,
     )
+
+  def of_one(self, number: tf.Tensor) -> list[Any]:
+    """Adds the sum over one client, whose rows stay `tf.IndexedSlices`."""
+    total = self._accumulate(number, self._zero)
+    appends = self._parts['accumulate'].appends
+    rows = {
+        place: tf.concat([self._zero[place], total[place]], 0)
+        for place in appends
+    }
+    return _put(total, rows)
+
+  def _accumulate(
+      self, number: tf.Tensor, total: Sequence[tf.Tensor]
+  ) -> list[Any]:
+    """Adds the result of a client to a sum, except for rows."""
+    add = self._parts['accumulate']
+    if add.takes_seed:
+      seed = tf.gather(self._client_seeds, number)
+      add = self._parts.with_seed('accumulate', seed)
+    rows = frozenset(self._parts.row_places.values())
+    report = [
+        leaf if place in rows else tf.convert_to_tensor(leaf)
+        for place, leaf in enumerate(self._report(number))
+    ]
+    return add(*total, *report)
 
   def _report(self, number: tf.Tensor) -> list[tf.Tensor]:
     """Adds the work of one client."""
     picked = [client_tensors.pick(leaf, number) for leaf in self._clients]
     seed = None
-    if self._work.takes_seed:
+    if self._takes_seed:
       seed = tf.gather(self._client_seeds, number)
     return self._work(*picked, *self._broadcast, seed=seed)
 
@@ -251,6 +327,7 @@ class ChunkSum:
       body: Callable[..., tuple[tf.Tensor, Sequence[tf.Tensor]]],
       *,
       appends: frozenset[int],
+      rows: Collection[int] = (),
       num_parallel: int,
   ) -> list[tf.Tensor]:
     """Adds a loop over numbers, starting from the zero sum.
@@ -261,26 +338,35 @@ class ChunkSum:
       body: Maps a number and a sum to the next number and sum.
       appends: The leaves of the sum that `body` does not read and for which it
         returns rows to append.
+      rows: The same for which it returns `tf.IndexedSlices` to add.
       num_parallel: The number of iterations that run at once.
 
     Returns:
       The sum after the last iteration.
     """
 
+    sums = {place: _RowSum(self._zero[place]) for place in rows}
+    shapes = _put(self._shapes, {place: tf.TensorShape([]) for place in rows})
+
     # Numbers are int32: even for a GPU, TensorFlow keeps them on the CPU, which
     # controls the loop.
     def turn(number, carried):
-      total = _put(carried, {place: self._zero[place] for place in appends})
-      number, total = body(number, total)
-      for tensor, shape in zip(total, self._shapes):
+      unread = {place: self._zero[place] for place in (*appends, *rows)}
+      number, total = body(number, _put(carried, unread))
+      added = {
+          place: row_sum.add(total[place], after=carried[place])
+          for place, row_sum in sums.items()
+      }
+      total = _put(total, added)
+      for tensor, shape in zip(total, shapes):
         tensor.set_shape(shape)
-      rows = {
+      appended = {
           place: list_ops.tensor_list_push_back(carried[place], total[place])
           for place in appends
       }
-      return number, _put(total, rows)
+      return number, _put(total, appended)
 
-    first_rows = {
+    first = {
         place: list_ops.empty_tensor_list(
             _rows_shape(self._shapes[place]),
             self._zero[place].dtype,
@@ -289,19 +375,20 @@ class ChunkSum:
         for place in appends
     }
     if self._num_turns is None:
-      first_rows = {
-          place: list_ops.tensor_list_push_back(rows, self._zero[place])
-          for place, rows in first_rows.items()
+      first = {
+          place: list_ops.tensor_list_push_back(appended, self._zero[place])
+          for place, appended in first.items()
       }
+    first.update((place, row_sum.start) for place, row_sum in sums.items())
     no_shapes = {place: tf.TensorShape([]) for place in appends}
     _, carried = tf.while_loop(
         lambda number, _: number < end,
         turn,
-        (start, _put(self._zero, first_rows)),
-        shape_invariants=(tf.TensorShape([]), _put(self._shapes, no_shapes)),
+        (start, _put(self._zero, first)),
+        shape_invariants=(tf.TensorShape([]), _put(shapes, no_shapes)),
         parallel_iterations=num_parallel,
     )
-    rows = {
+    last = {
         place: list_ops.tensor_list_concat(
             carried[place],
             self._zero[place].dtype,
@@ -309,9 +396,50 @@ class ChunkSum:
         )
         for place in appends
     }
-    for place, tensor in rows.items():
+    for place, row_sum in sums.items():
+      last[place] = row_sum.read(after=carried[place])
+    for place, tensor in last.items():
       tensor.set_shape(self._shapes[place])
-    return _put(carried, rows)
+    return _put(carried, last)
+
+
+class _RowSum:
+  """A sum to which rows are added in place, in the graph that is being built.
+
+  The sum is in a variable, whose rows TensorFlow writes several times faster
+  than those of a tensor. Tokens, integers without a meaning, order the ops.
+
+  Attributes:
+    start: The token after the sum was set to zero.
+  """
+
+  def __init__(self, zero: tf.Tensor):
+    self._dtype = zero.dtype
+    self._handle = tf.raw_ops.VarHandleOp(
+        dtype=zero.dtype, shape=zero.shape, shared_name=sequences.ANONYMOUS
+    )
+    assigned = tf.raw_ops.AssignVariableOp(resource=self._handle, value=zero)
+    with tf.control_dependencies([assigned]):
+      self.start = tf.zeros([], tf.int32)
+
+  def add(self, rows: tf.IndexedSlices, after: tf.Tensor) -> tf.Tensor:
+    """Adds rows, none of them twice, after a token; returns the next token."""
+    with tf.control_dependencies([after]):
+      before = tf.raw_ops.ResourceGather(
+          resource=self._handle, indices=rows.indices, dtype=self._dtype
+      )
+    written = tf.raw_ops.ResourceScatterUpdate(
+        resource=self._handle,
+        indices=rows.indices,
+        updates=before + rows.values,
+    )
+    with tf.control_dependencies([written]):
+      return tf.identity(after)
+
+  def read(self, after: tf.Tensor) -> tf.Tensor:
+    """Returns the sum after a token."""
+    with tf.control_dependencies([after]):
+      return tf.raw_ops.ReadVariableOp(resource=self._handle, dtype=self._dtype)
 
 
 def _put(leaves: Sequence[Any], others: Mapping[int, Any]) -> list[Any]:

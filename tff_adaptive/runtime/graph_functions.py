@@ -12,8 +12,7 @@ of tensors, which larger functions can call. In doing so,
 - sequences are read from tensors where possible, see `sequences`.
 """
 
-import collections
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 import contextlib
 import itertools
 import threading
@@ -28,6 +27,7 @@ from tff_adaptive import _random_ops
 from tff_adaptive.data import batching
 from tff_adaptive.runtime import computations
 from tff_adaptive.runtime import sequences
+from tff_adaptive.runtime import sums
 from tff_adaptive.runtime import values
 
 
@@ -57,7 +57,9 @@ class GraphImport:
     given = set(map(_function_library.node_of, arguments))
     self._nodes = {n.name: n for n in graph_def.node if n.name not in given}
     self._graph_def = graph_def
-    self._tensors = {_with_index(name): t for name, t in arguments.items()}
+    self._tensors = {
+        _function_library.with_index(name): t for name, t in arguments.items()
+    }
     self._sequences = {
         name: value
         for name, value in self._tensors.items()
@@ -82,27 +84,18 @@ class GraphImport:
         )
         self._add_loop(node, sequence)
     self._add_nodes(self._needed(names))
-    return [self._tensors[_with_index(name)] for name in results]
+    return [
+        self._tensors[_function_library.with_index(name)] for name in results
+    ]
 
   def _needed(self, names: Iterable[str]) -> list[Any]:
     """Returns nodes and dependencies to import, in topological order."""
-    found: list[Any] = []
-    seen: set[str] = set()
-    waiting = [(name, False) for name in names]
-    while waiting:
-      name, is_next = waiting.pop()
-      name = _function_library.node_of(name)
-      if is_next:
-        found.append(self._nodes[name])
-      elif (
-          name in self._nodes
-          and name not in seen
-          and f'^{name}' not in self._tensors
-      ):
-        seen.add(name)
-        waiting.append((name, True))
-        waiting.extend((source, False) for source in self._nodes[name].input)
-    return found
+    waiting = {
+        name: node
+        for name, node in self._nodes.items()
+        if f'^{name}' not in self._tensors
+    }
+    return _function_library.in_order(waiting, names)
 
   def _add_functions(self, nodes: list[Any]) -> None:
     """Imports the functions that nodes call."""
@@ -143,7 +136,7 @@ class GraphImport:
   def _outside(self, name: str) -> tf.Tensor:
     """Returns the tensor for an input from outside of a piece."""
     if not name.startswith('^'):
-      return self._tensor(_with_index(name))
+      return self._tensor(_function_library.with_index(name))
     source = self._tensors.get(name)
     if source is None:  # An argument.
       return self._tensors[f'{name[1:]}:0']
@@ -156,12 +149,12 @@ class GraphImport:
 
   def _sequence(self, name: str) -> Optional[batching.PackedClients]:
     """Returns the argument that a reduction reads; None for a variant."""
-    while _with_index(name) not in self._sequences:
+    while _function_library.with_index(name) not in self._sequences:
       node = self._nodes[_function_library.node_of(name)]
       if node.op != 'Identity':
         return None
       name = node.input[0]
-    return self._sequences[_with_index(name)]
+    return self._sequences[_function_library.with_index(name)]
 
   def _tensor(self, name: str) -> tf.Tensor:
     """Returns the tensor with a name; for a sequence, its variant."""
@@ -193,10 +186,6 @@ def _captured(tensor: tf.Tensor) -> tf.Tensor:
   if tensor.graph is tf.compat.v1.get_default_graph():
     return tensor
   return tf.identity(tensor)
-
-
-def _with_index(name: str) -> str:
-  return name if ':' in name else f'{name}:0'
 
 
 # Functions of different graphs must not share a name.
@@ -290,6 +279,7 @@ class GraphFunction:
     reads_tensors: Whether its sequences are `PackedClients` of one client, or
       variants of datasets.
     takes_seed: Whether it draws random numbers.
+    serialized: Its graph.
     dataset_op: The type of an op that needs datasets; None without one.
     appends: The leaves of the result that are rows to append, see `appending`.
   """
@@ -297,7 +287,7 @@ class GraphFunction:
   type_signature: tff.FunctionType
   reads_tensors: bool
   takes_seed: bool
-  _serialized: computations.Serialized
+  serialized: computations.Serialized
   dataset_op: Optional[str] = None
   appends: frozenset[int] = frozenset()
 
@@ -315,16 +305,16 @@ class GraphFunction:
     Returns:
       The tensors of the result.
     """
-    arguments = dict(zip(self._serialized.parameters, leaves))
+    arguments = dict(zip(self.serialized.parameters, leaves))
     if self.takes_seed:
       arguments[_SEED_NAME] = seed
-    graph_def = self._serialized.graph_def
+    graph_def = self.serialized.graph_def
     to_import = GraphImport(graph_def, arguments, self.reads_tensors)
-    return to_import.run(self._serialized.results)
+    return to_import.run(self.serialized.results)
 
   def nodes(self) -> Iterator[Any]:
     """Returns the nodes of the graph and its functions, to read or change."""
-    return _function_library.all_nodes(self._serialized.graph_def)
+    return _function_library.all_nodes(self.serialized.graph_def)
 
   def appending(self) -> 'GraphFunction':
     """Returns this function for sums whose row lists are kept elsewhere.
@@ -337,63 +327,40 @@ class GraphFunction:
       The function, of a sum and another value: where it only appends rows to a
       leaf of the sum, it does not read the leaf and returns these rows.
     """
-    appended = _find_appended(self._serialized)
+    appended = sums.find_appended(self.serialized)
     results = [
         appended.get(place, name)
-        for place, name in enumerate(self._serialized.results)
+        for place, name in enumerate(self.serialized.results)
     ]
     return attrs.evolve(
         self,
-        serialized=attrs.evolve(self._serialized, results=results),
+        serialized=attrs.evolve(self.serialized, results=results),
         appends=frozenset(appended),
     )
 
+  def added(self) -> dict[int, int]:
+    """Returns which leaves of a sum only add a leaf of another value.
 
-def _find_appended(serialized: computations.Serialized) -> dict[int, str]:
-  """Finds the leaves of a sum to which a part only appends rows.
+    The function is one of a sum and another value, and returns the next sum.
+    The result maps places in the sum to places in the other value.
+    """
+    return sums.find_added(self.serialized)
 
-  The part maps a sum and another value to the next sum. Returns the names of
-  the appended tensors, by the position of the leaf. Strings are left out:
-  TensorFlow has no lists of strings on a GPU.
-  """
-  nodes = {node.name: node for node in serialized.graph_def.node}
+  def passing(self, places: Mapping[int, int]) -> 'GraphFunction':
+    """Returns this function without some additions.
 
-  def passes_on(node):
-    return node.op == 'Identity' and len(node.input) == 1
+    Args:
+      places: Some of `added`.
 
-  def source(tensor):
-    node = nodes[_function_library.node_of(tensor)]
-    return source(node.input[0]) if passes_on(node) else node
-
-  def is_zero(node):
-    return (
-        node.op == 'Const'
-        and not tf.make_ndarray(node.attr['value'].tensor).any()
+    Returns:
+      The function, which returns what is to be added in place of these sums.
+    """
+    results = list(self.serialized.results)
+    for place, other in places.items():
+      results[place] = self.serialized.parameters[len(results) + other]
+    return attrs.evolve(
+        self, serialized=attrs.evolve(self.serialized, results=results)
     )
-
-  # How often each node is used as an input, a result or a control input.
-  uses = collections.Counter(
-      source(tensor).name
-      for tensors in (
-          serialized.results,
-          *(node.input for node in nodes.values() if not passes_on(node)),
-      )
-      for tensor in tensors
-  )
-  appended = {}
-  for place, result in enumerate(serialized.results):
-    parameter = source(serialized.parameters[place])
-    concat = source(result)
-    if (
-        concat.op == 'ConcatV2'
-        and concat.attr['T'].type != tf.string.as_datatype_enum
-        and len(concat.input) == 3
-        and is_zero(source(concat.input[2]))
-        and source(concat.input[0]) is parameter
-        and uses[parameter.name] == uses[concat.name] == 1
-    ):
-      appended[place] = concat.input[1]
-  return appended
 
 
 @contextlib.contextmanager

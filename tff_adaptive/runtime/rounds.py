@@ -18,6 +18,7 @@ from tff_adaptive.runtime import dataset_cache
 from tff_adaptive.runtime import elements
 from tff_adaptive.runtime import graph_functions
 from tff_adaptive.runtime import plans
+from tff_adaptive.runtime import row_work
 from tff_adaptive.runtime import values
 
 
@@ -110,9 +111,11 @@ class CompiledRound(Round):
     """
     super().__init__(*args)
     self._merges_chunks = self._parts.has_neutral_zero
-    self._functions: dict[client_tensors.Layouts, Any] = {}
+    # On a GPU, passes over whole tables cost little.
+    self._takes_rows = 'CPU' in self.plan.device
+    self._functions: dict[Any, Any] = {}
 
-  def _build(self, layouts: client_tensors.Layouts) -> Any:
+  def _build(self, layouts: client_tensors.Layouts, **options: Any) -> Any:
     """Builds the function of a round for clients of a layout."""
     state_specs = [
         values.tensor_spec(leaf)
@@ -128,7 +131,7 @@ class CompiledRound(Round):
     )
 
     def run(*flat):
-      return self._whole(*tf.nest.pack_sequence_as(arguments, flat))
+      return self._whole(*tf.nest.pack_sequence_as(arguments, flat), **options)
 
     return graph_functions.build(run, tf.nest.flatten(arguments))
 
@@ -140,14 +143,20 @@ class CompiledRound(Round):
       chunk_size: tf.Tensor,
       server_seed: tf.Tensor,
       client_seeds: tf.Tensor,
+      on_rows: Optional[row_work.RowWork] = None,
+      one_by_one: bool = False,
       **options: Any,
   ) -> list[tf.Tensor]:
     """Adds the round to the graph being built; returns its result's leaves."""
     part = functools.partial(self._parts.with_seed, seed=server_seed)
+    parts = self._parts
+    if on_rows is not None:
+      names = ('accumulate', 'merge') if one_by_one else ('accumulate',)
+      parts = parts.adding_rows(on_rows.results, names)
     with tf.device(f'/device:{self.plan.device}'):
       chunk_sum = chunks.ChunkSum(
-          work=self._work.form_for(clients),
-          parts=self._parts,
+          work=on_rows or self._work.form_for(clients),
+          parts=parts,
           clients=clients,
           broadcast=part('prepare')(*state),
           server_seed=server_seed,
@@ -155,31 +164,41 @@ class CompiledRound(Round):
           **options,
       )
       total = self._merge_chunks(
-          chunk_sum, server_seed, num_clients, chunk_size
+          chunk_sum,
+          parts,
+          server_seed,
+          num_clients,
+          None if one_by_one else chunk_size,
       )
     return part('update')(*state, *part('report')(*total))
 
   def _merge_chunks(
       self,
       chunk_sum: chunks.ChunkSum,
+      parts: chunks.ServerParts,
       seed: tf.Tensor,
       num_clients: tf.Tensor,
-      chunk_size: tf.Tensor,
+      chunk_size: Optional[tf.Tensor],
   ) -> list[tf.Tensor]:
     """Returns the sum over all clients, in the graph being built."""
     if not self._merges_chunks:
       return chunk_sum(tf.zeros([], tf.int32), num_clients)
 
     def add_chunk(start, total):
-      end = tf.minimum(start + chunk_size, num_clients)
-      merge = self._parts.with_seed('merge', seed, start)
-      return end, merge(*total, *chunk_sum(start, end))
+      if chunk_size is None:
+        end, added = start + 1, chunk_sum.of_one(start)
+      else:
+        end = tf.minimum(start + chunk_size, num_clients)
+        added = chunk_sum(start, end)
+      merge = parts.with_seed('merge', seed, start)
+      return end, merge(*total, *added)
 
     return chunk_sum.loop(
         tf.zeros([], tf.int32),
         num_clients,
         add_chunk,
-        appends=self._parts['merge'].appends,
+        appends=parts['merge'].appends,
+        rows=parts.row_places if chunk_size is None else (),
         # Chunks run at the same time; only merging their sums is sequential.
         num_parallel=self.plan.num_parallel_clients,
     )
@@ -203,15 +222,22 @@ class CompiledRound(Round):
     collected = self._collect(clients)
     self._note(collected.pipelines)
     layouts = collected.layouts()
-    if layouts not in self._functions:
-      self._functions[layouts] = self._build(layouts)
     num_clients = len(clients)
+    chunk_size = self.plan.chunk_size_of(num_clients)
+    on_rows = self._work.on_rows(layouts) if self._takes_rows else None
+    # Rows of a single client are added to the sum of all at once.
+    one_by_one = on_rows is not None and chunk_size == 1
+    key = (layouts, one_by_one)
+    if key not in self._functions:
+      self._functions[key] = self._build(
+          layouts, on_rows=on_rows, one_by_one=one_by_one
+      )
     with chunks.errors_of_data():
-      result = self._functions[layouts](
+      result = self._functions[key](
           *self._convert_state(state),
           *tf.nest.flatten(collected.leaves),
           tf.constant(num_clients),
-          tf.constant(self.plan.chunk_size_of(num_clients)),
+          tf.constant(chunk_size),
           *map(tf.constant, seeds),
       )
     return self._to_result(result)

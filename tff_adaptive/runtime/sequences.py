@@ -288,21 +288,8 @@ def find_dataset_op(graph_def: Any) -> Optional[str]:
 
 def _add_call(node: Any, replaced: ReplacedOp, library: Any) -> None:
   """Turns a node into a call, and adds the called function to the library."""
-  concrete = tf.function(replaced.function, autograph=False)
-  concrete = concrete.get_concrete_function(
-      *(tf.TensorSpec(None, dtype) for dtype in replaced.input_dtypes)
-  )
-  graph = tf.Graph()
-  with graph.as_default():
-    concrete(*map(tf.compat.v1.placeholder, replaced.input_dtypes))
-  graph_def = graph.as_graph_def()
-  known = {function.signature.name for function in library.function}
-  library.function.extend(
-      function
-      for function in graph_def.library.function
-      if function.signature.name not in known
-  )
-  (call,) = [n for n in graph_def.node if 'PartitionedCall' in n.op]
+  specs = [tf.TensorSpec(None, dtype) for dtype in replaced.input_dtypes]
+  call = _function_library.add_function(replaced.function, specs, library)
   node.op = call.op
   node.attr.clear()
   for name in ('Tin', 'Tout', 'f'):
