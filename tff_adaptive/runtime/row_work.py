@@ -60,7 +60,7 @@ class RowWork:
   def always_named(self, leaves: Sequence[Any]) -> dict[int, tf.Tensor]:
     """Returns which rows of the tables count as named by all clients.
 
-    These are rows that are not finite, see `row_graphs`, and the first, since
+    These are rows that are not finite, see `row_rules`, and the first, since
     there has to be one.
 
     Args:
@@ -69,7 +69,8 @@ class RowWork:
     masks = {}
     for place, shape in self._tables.items():
       axes = list(range(1, len(shape)))
-      is_finite = tf.reduce_all(tf.math.is_finite(leaves[place]), axes)
+      # Faster than a look at each entry; a sum may overflow, too.
+      is_finite = tf.math.is_finite(tf.reduce_sum(leaves[place], axes))
       masks[place] = ~is_finite | (tf.range(shape[0]) == 0)
     return masks
 

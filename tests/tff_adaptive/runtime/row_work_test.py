@@ -157,6 +157,7 @@ class RowWorkTest(parameterized.TestCase, tf.test.TestCase):
       ('ours', _ours(), optimizers.build_sgd(0.1)),
       ('momentum', _ours(), optimizers.build_sgd(0.1, 0.9)),
   )
+  @pytest.mark.sample(2)
   def test_rules_of_which_rows_rest(self, build, optimizer):
     process = build(_model(), optimizer)
     found = self.assert_same_bits(process, _cohort(5, num_epochs=2))
@@ -185,6 +186,7 @@ class RowWorkTest(parameterized.TestCase, tf.test.TestCase):
           optimizers.build_sgd(0.1),
       ),
   )
+  @pytest.mark.sample(2)
   def test_rules_of_all_rows_take_whole_tables(self, build, optimizer):
     process = build(_model(), optimizer)
     self.assert_same_bits(process, _cohort(3), is_on_rows=False)
@@ -194,13 +196,10 @@ class RowWorkTest(parameterized.TestCase, tf.test.TestCase):
     self.assert_same_bits(process, _cohort(3), is_on_rows=False)
 
   @parameterized.parameters(1, 16, 17, 50)
+  @pytest.mark.sample(2)
   def test_cohorts_of_one_and_of_several_chunks(self, num_clients):
     process = _ours()(_model(), optimizers.build_sgd(0.1))
     self.assert_same_bits(process, _cohort(num_clients))
-
-  def test_cohort_without_examples(self):
-    process = _ours()(_model(), optimizers.build_sgd(0.1))
-    self.assert_same_bits(process, _cohort(1))
 
   def test_two_tables_that_name_the_same_rows(self):
     process = _stock(_model(_embeddings), optimizers.build_sgd(0.1))
@@ -211,6 +210,7 @@ class RowWorkTest(parameterized.TestCase, tf.test.TestCase):
     self.assert_same_bits(process, [list(c) for c in _cohort(4)])
 
   @parameterized.parameters(np.nan, np.inf)
+  @pytest.mark.sample(1)
   def test_unnamed_weight_that_is_not_finite_rejects_clients(self, value):
     process = _ours()(_model(), optimizers.build_sgd(0.1))
     with runtime.compiled_context(strict=True, seed=1):
@@ -227,6 +227,7 @@ class RowWorkTest(parameterized.TestCase, tf.test.TestCase):
     self.assertEqual(clients['num_rejected'], 5)
 
   @parameterized.parameters(np.inf, np.nan)
+  @pytest.mark.sample(1)
   def test_rate_that_is_not_finite_rejects_clients(self, rate):
     process = _ours()(_model(), optimizers.build_sgd(0.1))
     with runtime.compiled_context(strict=True, seed=1):
