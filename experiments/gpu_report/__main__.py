@@ -28,6 +28,12 @@ from experiments import pages
 from experiments.gpu_report import page
 from experiments.gpu_report import parts as parts_lib
 
+_NO_GPU = 'no GPU found: dry run on the CPU'
+_NO_LIBRARIES = (
+    'nvidia-smi runs here, but TensorFlow sees no GPU: docs/guide/gpu.md says '
+    'what to install.'
+)
+
 
 @dataclasses.dataclass
 class _Flags:
@@ -81,9 +87,12 @@ def _run(report: parts_lib.Report, data_dir: Optional[str]) -> list[str]:
     report.results.pop(part.name, None)
     report.run(part)
   gpus = parts_lib.find_gpus(report)
-  print(gpus or 'no GPU found: dry run on the CPU', flush=True)
+  print(gpus or _NO_GPU, flush=True)
+  if gpus is None and 'nvidia_smi' in report.results:
+    print(_NO_LIBRARIES, flush=True)
   if data_dir is not None:
     data_dir = str(pathlib.Path(data_dir).resolve())
+  page.write(report, machine, gpus)
   others = list(parts_lib.list_parts(report, gpus is not None, data_dir))
   for number, part in enumerate(others, start=1):
     print(f'[{number}/{len(others)}] {part.name}', end=' ', flush=True)

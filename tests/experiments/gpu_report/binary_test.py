@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of the report from machines with and without a GPU."""
 
+import io
 import json
 import pathlib
 import sys
@@ -62,9 +63,9 @@ class ReportTestCase(parameterized.TestCase):
 class BinaryTest(ReportTestCase):
   """The whole report, of parts that take no time."""
 
-  def _call(self, parts, doctor='GPUs   none'):
+  def _call(self, parts, doctor='GPUs   none', others=(), out=None):
     """Returns what is printed, and the page."""
-    machine = [parts_lib.Part('doctor', _print(doctor))]
+    machine = [parts_lib.Part('doctor', _print(doctor)), *others]
     with (
         mock.patch.object(
             parts_lib, 'list_machine_parts', return_value=machine
@@ -72,7 +73,7 @@ class BinaryTest(ReportTestCase):
         mock.patch.object(parts_lib, 'list_parts', return_value=parts),
     ):
       (self.folder / 'work').mkdir(parents=True, exist_ok=True)
-      out = binary_testing.call(binary, f'--output_dir={self.folder}')
+      out = binary_testing.call(binary, f'--output_dir={self.folder}', out=out)
     return out, (self.folder / 'report.md').read_text(encoding='utf-8')
 
   def test_numbers_of_a_gpu(self):
@@ -127,17 +128,25 @@ class BinaryTest(ReportTestCase):
         parts_lib.Part('bad', _print('before', 'out of memory', code=3)),
         parts_lib.Part('good', _print('fine')),
     ]
+    out = io.StringIO()
     with self.assertRaisesRegex(
         command_line.EnvironmentalError, '^1 parts failed, .*page: bad$'
     ):
-      self._call(parts)
+      self._call(parts, out=out)
     page = (self.folder / 'report.md').read_text(encoding='utf-8')
     self.assertStartsWith(page, '# GPU report: dry run on the CPU\n')
     self.assertIn('2 of 3 parts succeeded', page)
     self.assertIn('No GPU found', page)
+    self.assertNotIn('docs/guide/gpu.md', out.getvalue())
     self.assertIn('`bad`: exit code 3: out of memory', page)
     self.assertRegex(page, r'```\n\$ .*\nbefore\nout of memory\n```')
     self.assertEqual(self.report.read('good'), 'fine')
+
+  def test_a_driver_without_libraries(self):
+    driver = parts_lib.Part('nvidia_smi', _print('H100, driver 550'))
+    out, page = self._call([], others=[driver])
+    self.assertIn('TensorFlow sees no GPU: docs/guide/gpu.md', out)
+    self.assertIn('```\nH100, driver 550\n```', page)
 
   def test_the_same_command_runs_what_failed_or_is_new(self):
     count = self.folder / 'count'

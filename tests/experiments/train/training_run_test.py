@@ -168,7 +168,7 @@ class TrainerTest(trainer_testing.FolderTestCase):
             else command_line.UserError
         )
         with self.assertRaisesRegex(
-            expected, 'Stop|--client_schedule="step_decay" the rounds'
+            expected, 'Stop|--client_schedule="step_decay" the finished rounds'
         ):
           self.train(*arguments, '--total_rounds=8')
 
