@@ -17,6 +17,7 @@ import tensorflow_federated as tff
 from tff_adaptive import algorithms
 from tff_adaptive import client_works
 from tff_adaptive import data
+from tff_adaptive import finalizers
 from tff_adaptive import layers
 from tff_adaptive import optimizers
 from tff_adaptive import runtime
@@ -43,6 +44,10 @@ def _ours(**options: Any) -> Any:
     )
 
   return build
+
+
+def _normalized(model: Any, optimizer: Any) -> Any:
+  return algorithms.build_fed_opt(model, optimizer, finalizers.build_fednova())
 
 
 def _source(num_clients: int) -> data.PackedClientArrays:
@@ -156,6 +161,7 @@ class RowWorkTest(parameterized.TestCase, tf.test.TestCase):
       ('slices', _stock, optimizers.build_sgd(0.1)),
       ('ours', _ours(), optimizers.build_sgd(0.1)),
       ('momentum', _ours(), optimizers.build_sgd(0.1, 0.9)),
+      ('normalized', _normalized, optimizers.build_sgd(0.1)),
   )
   @pytest.mark.sample(2)
   def test_rules_of_which_rows_rest(self, build, optimizer):
@@ -180,6 +186,11 @@ class RowWorkTest(parameterized.TestCase, tf.test.TestCase):
       ('limited', _ours(max_update_norm=1e-3), optimizers.build_sgd(0.1)),
       ('clipped', _ours(clip_norm=1e-3), optimizers.build_sgd(0.1)),
       ('decay', _ours(weight_decay=0.1), optimizers.build_sgd(0.1)),
+      (
+          'secure',
+          _ours(model_aggregator=tff.learning.secure_aggregator(weighted=True)),
+          optimizers.build_sgd(0.1),
+      ),
       (
           'robust',
           _ours(model_aggregator=tff.learning.robust_aggregator(weighted=True)),
