@@ -72,3 +72,53 @@ class SelectCalledTest(tf.test.TestCase):
     selected = _function_library.select_called([node], library)
     self.assertEqual([f.signature.name for f in selected.function], ['a', 'b'])
     self.assertEqual([g.function_name for g in selected.gradient], ['b'])
+
+
+def _graph_def():
+  """The sum of two placeholders, after a third node."""
+  with tf.Graph().as_default() as graph:
+    x, y = (
+        tf.compat.v1.placeholder(tf.float32, [], name=name) for name in 'xy'
+    )
+    with tf.control_dependencies([tf.square(x, name='before'), y.op]):
+      tf.add(x, y, name='total')
+  return graph.as_graph_def()
+
+
+class ImportTest(tf.test.TestCase):
+
+  def test_dependencies_come_first(self):
+    nodes = {node.name: node for node in reversed(_graph_def().node)}
+    found = [n.name for n in _function_library.in_order(nodes, ['total:0'])]
+    self.assertCountEqual(found, ['x', 'y', 'before', 'total'])
+    self.assertEqual(found[-1], 'total')
+    self.assertLess(found.index('x'), found.index('before'))
+
+  def test_others_count_as_no_dependency(self):
+    nodes = {node.name: node for node in _graph_def().node if node.name != 'x'}
+    found = _function_library.in_order(nodes, ['^before', 'x'])
+    self.assertEqual([node.name for node in found], ['before'])
+
+  def test_import_reads_given_tensors(self):
+    graph_def = _graph_def()
+    _function_library.remove_nodes(graph_def, ['x:0', 'y:0'])
+
+    @tf.function
+    def run(x):
+      given = {'x:0': x, 'y:0': x, 'unread:0': x}
+      return _function_library.import_with(graph_def, given, ['total:0', 'x:0'])
+
+    total, x = run(tf.constant(2.0))
+    self.assertEqual((total, x), (4.0, 2.0))
+
+  def test_added_function_brings_those_it_calls(self):
+    library = tf.compat.v1.GraphDef().library
+    inner = tf.function(lambda x: x + 1.0)
+    call = _function_library.add_function(
+        lambda x: 2.0 * inner(x), [tf.TensorSpec([], tf.float32)], library
+    )
+    names = [function.signature.name for function in library.function]
+    self.assertLen(names, 2)
+    self.assertIn(call.attr['f'].func.name, names)
+    found = _function_library.find(library, names[0])
+    self.assertEqual(found.signature.name, names[0])
