@@ -122,7 +122,7 @@ _RULES = {
     ),
 }
 
-# How often the noise counts in the model and what the server keeps, if not once.
+# How often the noise counts, if not once.
 _SHARES = {
     # The change, and the share of the clients that took part, as their duals.
     ('feddyn', 'change'): 1 + _SIZE / _NUM_CLIENTS,
