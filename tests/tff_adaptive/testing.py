@@ -10,6 +10,8 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tff_adaptive.simulation import client_states
+
 NUM_FEATURES = 5
 NUM_CLASSES = 3
 INPUT_SPEC = collections.OrderedDict(
@@ -119,6 +121,18 @@ def client(num_examples: int, seed: int, batch_size: int = 4) -> list[Any]:
 def clients(sizes: Sequence[int]) -> list[list[Any]]:
   """Clients of these numbers of examples, as lists of batches."""
   return [client(size, seed) for seed, size in enumerate(sizes)]
+
+
+def with_ids(process: Any, datasets: Sequence[Any]) -> Sequence[Any]:
+  """The clients, with ids if the process keeps a state for each of them."""
+  if client_states.get_state_spec(process) is None:
+    return datasets
+  return [
+      collections.OrderedDict(
+          data=data, client_id=[str(place)], client_state=[]
+      )
+      for place, data in enumerate(datasets)
+  ]
 
 
 def dataset(num_examples: int, seed: int = 0) -> tf.data.Dataset:

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests that every client rule goes with every loss term and server rule."""
 
-import collections
 import functools
 
 from absl.testing import parameterized
@@ -20,7 +19,6 @@ from tff_adaptive import algorithms
 from tff_adaptive import finalizers
 from tff_adaptive import optimizers
 from tff_adaptive.optimizers import optimizer as optimizer_lib
-from tff_adaptive.simulation import client_states
 
 _NUM_CLIENTS = 2
 _CLIENTS = {
@@ -127,14 +125,7 @@ def _cohort(process):
   batches = golden_problems.create_client_batches(
       _problem(), batch_size=3, num_epochs=1
   )
-  if client_states.get_state_spec(process) is None:
-    return batches
-  return [
-      collections.OrderedDict(
-          data=data, client_id=[str(place)], client_state=[]
-      )
-      for place, data in enumerate(batches)
-  ]
+  return testing.with_ids(process, batches)
 
 
 class MatrixTest(tf.test.TestCase, parameterized.TestCase):

@@ -10,6 +10,7 @@ import pytest
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tests.tff_adaptive import payloads_testing
 from tests.tff_adaptive import testing
 from tests.tff_adaptive.runtime import compiled_testing
 from tff_adaptive import algorithms
@@ -107,6 +108,45 @@ class PayloadAggregatorsTest(tf.test.TestCase, parameterized.TestCase):
         self.assertAllClose(
             _moment(state, name), _moment(plain_state, name), atol=2e-3
         )
+
+  @parameterized.parameters(
+      name
+      for name, (_, _, *payloads) in payloads_testing.RULES.items()
+      if any(payloads)
+  )
+  @pytest.mark.sample(1)
+  def test_secure_sums_of_everything_sent(self, name):
+    client, server, shared, reports = payloads_testing.RULES[name]
+    secure = _secure()
+    states = []
+    for kwargs in (
+        {},
+        dict(
+            model_aggregator=secure,
+            payload_aggregators={n: secure for n in (*shared, *reports)},
+        ),
+    ):
+      process = algorithms.build_fed_opt(
+          testing.functional_model(),
+          client(),
+          server(),
+          client_weighting=_UNIFORM,
+          **kwargs,
+      )
+      clients = testing.with_ids(process, testing.clients([10, 7]))
+      with compiled_testing.installed('loop'):
+        states.append(process.next(process.initialize(), clients).state)
+    plain, summed = states
+    self.assertAllClose(
+        testing.trainable(plain), testing.trainable(summed), atol=2e-3
+    )
+    self.assertNotAllEqual(
+        *(np.ravel(testing.trainable(state)[0]) for state in states)
+    )
+    if shared:
+      self.assertAllClose(
+          *(tf.nest.flatten(s.client_work['shared']) for s in states), atol=2e-3
+      )
 
   @pytest.mark.slow
   def test_aggregator_of_one_payload_leaves_the_others(self):

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests that nothing that clients send goes past differential privacy."""
 
-import collections
 import functools
 
 from absl.testing import parameterized
@@ -11,123 +10,25 @@ import pytest
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tests.tff_adaptive import payloads_testing
 from tests.tff_adaptive import testing
 from tests.tff_adaptive.runtime import compiled_testing
 from tff_adaptive import algorithms
-from tff_adaptive import finalizers
 from tff_adaptive import optimizers
 from tff_adaptive import privacy
-from tff_adaptive.simulation import client_states
 
 _UNIFORM = tff.learning.ClientWeighting.UNIFORM
-_NUM_CLIENTS = 40
 _SIZE = 20
 # Half of the draws have an effect on every rule.
 _MAX_DRAWS = 30
 _BOUND = 0.5
 
-# Client rules and server rules, and the names of what clients send besides the
-# change: of what is shared, and of reports.
-_RULES = {
-    'sgd': (optimizers.build_sgd, optimizers.build_fedavg, (), ()),
-    'fedcada': (
-        lambda: optimizers.build_fedcada_adam(time='global_step'),
-        optimizers.build_fedavg,
-        ('first_moment', 'second_moment', 'num_steps'),
-        (),
-    ),
-    'fafed': (
-        optimizers.build_fafed,
-        optimizers.build_fedadam,
-        ('momentum', 'second_moment'),
-        (),
-    ),
-    'adaalter': (
-        optimizers.build_adaalter,
-        optimizers.build_fedavg,
-        ('second_moment',),
-        (),
-    ),
-    'scaffold': (
-        lambda: optimizers.build_scaffold_sgd(_NUM_CLIENTS),
-        optimizers.build_fedavg,
-        ('control',),
-        (),
-    ),
-    'fedexp': (
-        optimizers.build_delta_sgd,
-        finalizers.build_fedexp,
-        (),
-        ('squared_norm',),
-    ),
-    'fedli_lu': (
-        optimizers.build_sps,
-        finalizers.build_frank_wolfe,
-        (),
-        ('mean_loss',),
-    ),
-    'feddyn': (
-        lambda: optimizers.build_feddyn(_NUM_CLIENTS),
-        optimizers.build_fedavg,
-        (),
-        (),
-    ),
-    'fedcm': (
-        optimizers.build_fedcm,
-        optimizers.build_fedavg,
-        ('global_direction',),
-        (),
-    ),
-    'fedadamw': (
-        optimizers.build_fedadamw,
-        optimizers.build_fedavg,
-        ('global_direction', 'num_steps', 'mean_second_moment'),
-        (),
-    ),
-    'fedmuon': (
-        optimizers.build_fedmuon,
-        optimizers.build_fedavg,
-        ('global_direction', 'num_steps', 'momentum'),
-        (),
-    ),
-    'fedhyper_client_local': (
-        optimizers.build_fedhyper_client_local,
-        optimizers.build_fedhyper_global,
-        ('mean_change',),
-        (),
-    ),
-    'mimelite': (
-        optimizers.build_mimelite,
-        optimizers.build_fedavg,
-        ('momentum',),
-        (),
-    ),
-    'fedexprox_stops': (
-        optimizers.build_sgd,
-        finalizers.build_fedexprox_stops,
-        (),
-        ('squared_norm', 'final_loss'),
-    ),
-    'fednova': (
-        optimizers.build_sgd,
-        finalizers.build_fednova,
-        (),
-        ('normalizer',),
-    ),
-    'scaffold_and_fedexp': (
-        lambda: optimizers.build_scaffold_sgd(_NUM_CLIENTS),
-        finalizers.build_fedexp,
-        ('control',),
-        ('squared_norm',),
-    ),
-}
-
 # How often the noise counts, if not once.
 _SHARES = {
     # The change, and the share of the clients that took part, as their duals.
-    ('feddyn', 'change'): 1 + _SIZE / _NUM_CLIENTS,
-    ('scaffold', 'control'): _SIZE / _NUM_CLIENTS,
-    ('scaffold_and_fedexp', 'control'): _SIZE / _NUM_CLIENTS,
+    ('feddyn', 'change'): 1 + _SIZE / payloads_testing.NUM_CLIENTS,
+    ('scaffold', 'control'): _SIZE / payloads_testing.NUM_CLIENTS,
+    ('scaffold_and_fedexp', 'control'): _SIZE / payloads_testing.NUM_CLIENTS,
     ('fedhyper_client_local', 'mean_change'): 1 / _SIZE,
     ('mimelite', 'momentum'): 1 - 0.9,
 }
@@ -135,31 +36,19 @@ _SHARES = {
 
 def _build(name, model, **kwargs):
   """The process of a row, private or with other arguments."""
-  client, server, _, _ = _RULES[name]
+  client, server, _, _ = payloads_testing.RULES[name]
   kwargs.setdefault('client_weighting', _UNIFORM)
   return algorithms.build_fed_opt(model, client(), server(), **kwargs)
 
 
 def _privacy(name, noise_multiplier, bound):
-  _, _, shared, reports = _RULES[name]
+  _, _, shared, reports = payloads_testing.RULES[name]
   return privacy.DifferentialPrivacy(
       noise_multiplier=noise_multiplier,
       clients_per_round=_SIZE,
       clip_norm=bound,
       payload_clip_norms={payload: bound for payload in (*shared, *reports)},
   )
-
-
-def _cohort(process, *clients):
-  """The clients, as the process takes them."""
-  if client_states.get_state_spec(process) is None:
-    return clients
-  return [
-      collections.OrderedDict(
-          data=data, client_id=[str(place)], client_state=[]
-      )
-      for place, data in enumerate(clients)
-  ]
 
 
 @functools.cache
@@ -190,7 +79,7 @@ class CoverageTest(tf.test.TestCase, parameterized.TestCase):
   def _check_aggregators(self, name, process):
     """Every aggregator of the process has a name of the row, and is private."""
     state_type = process.initialize.type_signature.result.member
-    _, _, shared, reports = _RULES[name]
+    _, _, shared, reports = payloads_testing.RULES[name]
     names = _aggregator_names('change', state_type['aggregator'])
     if shared:
       work = state_type['client_work']
@@ -202,7 +91,7 @@ class CoverageTest(tf.test.TestCase, parameterized.TestCase):
     self.assertEqual(names, dict.fromkeys(('change', *shared, *reports), True))
 
   def _check(self, name):
-    _, _, shared, reports = _RULES[name]
+    _, _, shared, reports = payloads_testing.RULES[name]
     process = _build(name, _wide_model(), privacy=_privacy(name, 0.8, _BOUND))
     self._check_aggregators(name, process)
     # Nobody takes part: what changes is the noise.
@@ -216,7 +105,7 @@ class CoverageTest(tf.test.TestCase, parameterized.TestCase):
           break
     deviation = 0.8 * np.sqrt(1 + len(shared) + len(reports)) * _BOUND / _SIZE
     self.assertTrue(np.all(np.isfinite(change)))
-    if _RULES[name][1] is optimizers.build_fedavg:
+    if payloads_testing.RULES[name][1] is optimizers.build_fedavg:
       expected = deviation * _SHARES.get((name, 'change'), 1.0)
       self.assertAllClose(np.std(change), expected, rtol=0.05)
     else:
@@ -237,7 +126,7 @@ class CoverageTest(tf.test.TestCase, parameterized.TestCase):
   def test_sample_is_covered(self, name):
     self._check(name)
 
-  @parameterized.parameters(*_RULES)
+  @parameterized.parameters(*payloads_testing.RULES)
   @pytest.mark.slow
   def test_all_that_clients_send_is_covered(self, name):
     self._check(name)
@@ -254,7 +143,7 @@ class CoverageTest(tf.test.TestCase, parameterized.TestCase):
     objective = abs(float(state.finalizer['objective']))
     self.assertBetween(objective, 1e-3 * deviation, 5 * deviation)
 
-  @parameterized.parameters(*_RULES)
+  @parameterized.parameters(*payloads_testing.RULES)
   @pytest.mark.slow
   def test_without_noise_and_bounds_it_is_the_plain_algorithm(self, name):
     model = testing.functional_model()
@@ -265,12 +154,12 @@ class CoverageTest(tf.test.TestCase, parameterized.TestCase):
       with compiled_testing.installed():
         state = process.initialize()
         for _ in range(2):
-          state = process.next(state, _cohort(process, *clients)).state
+          state = process.next(state, testing.with_ids(process, clients)).state
       states.append(state)
     private, plain = states
     for w, v in zip(testing.trainable(private), testing.trainable(plain)):
       self.assertAllClose(w, v, rtol=1e-4, atol=1e-5)
-    if _RULES[name][2]:
+    if payloads_testing.RULES[name][2]:
       self.assertAllClose(
           _flat(private.client_work['shared']),
           _flat(plain.client_work['shared']),
@@ -292,7 +181,7 @@ class CoverageTest(tf.test.TestCase, parameterized.TestCase):
     ):
       with compiled_testing.installed():
         start = process.initialize()
-        end = process.next(start, _cohort(process, *clients)).state
+        end = process.next(start, testing.with_ids(process, clients)).state
       changes.append(
           _flat(testing.trainable(end)) - _flat(testing.trainable(start))
       )
