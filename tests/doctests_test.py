@@ -28,6 +28,7 @@ import tensorflow_federated as tff
 from experiments import published
 from tasks import catalogue
 from tasks import digits as digits_lib
+from tests import folder_testing
 import tff_adaptive
 from tff_adaptive import algorithms
 from tff_adaptive import data
@@ -166,8 +167,7 @@ class ExamplesTest(parameterized.TestCase):
   @classmethod
   def setUpClass(cls):
     super().setUpClass()
-    folder = cls.enterClassContext(tempfile.TemporaryDirectory())
-    cls.templates = pathlib.Path(folder)
+    cls.templates = folder_testing.new(cls)
     # Examples need no other process, and are compiled once.
     cls.enterClassContext(runtime.compiled_context(seed=1))
 

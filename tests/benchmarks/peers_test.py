@@ -5,16 +5,14 @@
 import contextlib
 import io
 import json
-import pathlib
-import tempfile
 
-from absl.testing import absltest
 import numpy as np
 
 from benchmarks.peers import __main__ as peers
 from benchmarks.peers import federation
 from experiments.benchmark import reports
 from experiments.benchmark import workloads
+from tests import folder_testing
 
 _OURS = 'tff_adaptive, compiled'
 
@@ -30,12 +28,7 @@ def _line(peer, workload, seconds, variant=''):
   }
 
 
-class PeersTest(absltest.TestCase):
-
-  def setUp(self):
-    super().setUp()
-    folder = self.enter_context(tempfile.TemporaryDirectory())
-    self.folder = pathlib.Path(folder)
+class PeersTest(folder_testing.FolderTestCase):
 
   def test_the_fastest_variant_counts_and_repetitions_by_their_median(self):
     lines = [

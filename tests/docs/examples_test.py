@@ -18,6 +18,7 @@ from absl.testing import parameterized
 import psutil
 import pytest
 
+from tests import folder_testing
 from tests import page_testing
 from tests.docs import notebook_runner
 from tff_adaptive import _stack
@@ -153,7 +154,7 @@ class NotebookTest(parameterized.TestCase):
       'The notebook installs the current stack.',
   )
   def test_colab_notebook_installs_and_trains(self):
-    folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
+    folder = folder_testing.new(self)
     python = folder / 'venv/bin/python'
     subprocess.run(
         [sys.executable, '-m', 'venv', str(folder / 'venv')], check=True

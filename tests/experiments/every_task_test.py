@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from experiments import registry
+from tests import folder_testing
 from tests.experiments.train import trainer_testing
 from tests.experiments.train import training_process
 from tests.tasks import data_testing
@@ -55,7 +56,7 @@ def _name(task, method, arguments):
   return '_'.join([task, *models, method])
 
 
-class EveryTaskTest(trainer_testing.FolderTestCase):
+class EveryTaskTest(folder_testing.FolderTestCase):
 
   def _train(self, task, *arguments, flags=None):
     """Trains; returns the rows of its metrics and what was printed."""

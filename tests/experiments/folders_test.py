@@ -3,8 +3,6 @@
 """Tests of the folders of runs: their names, and whether they can be used."""
 
 import os
-import pathlib
-import tempfile
 from unittest import mock
 
 from absl import flags
@@ -15,6 +13,7 @@ from experiments import folders
 from experiments.audit import __main__ as audit
 from experiments.leaderboard import __main__ as leaderboard
 from experiments.report import __main__ as report
+from tests import folder_testing
 
 
 class FolderNamesTest(parameterized.TestCase):
@@ -37,13 +36,10 @@ _WRITERS = (
 )
 
 
-class FolderChecksTest(parameterized.TestCase):
+class FolderChecksTest(folder_testing.FolderTestCase):
 
   def setUp(self):
     super().setUp()
-    self.folder = pathlib.Path(
-        self.enter_context(tempfile.TemporaryDirectory())
-    )
     self.file = self.folder / 'file'
     self.file.write_text('text')
 

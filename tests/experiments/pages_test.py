@@ -5,12 +5,12 @@
 import html.parser
 import math
 import pathlib
-import tempfile
 
 from absl.testing import absltest
 from absl.testing import parameterized
 
 from experiments import pages
+from tests import folder_testing
 
 _VOID = ('meta', 'img')
 
@@ -45,7 +45,7 @@ class PageRenderingTest(absltest.TestCase):
 
   def setUp(self):
     super().setUp()
-    folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
+    folder = folder_testing.new(self)
     png = folder / 'table_1.png'
     png.write_bytes(b'picture')
     blocks = [
@@ -136,7 +136,7 @@ class CsvTextTest(parameterized.TestCase):
     self.assertEqual(pages.format_value(value), text)
 
   def test_a_table_has_a_line_a_row(self):
-    folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
+    folder = folder_testing.new(self)
     pages.write_csv(folder / 'x', ('x', 'y'), [('a, b', 0.5), (1, None)])
     self.assertEqual((folder / 'x').read_text(), 'x,y\n"a, b",0.5\n1,\n')
 

@@ -3,14 +3,13 @@
 """Tests of measuring rounds on workers, and of predicting those of many."""
 
 import csv
-import pathlib
-import tempfile
 
 from absl.testing import parameterized
 import attrs
 import pytest
 
 from experiments import scaling
+from tests import folder_testing
 from tests import program_testing
 from tests.experiments import binary_testing
 
@@ -80,7 +79,7 @@ class ScalingTest(parameterized.TestCase):
 
   @pytest.mark.slow
   def test_measures_and_predicts(self):
-    folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
+    folder = folder_testing.new(self)
     process = program_testing.run(
         'experiments.scaling',
         *('--workload=tiny_many', '--rounds=1', '--predict=1,100'),

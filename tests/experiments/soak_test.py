@@ -3,13 +3,12 @@
 """Tests of long trainings that look at what the process holds."""
 
 import csv
-import pathlib
-import tempfile
 
 from absl.testing import parameterized
 import pytest
 
 from experiments import soak
+from tests import folder_testing
 from tests import program_testing
 from tests.experiments import binary_testing
 
@@ -53,7 +52,7 @@ class SoakTest(parameterized.TestCase):
 
   @pytest.mark.slow
   def test_four_hundred_rounds_hold_no_more(self):
-    folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
+    folder = folder_testing.new(self)
     process = program_testing.run(
         'experiments.soak', '--rounds=400', f'--output_dir={folder}'
     )

@@ -5,9 +5,10 @@
 import pathlib
 import shutil
 import subprocess
-import tempfile
 
 from absl.testing import parameterized
+
+from tests import folder_testing
 
 _ROOT = pathlib.Path(__file__).resolve().parents[2]
 
@@ -49,8 +50,8 @@ class MakeVenvTest(parameterized.TestCase):
 
   def setUp(self):
     super().setUp()
-    folder = self.enter_context(tempfile.TemporaryDirectory())
-    self.folder = pathlib.Path(folder)
+    folder = folder_testing.new(self)
+    self.folder = folder
     self.bin = self.folder / 'bin'
     self.bin.mkdir()
     for command in _COMMANDS:

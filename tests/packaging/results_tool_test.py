@@ -6,15 +6,14 @@ import csv
 import io
 import json
 import os
-import pathlib
 import re
-import tempfile
 
 from absl.testing import absltest
 import pytest
 
 from experiments import published
 from experiments.report import drawing
+from tests import folder_testing
 from tests import page_testing
 from tests import program_testing
 from tools import results
@@ -33,13 +32,10 @@ def _write_run(folder, num_rounds, total_rounds=2):
   (folder / 'checkpoint').write_text('large')
 
 
-class ArchiveTest(absltest.TestCase):
+class ArchiveTest(folder_testing.FolderTestCase):
 
   def setUp(self):
     super().setUp()
-    self.folder = pathlib.Path(
-        self.enter_context(tempfile.TemporaryDirectory())
-    )
     self.archive = self.folder / 'docs' / 'runs.tar.xz'
 
   def _unpack(self, name):
@@ -97,7 +93,7 @@ class PagesTest(absltest.TestCase):
 
   @pytest.mark.slow
   def test_numbers_are_those_of_the_kept_runs(self):
-    folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
+    folder = folder_testing.new(self)
     runs_dir, output_dir = folder / 'runs', folder / 'results'
     results.unpack(page_testing.ROOT / results.ARCHIVE, runs_dir)
     *commands, audit = results.build_commands(runs_dir, output_dir)

@@ -4,12 +4,11 @@
 
 import contextlib
 import io
-import pathlib
-import tempfile
 
 from absl.testing import absltest
 import pytest
 
+from tests import folder_testing
 from tools import tff_suite
 
 _FOLDER = 'tensorflow_federated/python/aggregators'
@@ -65,9 +64,7 @@ class CheckoutTest(absltest.TestCase):
 
   def setUp(self):
     super().setUp()
-    self.checkout = pathlib.Path(
-        self.enter_context(tempfile.TemporaryDirectory())
-    )
+    self.checkout = folder_testing.new(self)
 
   def _write(self, name, text):
     path = self.checkout / _FOLDER / name

@@ -7,12 +7,12 @@ import os
 import pathlib
 import re
 import subprocess
-import tempfile
 
 from absl.testing import absltest
 from absl.testing import parameterized
 import pytest
 
+from tests import folder_testing
 from tests import page_testing
 
 _ROOT = page_testing.ROOT
@@ -118,7 +118,7 @@ class CommandsTest(absltest.TestCase):
     made = page_testing.run('make .venv-docs')
     if made.returncode:
       self.skipTest(f'.venv-docs cannot be made: {made.stderr}')
-    site = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
+    site = folder_testing.new(self)
     command = '.venv-docs/bin/python -m mkdocs build --strict --site-dir'
     result = subprocess.run(
         [*command.split(), str(site)],

@@ -11,7 +11,6 @@ import shutil
 import subprocess
 import sys
 import sysconfig
-import tempfile
 import zipfile
 
 from absl.testing import absltest
@@ -19,6 +18,7 @@ from absl.testing import parameterized
 from packaging import requirements
 import pytest
 
+from tests import folder_testing
 from tests import page_testing
 import tff_adaptive
 from tools import check_release
@@ -84,8 +84,8 @@ class WheelTest(parameterized.TestCase):
   @classmethod
   def setUpClass(cls):
     super().setUpClass()
-    folder = cls.enterClassContext(tempfile.TemporaryDirectory())
-    cls.folder = pathlib.Path(folder).resolve()
+    folder = folder_testing.new(cls)
+    cls.folder = folder.resolve()
     # Of a copy, so that the tree stays clean.
     copy = cls.enterClassContext(page_testing.copied_project())
     result = page_testing.run('make wheel', copy)

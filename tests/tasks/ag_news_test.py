@@ -11,6 +11,7 @@ import pytest
 import tensorflow as tf
 
 from tasks import ag_news
+from tests import folder_testing
 from tests.tasks.texts import text_testing
 from tff_adaptive import algorithms
 from tff_adaptive import optimizers
@@ -40,9 +41,7 @@ class AGNewsTasksTest(parameterized.TestCase):
   @classmethod
   def setUpClass(cls):
     super().setUpClass()
-    folder = tempfile.TemporaryDirectory()
-    cls.addClassCleanup(folder.cleanup)
-    cls.data_dir = pathlib.Path(folder.name)
+    cls.data_dir = folder_testing.new(cls)
     cls.rows = text_testing.make_rows(40, 8, num_classes=4)
     text_testing.write_jsonl(cls.data_dir / 'ag_news.jsonl.gz', cls.rows)
     cls.default = ag_news.create_ag_news_task(

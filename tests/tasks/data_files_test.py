@@ -2,21 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of where the files of data sets lie."""
 
-import pathlib
-import tempfile
-
-from absl.testing import absltest
-
 from tasks import data_files
+from tests import folder_testing
 
 
-class FindDataFileTest(absltest.TestCase):
-
-  def setUp(self):
-    super().setUp()
-    self.folder = pathlib.Path(
-        self.enter_context(tempfile.TemporaryDirectory())
-    )
+class FindDataFileTest(folder_testing.FolderTestCase):
 
   def test_returns_the_path_of_a_file(self):
     (self.folder / 'tff').mkdir()

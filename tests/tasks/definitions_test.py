@@ -2,9 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of `definitions`, by a task of a user's own."""
 
-import pathlib
-import tempfile
-
 from absl.testing import parameterized
 import attrs
 import numpy as np
@@ -12,6 +9,7 @@ import tensorflow as tf
 
 from tasks import definitions
 from tasks import keras_forms
+from tests import folder_testing
 
 
 def _build_mlp(input_shape, num_classes, seed):
@@ -62,13 +60,10 @@ LEAVES = definitions.ClassificationTask(
 )
 
 
-class DefinitionsTest(parameterized.TestCase):
+class DefinitionsTest(folder_testing.FolderTestCase):
 
   def setUp(self):
     super().setUp()
-    self.folder = pathlib.Path(
-        self.enter_context(tempfile.TemporaryDirectory())
-    )
     generator = np.random.default_rng(1)
     self.arrays = {}
     for part, size in (('train', 30), ('test', 9)):

@@ -7,14 +7,13 @@ import contextlib
 import hashlib
 import io
 import lzma
-import pathlib
 import tarfile
-import tempfile
 from unittest import mock
 
 from absl.testing import parameterized
 
 from tasks import downloads
+from tests import folder_testing
 from tests.tasks import http_testing
 from tests.tff_adaptive import file_testing
 from tff_adaptive import _files
@@ -28,13 +27,10 @@ _REPETITIVE = b'0123456789abcdef' * 100_000
 _SMALL = _REPETITIVE[:10_000]
 
 
-class _TestCase(parameterized.TestCase):
+class _TestCase(folder_testing.FolderTestCase):
 
   def setUp(self):
     super().setUp()
-    self.folder = pathlib.Path(
-        self.enter_context(tempfile.TemporaryDirectory())
-    )
     self.path = self.folder / 'new' / 'data.bin'
     self.part = self.folder / 'new' / 'data.bin.part'
     self.stdout = io.StringIO()

@@ -2,14 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of the tasks on federated EMNIST."""
 
-import pathlib
-import tempfile
-
 from absl.testing import parameterized
 import numpy as np
 import pytest
 
 from tasks import emnist
+from tests import folder_testing
 from tests.tasks.images import emnist_testing
 from tff_adaptive import algorithms
 from tff_adaptive import optimizers
@@ -27,9 +25,7 @@ class EmnistTasksTest(parameterized.TestCase):
   @classmethod
   def setUpClass(cls):
     super().setUpClass()
-    folder = tempfile.TemporaryDirectory()
-    cls.addClassCleanup(folder.cleanup)
-    cls.data_dir = pathlib.Path(folder.name)
+    cls.data_dir = folder_testing.new(cls)
     emnist_testing.write(cls.data_dir)
     cls.cr = cls._create_cr()
     cls.ae = emnist.create_emnist_ae_task(cls.data_dir, protocol=_SMALL)

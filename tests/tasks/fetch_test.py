@@ -11,7 +11,6 @@ import pathlib
 import subprocess
 import sys
 import tarfile
-import tempfile
 import types
 from unittest import mock
 
@@ -21,6 +20,7 @@ from tasks import catalogue
 from tasks import downloads
 from tasks import fetch
 from tasks import sources
+from tests import folder_testing
 from tests.tasks import http_testing
 from tests.tff_adaptive import file_testing
 
@@ -52,9 +52,7 @@ class _TestCase(parameterized.TestCase):
 
   def setUp(self):
     super().setUp()
-    self.data_dir = pathlib.Path(
-        self.enter_context(tempfile.TemporaryDirectory())
-    )
+    self.data_dir = folder_testing.new(self)
 
   def run_main(self, *arguments, datasets=tuple(catalogue.DATASETS.values())):
     """Returns the exit code, the standard output and the standard error."""

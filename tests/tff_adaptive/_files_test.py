@@ -14,17 +14,15 @@ from unittest import mock
 from absl.testing import absltest
 from absl.testing import parameterized
 
+from tests import folder_testing
 from tests.tff_adaptive import file_testing
 from tff_adaptive import _files
 
 
-class AtomicFilesTest(parameterized.TestCase):
+class AtomicFilesTest(folder_testing.FolderTestCase):
 
   def setUp(self):
     super().setUp()
-    self.folder = pathlib.Path(
-        self.enter_context(tempfile.TemporaryDirectory())
-    )
     self.path = self.folder / 'new' / 'file'
 
   def _write(self, data):

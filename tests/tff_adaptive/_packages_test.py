@@ -2,13 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of the look for optional packages."""
 
-import pathlib
 import sys
-import tempfile
 from unittest import mock
 
 from absl.testing import absltest
 
+from tests import folder_testing
 from tff_adaptive import _packages
 
 
@@ -19,8 +18,8 @@ class PackagesTest(absltest.TestCase):
     self.assertNotIn('antigravity', sys.modules)
 
   def test_a_folder_of_runs_is_no_package(self):
-    folder = self.enter_context(tempfile.TemporaryDirectory())
-    (pathlib.Path(folder) / 'tracker_runs_here').mkdir()
+    folder = folder_testing.new(self)
+    (folder / 'tracker_runs_here').mkdir()
     self.enter_context(mock.patch.object(sys, 'path', [folder, *sys.path]))
     with self.assertRaisesRegex(ImportError, 'tracker_runs_here is not inst'):
       _packages.check_installed('tracker_runs_here')

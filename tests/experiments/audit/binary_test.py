@@ -7,7 +7,6 @@ import dataclasses
 import json
 import math
 import pathlib
-import tempfile
 
 from absl.testing import parameterized
 
@@ -17,6 +16,7 @@ from experiments import published
 from experiments.audit import __main__ as binary
 from experiments.audit import laboratory
 from experiments.audit.claim import Status
+from tests import folder_testing
 from tests.experiments import binary_testing
 from tests.experiments.report import made_up_runs
 from tff_adaptive import optimizers
@@ -40,8 +40,8 @@ class AuditTest(parameterized.TestCase):
 
   def setUp(self):
     super().setUp()
-    folder = self.enter_context(tempfile.TemporaryDirectory())
-    self.output_dir = pathlib.Path(folder) / 'results'
+    folder = folder_testing.new(self)
+    self.output_dir = folder / 'results'
     self.runs_dir = pathlib.Path(folder) / 'runs'
 
   def test_prints_a_line_and_writes_the_files(self):

@@ -6,7 +6,6 @@ import collections
 import json
 import math
 import pathlib
-import tempfile
 
 from absl.testing import parameterized
 import numpy as np
@@ -14,6 +13,7 @@ import numpy as np
 from experiments import audit
 from experiments.audit import laboratory
 from experiments.audit.claim import Status
+from tests import folder_testing
 from tools import results
 
 _RESULTS = pathlib.Path(__file__).resolve().parents[3] / 'docs' / 'results'
@@ -74,9 +74,7 @@ class ClaimsTest(parameterized.TestCase):
   @classmethod
   def setUpClass(cls):
     super().setUpClass()
-    folder = tempfile.TemporaryDirectory()
-    cls.addClassCleanup(folder.cleanup)
-    runs_dir = pathlib.Path(folder.name)
+    runs_dir = folder_testing.new(cls)
     results.unpack(_RESULTS / 'runs.tar.xz', runs_dir)
     cls.lab = laboratory.Laboratory(runs_dir)
 

@@ -5,7 +5,6 @@
 import dataclasses
 import math
 import pathlib
-import tempfile
 
 from absl.testing import parameterized
 
@@ -13,6 +12,7 @@ from experiments.audit import delta_sgd
 from experiments.audit import laboratory
 from experiments.audit import runs
 from experiments.audit.claim import Status
+from tests import folder_testing
 from tests.experiments.report import made_up_runs
 
 _INF = math.inf
@@ -110,8 +110,8 @@ class AnswerTest(parameterized.TestCase):
 
   def setUp(self):
     super().setUp()
-    folder = self.enter_context(tempfile.TemporaryDirectory())
-    self.lab = laboratory.Laboratory(pathlib.Path(folder))
+    folder = folder_testing.new(self)
+    self.lab = laboratory.Laboratory(folder)
 
   def _answer(self, accuracies, judge=runs.not_behind, **kwargs):
     """Answers for runs with accuracies by row, a list over seeds or by seed."""

@@ -3,8 +3,6 @@
 """Tests of the benchmark binary; none of how long anything takes."""
 
 import json
-import pathlib
-import tempfile
 
 from absl.testing import absltest
 from absl.testing import parameterized
@@ -22,6 +20,7 @@ from experiments.benchmark import measurement
 from experiments.benchmark import models
 from experiments.benchmark import reports
 from experiments.benchmark import workloads
+from tests import folder_testing
 from tests import program_testing
 
 _PEER = {
@@ -48,12 +47,7 @@ def _call(*arguments):
   return program_testing.run('experiments.benchmark', *arguments)
 
 
-class BinaryTest(parameterized.TestCase):
-
-  def setUp(self):
-    super().setUp()
-    folder = self.enter_context(tempfile.TemporaryDirectory())
-    self.folder = pathlib.Path(folder)
+class BinaryTest(folder_testing.FolderTestCase):
 
   def _write(self, text):
     path = self.folder / 'peers.jsonl'

@@ -2,10 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of the adapters: programs, and the names of those that there are."""
 
-import pathlib
 import shlex
 import sys
-import tempfile
 import time
 
 from absl.testing import parameterized
@@ -16,6 +14,7 @@ import pytest
 from experiments import conformance
 from experiments.conformance import adapters
 from experiments.conformance import numpy_adapter
+from tests import folder_testing
 from tests.experiments.conformance import golden_testing
 
 _NUMPY = golden_testing.ROOT / 'experiments/conformance/numpy_adapter.py'
@@ -104,7 +103,7 @@ class CommandAdapterTest(parameterized.TestCase):
     self.assertLess(time.monotonic() - start, 30.0)
 
   def test_what_a_command_leaves_behind_is_ended(self):
-    folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
+    folder = folder_testing.new(self)
     script = (
         f'sleep 60 & echo $! > {folder / "pid"}; '
         'echo \'{"unsupported": "no quadratic"}\''

@@ -3,12 +3,11 @@
 """Tests of reading files of reference numbers, and of comparing a replay."""
 
 import json
-import pathlib
-import tempfile
 
 from absl.testing import parameterized
 
 from experiments import conformance
+from tests import folder_testing
 from tests.experiments.conformance import golden_testing
 
 _RIGHT = [[0.5, 0.0, 0.0, 0.0], [0.75, 0.0, 0.0, 0.0]]
@@ -124,8 +123,8 @@ class CheckTest(parameterized.TestCase):
   def test_reads_files(self):
     run, by_name = golden_testing.create_tiny_run()
     problem = by_name['quadratic']
-    folder = self.enter_context(tempfile.TemporaryDirectory())
-    path = pathlib.Path(folder) / 'goldens.json'
+    folder = folder_testing.new(self)
+    path = folder / 'goldens.json'
     path.write_text(json.dumps({'problems': [problem], 'runs': [run]}))
     runs, problems = conformance.read_goldens(path)
     self.assertEqual(runs, [run])

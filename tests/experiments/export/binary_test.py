@@ -6,9 +6,7 @@ import contextlib
 import io
 import json
 import os
-import pathlib
 import shutil
-import tempfile
 from unittest import mock
 
 from absl.testing import parameterized
@@ -18,6 +16,7 @@ import tensorflow as tf
 
 from experiments import command_line
 from experiments.export import __main__ as export
+from tests import folder_testing
 from tests.experiments import binary_testing
 from tests.experiments.train import trainer_testing
 from tff_adaptive.simulation import weights_files
@@ -40,14 +39,12 @@ def _predict(weights):
   return _IMAGES.reshape([5, 64]) @ kernel + bias
 
 
-class ExportTest(trainer_testing.FolderTestCase):
+class ExportTest(folder_testing.FolderTestCase):
 
   @classmethod
   def setUpClass(cls):
     super().setUpClass()
-    cls.output_dir = pathlib.Path(
-        cls.enter_context(tempfile.TemporaryDirectory())
-    )
+    cls.output_dir = folder_testing.new(cls)
     result, _ = trainer_testing.train(
         cls.output_dir,
         '--keep_best',

@@ -6,7 +6,6 @@ import dataclasses
 import io
 import pathlib
 import shlex
-import tempfile
 from unittest import mock
 
 from absl import flags
@@ -18,6 +17,7 @@ from experiments import published
 from experiments.leaderboard import __main__ as leaderboard
 from experiments.leaderboard import board
 from experiments.sweep import running
+from tests import folder_testing
 from tests import program_testing
 from tests.experiments import binary_testing
 from tests.experiments.leaderboard import board_testing
@@ -47,13 +47,10 @@ def _fail(method):
   )
 
 
-class LeaderboardTest(parameterized.TestCase):
+class LeaderboardTest(folder_testing.FolderTestCase):
 
   def setUp(self):
     super().setUp()
-    self.folder = pathlib.Path(
-        self.enter_context(tempfile.TemporaryDirectory())
-    )
     self.places = (
         f'--output_dir={self.folder / "runs"}',
         f'--results_dir={self.folder / "results"}',

@@ -5,7 +5,6 @@
 import dataclasses
 import math
 import pathlib
-import tempfile
 
 from absl import flags
 from absl.testing import absltest
@@ -18,6 +17,7 @@ from experiments.leaderboard import board
 from experiments.leaderboard import plans
 from experiments.run_results import run_folder
 from experiments.sweep import scores
+from tests import folder_testing
 from tests.experiments.leaderboard import board_testing
 
 _BOARD = board.load()
@@ -47,7 +47,7 @@ _RAW = {
 class RulesTest(parameterized.TestCase):
 
   def _load(self, **changes):
-    folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
+    folder = folder_testing.new(self)
     path = folder / 'board.yaml'
     path.write_text(yaml.safe_dump({**_RAW, **changes}), encoding='utf-8')
     return board.load(path)

@@ -16,6 +16,7 @@ from experiments import command_line
 from experiments import folders
 from experiments.leaderboard import execution
 from experiments.leaderboard import results as results_lib
+from tests import folder_testing
 from tests.experiments.leaderboard import board_testing
 from tests.experiments.sweep import sweep_testing
 
@@ -34,13 +35,10 @@ def _run(plan, max_seconds=1e6, clock=time.monotonic):
   return ending, out.getvalue()
 
 
-class ExecutionTest(absltest.TestCase):
+class ExecutionTest(folder_testing.FolderTestCase):
 
   def setUp(self):
     super().setUp()
-    self.folder = pathlib.Path(
-        self.enter_context(tempfile.TemporaryDirectory())
-    )
     # The made-up program trains three rounds.
     self.plan = board_testing.build_plan(
         self.folder, methods=('FedAvg',), num_trials=3, total_rounds=3
@@ -98,14 +96,11 @@ class ExecutionTest(absltest.TestCase):
       self.assertEqual(after[name], text)
 
 
-class FailureTest(absltest.TestCase):
+class FailureTest(folder_testing.FolderTestCase):
   """Of a method of which every run fails, and one of which none does."""
 
   def setUp(self):
     super().setUp()
-    self.folder = pathlib.Path(
-        self.enter_context(tempfile.TemporaryDirectory())
-    )
     plan = board_testing.build_plan(
         self.folder, tasks=('digits',), num_trials=1, total_rounds=3
     )

@@ -8,7 +8,6 @@ import io
 import json
 import math
 import pathlib
-import tempfile
 from unittest import mock
 
 from absl.testing import absltest
@@ -20,6 +19,7 @@ from experiments.leaderboard import drawing
 from experiments.leaderboard import headline
 from experiments.leaderboard import page
 from experiments.leaderboard import results as results_lib
+from tests import folder_testing
 from tests.experiments.leaderboard import board_testing
 from tff_adaptive import analysis
 
@@ -64,7 +64,7 @@ class PageTest(absltest.TestCase):
   @classmethod
   def setUpClass(cls):
     super().setUpClass()
-    folder = pathlib.Path(cls.enterClassContext(tempfile.TemporaryDirectory()))
+    folder = folder_testing.new(cls)
     cls.plan = _build_plan(folder)
     cls.results_dir = folder / 'results'
     _write_digits(cls.plan)
@@ -185,7 +185,7 @@ class OtherPagesTest(absltest.TestCase):
 
   def setUp(self):
     super().setUp()
-    folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
+    folder = folder_testing.new(self)
     self.plan = _build_plan(folder)
     self.results_dir = folder / 'results'
 
@@ -286,7 +286,7 @@ class HeadlineTest(absltest.TestCase):
 
   def setUp(self):
     super().setUp()
-    folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
+    folder = folder_testing.new(self)
     self.plan = _build_plan(folder)
 
   def _write_trials(self, method, accuracies):
@@ -314,7 +314,7 @@ class DrawingTest(absltest.TestCase):
 
   def setUp(self):
     super().setUp()
-    folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
+    folder = folder_testing.new(self)
     plan = board_testing.build_plan(folder, tasks=['digits'])
     board_testing.write_tuning(
         plan, 'digits', 'FedAvg', [0.3, 0.1, 0.2], [float('nan'), 0.9, 0.6]
@@ -347,7 +347,7 @@ class DrawingTest(absltest.TestCase):
   def test_of_many_methods_the_best_of_each_kind_have_a_colour(self):
     for options in self.options:
       self.assertFalse(options['only_names'])
-    folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
+    folder = folder_testing.new(self)
     methods = [
         *list(board.load().default_methods)[:6],
         'FedAvg',

@@ -3,14 +3,13 @@
 """Tests of what the runs of the leaderboard say."""
 
 import math
-import pathlib
-import tempfile
 
 from absl.testing import absltest
 
 from experiments.leaderboard import plans
 from experiments.leaderboard import results as results_lib
 from experiments.run_results import seed_statistics
+from tests import folder_testing
 from tests.experiments.leaderboard import board_testing
 
 _Verdict = seed_statistics.Answer
@@ -69,8 +68,8 @@ class ResultsTest(absltest.TestCase):
 
   def setUp(self):
     super().setUp()
-    folder = self.enter_context(tempfile.TemporaryDirectory())
-    self.plan = board_testing.build_plan(pathlib.Path(folder))
+    folder = folder_testing.new(self)
+    self.plan = board_testing.build_plan(folder)
 
   def _results(self):
     return results_lib.Results(self.plan)

@@ -2,14 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of reading the data files of published tables."""
 
-import pathlib
-import tempfile
-
 from absl.testing import parameterized
 import yaml
 
 from experiments.published import files
 from experiments.published import tables
+from tests import folder_testing
 
 _TABLE = {
     'title': 'Accuracies.',
@@ -51,9 +49,7 @@ class FilesTest(parameterized.TestCase):
 
   def setUp(self):
     super().setUp()
-    self.presets = pathlib.Path(
-        self.enter_context(tempfile.TemporaryDirectory())
-    )
+    self.presets = folder_testing.new(self)
 
   def _write(self, raw, name='table_1', paper='paper'):
     path = self.presets / paper / f'{name}.yaml'

@@ -3,12 +3,11 @@
 """Tests of tables and their cells."""
 
 import dataclasses
-import pathlib
-import tempfile
 
 from absl.testing import parameterized
 
 from experiments.published import tables
+from tests import folder_testing
 
 _SPECIFIED = tables.Origin.SPECIFIED
 _ASSUMED = tables.Origin.ASSUMED
@@ -93,13 +92,7 @@ class TablesTest(parameterized.TestCase):
       table.restrict(rows=['Adam'])
 
 
-class GivenFlagsTest(parameterized.TestCase):
-
-  def setUp(self):
-    super().setUp()
-    self.folder = pathlib.Path(
-        self.enter_context(tempfile.TemporaryDirectory())
-    )
+class GivenFlagsTest(folder_testing.FolderTestCase):
 
   def _read(self, *lines):
     path = self.folder / 'method.flags'

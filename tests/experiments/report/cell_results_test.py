@@ -4,14 +4,13 @@
 
 import dataclasses
 import math
-import pathlib
-import tempfile
 
 from absl.testing import parameterized
 
 from experiments import published
 from experiments.report import cell_results
 from experiments.run_results import run_folder
+from tests import folder_testing
 from tests.experiments.report import made_up_runs
 
 
@@ -19,8 +18,7 @@ class CellResultsTest(parameterized.TestCase):
 
   def setUp(self):
     super().setUp()
-    folder = self.enter_context(tempfile.TemporaryDirectory())
-    self.runs_dir = pathlib.Path(folder)
+    self.runs_dir = folder_testing.new(self)
     self.table = made_up_runs.build_table(rows=['SGD'])
     (self.cell,) = self.table.cells
 
@@ -123,8 +121,7 @@ class ExpectedTimesTest(parameterized.TestCase):
 
   def setUp(self):
     super().setUp()
-    folder = self.enter_context(tempfile.TemporaryDirectory())
-    self.runs_dir = pathlib.Path(folder)
+    self.runs_dir = folder_testing.new(self)
     (self.cell,) = made_up_runs.build_table(rows=['SGD']).cells
 
   def _write(self, name='run', seconds=(0.5,), **kwargs):

@@ -5,7 +5,6 @@
 import contextlib
 import io
 import pathlib
-import tempfile
 
 from absl.testing import parameterized
 from matplotlib import image
@@ -13,6 +12,7 @@ import numpy as np
 
 from experiments import published
 from experiments.report import page
+from tests import folder_testing
 from tests.experiments.report import made_up_runs
 
 
@@ -26,8 +26,8 @@ class PageTestCase(parameterized.TestCase):
 
   def setUp(self):
     super().setUp()
-    folder = self.enter_context(tempfile.TemporaryDirectory())
-    self.runs_dir = pathlib.Path(folder) / 'runs'
+    folder = folder_testing.new(self)
+    self.runs_dir = folder / 'runs'
     self.output_dir = pathlib.Path(folder) / 'out'
     self.runs_dir.mkdir()
 

@@ -4,26 +4,18 @@
 
 import json
 import os
-import pathlib
 import re
 import subprocess
-import tempfile
 from unittest import mock
 
-from absl.testing import absltest
 import tensorflow as tf
 
 from experiments.run_results import environments
+from tests import folder_testing
 import tff_adaptive
 
 
-class EnvironmentsTest(absltest.TestCase):
-
-  def setUp(self):
-    super().setUp()
-    self.folder = pathlib.Path(
-        self.enter_context(tempfile.TemporaryDirectory())
-    )
+class EnvironmentsTest(folder_testing.FolderTestCase):
 
   def test_versions_and_machine_are_those_of_the_process(self):
     found = environments.collect()

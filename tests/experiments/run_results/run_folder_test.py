@@ -4,13 +4,12 @@
 
 import json
 import math
-import pathlib
-import tempfile
 
 from absl.testing import absltest
 from absl.testing import parameterized
 
 from experiments.run_results import run_folder
+from tests import folder_testing
 from tff_adaptive.analysis import run_metrics
 
 
@@ -28,13 +27,7 @@ _HEADER = 'round_num,evaluation/accuracy,device,seconds\n'
 _ROWS = '1,0.5,CPU:0,9.0\n2,,CPU:0,1.0\n3,0.75,CPU:0,3.0\n'
 
 
-class RunFolderTest(parameterized.TestCase):
-
-  def setUp(self):
-    super().setUp()
-    self.folder = pathlib.Path(
-        self.enter_context(tempfile.TemporaryDirectory())
-    )
+class RunFolderTest(folder_testing.FolderTestCase):
 
   def _write(self, metrics=_HEADER + _ROWS, name='run', **hparams):
     path = self.folder / name
@@ -107,13 +100,7 @@ class RunFolderTest(parameterized.TestCase):
     self.assertEqual([run.path for run in found], [good])
 
 
-class GlanceTest(absltest.TestCase):
-
-  def setUp(self):
-    super().setUp()
-    self.folder = pathlib.Path(
-        self.enter_context(tempfile.TemporaryDirectory())
-    )
+class GlanceTest(folder_testing.FolderTestCase):
 
   def _read(self, text):
     (self.folder / 'metrics.csv').write_text(text)

@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 import csv
 import pathlib
 import sys
-import tempfile
 
 from absl.testing import parameterized
 
 from experiments.sweep import scores
 from experiments.sweep import trials as trials_lib
+from tests import folder_testing
 
 FAKE_TRAIN = (
     sys.executable,
@@ -25,9 +25,7 @@ class SweepTestCase(parameterized.TestCase):
 
   def setUp(self):
     super().setUp()
-    self.output_dir = pathlib.Path(
-        self.enter_context(tempfile.TemporaryDirectory())
-    )
+    self.output_dir = folder_testing.new(self)
 
 
 def read_csv(path: pathlib.Path) -> list[dict[str, str]]:

@@ -3,9 +3,7 @@
 """Tests of tracing a round of a run, from its files."""
 
 import json
-import pathlib
 import shutil
-import tempfile
 from unittest import mock
 
 from absl.testing import parameterized
@@ -15,6 +13,7 @@ import pytest
 from experiments import command_line
 from experiments.trace import __main__ as trace
 from experiments.trace import retraining
+from tests import folder_testing
 from tests.experiments import binary_testing
 from tests.experiments.train import trainer_testing
 from tests.tff_adaptive import file_testing
@@ -26,14 +25,12 @@ def _call(*arguments):
     return binary_testing.call(trace, *arguments)
 
 
-class TraceTest(trainer_testing.FolderTestCase):
+class TraceTest(folder_testing.FolderTestCase):
 
   @classmethod
   def setUpClass(cls):
     super().setUpClass()
-    cls.output_dir = pathlib.Path(
-        cls.enter_context(tempfile.TemporaryDirectory())
-    )
+    cls.output_dir = folder_testing.new(cls)
     trainer_testing.train(
         cls.output_dir,
         '--total_rounds=3',

@@ -22,6 +22,7 @@ import pytest
 
 from experiments import command_line
 from experiments.train import __main__ as train
+from tests import folder_testing
 from tests.experiments import hparams_testing
 from tff_adaptive.simulation import training_loop
 
@@ -243,8 +244,7 @@ class TrainTest(absltest.TestCase):
 
   def setUp(self):
     super().setUp()
-    folder = self.enter_context(tempfile.TemporaryDirectory())
-    self.output_dir = pathlib.Path(folder)
+    self.output_dir = folder_testing.new(self)
 
   def _arguments(self, name):
     return (

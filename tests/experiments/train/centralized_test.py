@@ -13,6 +13,7 @@ from experiments import hparams
 from experiments import registry
 from experiments.train import run_parts
 from experiments.train import training_run
+from tests import folder_testing
 from tests.experiments import hparams_testing
 from tests.experiments.train import trainer_testing
 from tests.tff_adaptive import testing
@@ -25,7 +26,7 @@ def _read(*arguments):
   return hparams_testing.read('--digits_model=logistic', *arguments)
 
 
-class CentralizedTest(trainer_testing.FolderTestCase):
+class CentralizedTest(folder_testing.FolderTestCase):
 
   def _train(self, *arguments):
     """What the training ended with, and the rows of its metrics."""

@@ -21,6 +21,7 @@ from experiments import hparams
 from experiments.train import evaluations
 from experiments.train import run_parts
 from experiments.train import training_run
+from tests import folder_testing
 from tests.experiments import hparams_testing
 from tests.experiments.train import trainer_testing
 from tff_adaptive.data import batching
@@ -312,7 +313,7 @@ class ReportTest(absltest.TestCase):
     self.assertRegex(lines[7], r'^after fine-tuning +2 +accuracy +1 +1 +1 +1$')
 
 
-class RunTest(trainer_testing.FolderTestCase):
+class RunTest(folder_testing.FolderTestCase):
 
   @pytest.mark.slow
   def test_run_evaluates_as_told_and_again_when_it_is_finished(self):

@@ -9,6 +9,7 @@ from absl.testing import parameterized
 import numpy as np
 import pytest
 
+from tests import folder_testing
 from tests.experiments.train import trainer_testing
 from tests.tff_adaptive import testing
 from tff_adaptive.simulation import checkpoints
@@ -17,7 +18,7 @@ _FAULTS = ('--drop_clients=0.3', '--straggler_fraction=0.5')
 _DROPPED_OUT, _STRAGGLERS = 'clients/num_dropped_out', 'clients/num_stragglers'
 
 
-class FaultyRunsTest(trainer_testing.FolderTestCase):
+class FaultyRunsTest(folder_testing.FolderTestCase):
 
   def _rows(self, name='run'):
     path = self.folder / name / 'metrics.csv'

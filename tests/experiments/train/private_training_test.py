@@ -11,6 +11,7 @@ import tensorflow as tf
 from experiments import command_line
 from experiments import registry
 from experiments.train import run_parts
+from tests import folder_testing
 from tests.experiments import hparams_testing
 from tests.experiments.train import trainer_testing
 from tff_adaptive import privacy
@@ -40,7 +41,7 @@ _ALGORITHMS = {
 }
 
 
-class PrivateTrainingTest(trainer_testing.FolderTestCase):
+class PrivateTrainingTest(folder_testing.FolderTestCase):
 
   def _train(self, *arguments, name='run'):
     return trainer_testing.train(

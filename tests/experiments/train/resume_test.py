@@ -12,7 +12,6 @@ import random
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from typing import Any
 
@@ -21,6 +20,7 @@ import numpy as np
 import pytest
 from sklearn import datasets
 
+from tests import folder_testing
 from tests.tff_adaptive import file_testing
 
 _ROOT = pathlib.Path(__file__).resolve().parents[3]
@@ -99,7 +99,7 @@ class ResumeTest(parameterized.TestCase):
   @classmethod
   def setUpClass(cls):
     super().setUpClass()
-    cls.folder = pathlib.Path(cls.enter_context(tempfile.TemporaryDirectory()))
+    cls.folder = folder_testing.new(cls)
     _write_mnist(cls.folder / 'mnist.npz')
     cls._errors = cls.enter_context(
         open(cls.folder / 'driver.txt', 'w+', encoding='utf-8')

@@ -7,12 +7,12 @@ import csv
 import numpy as np
 import pytest
 
+from tests import folder_testing
 from tests import program_testing
-from tests.experiments.train import trainer_testing
 from tests.tasks import data_testing
 
 
-class TrainMnistTest(trainer_testing.FolderTestCase):
+class TrainMnistTest(folder_testing.FolderTestCase):
 
   def setUp(self):
     super().setUp()

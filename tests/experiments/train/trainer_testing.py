@@ -6,10 +6,7 @@ import contextlib
 import csv
 import io
 import pathlib
-import tempfile
 from unittest import mock
-
-from absl.testing import parameterized
 
 from experiments.train import training_run
 from tests.experiments import hparams_testing
@@ -25,15 +22,6 @@ _SMALL = (
     '--rounds_per_checkpoint=1',
     '--experiment_name=run',
 )
-
-
-class FolderTestCase(parameterized.TestCase):
-  """A test with a new `folder`."""
-
-  def setUp(self):
-    super().setUp()
-    folder = self.enter_context(tempfile.TemporaryDirectory())
-    self.folder = pathlib.Path(folder)
 
 
 def read_rows(path: pathlib.Path) -> list[dict[str, str]]:

@@ -15,6 +15,7 @@ import pytest
 from experiments import command_line
 from experiments.train import run_parts
 from experiments.train import training_run
+from tests import folder_testing
 from tests.experiments import hparams_testing
 from tests.experiments.train import trainer_testing
 from tff_adaptive.client_works import model_adapter
@@ -37,7 +38,7 @@ def _read(*arguments):
   return hparams_testing.read(*_SMALL, *arguments)
 
 
-class TrainerTest(trainer_testing.FolderTestCase):
+class TrainerTest(folder_testing.FolderTestCase):
 
   def setUp(self):
     super().setUp()

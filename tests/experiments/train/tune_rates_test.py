@@ -7,6 +7,7 @@ import pytest
 
 from experiments import command_line
 from experiments import flag_table
+from tests import folder_testing
 from tests.experiments import hparams_testing
 from tests.experiments.train import trainer_testing
 
@@ -19,7 +20,7 @@ _FEDADAM = (
 )
 
 
-class TuneRatesTest(trainer_testing.FolderTestCase):
+class TuneRatesTest(folder_testing.FolderTestCase):
 
   def _rows(self, name):
     rows = trainer_testing.read_rows(self.folder / name / 'run/metrics.csv')

@@ -5,9 +5,7 @@
 import contextlib
 import io
 import json
-import pathlib
 import shutil
-import tempfile
 from unittest import mock
 
 from absl.testing import parameterized
@@ -21,6 +19,7 @@ from experiments.export import model_files
 from experiments.train import warm_start
 from tasks import data
 from tasks import keras_forms
+from tests import folder_testing
 from tests.experiments.train import trainer_testing
 from tff_adaptive import algorithms
 from tff_adaptive import optimizers
@@ -37,8 +36,7 @@ class WarmStartTest(parameterized.TestCase):
   @classmethod
   def setUpClass(cls):
     super().setUpClass()
-    folder = cls.enter_context(tempfile.TemporaryDirectory())
-    cls.folder = pathlib.Path(folder)
+    cls.folder = folder_testing.new(cls)
     result, _ = trainer_testing.train(
         cls.folder, '--experiment_name=first', '--keep_best'
     )
@@ -50,9 +48,7 @@ class WarmStartTest(parameterized.TestCase):
 
   def setUp(self):
     super().setUp()
-    self.output_dir = pathlib.Path(
-        self.enter_context(tempfile.TemporaryDirectory())
-    )
+    self.output_dir = folder_testing.new(self)
 
   def train(self, path, *arguments):
     flags = [] if path is None else [f'--initial_weights={path}']

@@ -13,6 +13,7 @@ import pytest
 
 from tasks import cifar100
 from tasks.images import cifar_data
+from tests import folder_testing
 from tests.tasks.images import cifar_testing
 from tff_adaptive.data import checks
 from tff_adaptive.data import client_data
@@ -44,17 +45,13 @@ class Cifar100TasksTest(parameterized.TestCase):
   @classmethod
   def setUpClass(cls):
     super().setUpClass()
-    folder = tempfile.TemporaryDirectory()
-    cls.addClassCleanup(folder.cleanup)
-    cls.data_dir = pathlib.Path(folder.name)
+    cls.data_dir = folder_testing.new(cls)
     cls.arrays = cifar_testing.arrays(400, 20, 100)
     np.savez(cls.data_dir / 'cifar100.npz', **cls.arrays)
 
   def setUp(self):
     super().setUp()
-    self.empty_dir = pathlib.Path(
-        self.enter_context(tempfile.TemporaryDirectory())
-    )
+    self.empty_dir = folder_testing.new(self)
 
   def _create(self, data_dir, **kwargs):
     return cifar100.create_cifar100_task(

@@ -2,9 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of `cifar10` and `cifar_data`."""
 
-import pathlib
 import pickle
-import tempfile
 
 from absl.testing import absltest
 from absl.testing import parameterized
@@ -13,6 +11,7 @@ import pytest
 
 from tasks import cifar10
 from tasks.images import cifar_augmentation
+from tests import folder_testing
 from tests.tasks import data_testing
 from tests.tasks.images import cifar_testing
 from tff_adaptive.data import checks
@@ -34,9 +33,7 @@ class Cifar10TasksTest(parameterized.TestCase):
   @classmethod
   def setUpClass(cls):
     super().setUpClass()
-    folder = tempfile.TemporaryDirectory()
-    cls.addClassCleanup(folder.cleanup)
-    cls.data_dir = pathlib.Path(folder.name)
+    cls.data_dir = folder_testing.new(cls)
     cls.arrays = cifar_testing.arrays(200, 20, 10)
     np.savez(cls.data_dir / 'cifar10.npz', **cls.arrays)
     cls.simple = cifar10.create_cifar10_task(
@@ -195,9 +192,7 @@ class LoadCifar10Test(absltest.TestCase):
 
   def setUp(self):
     super().setUp()
-    self.data_dir = pathlib.Path(
-        self.enter_context(tempfile.TemporaryDirectory())
-    )
+    self.data_dir = folder_testing.new(self)
 
   def _write_python_files(self, labels):
     folder = self.data_dir / 'cifar-10-batches-py'

@@ -3,9 +3,7 @@
 """Tests of `emnist_data`."""
 
 import contextlib
-import pathlib
 import sqlite3
-import tempfile
 
 from absl.testing import parameterized
 import numpy as np
@@ -15,6 +13,7 @@ import tensorflow_federated as tff
 from tasks import definitions
 from tasks import emnist
 from tasks.images import emnist_data
+from tests import folder_testing
 from tests.tasks import data_testing
 from tests.tasks.images import emnist_testing
 from tff_adaptive.data import client_data
@@ -56,8 +55,7 @@ class EmnistDataTest(parameterized.TestCase):
 
   def setUp(self):
     super().setUp()
-    folder = self.enter_context(tempfile.TemporaryDirectory())
-    self.data_dir = pathlib.Path(folder)
+    self.data_dir = folder_testing.new(self)
 
   def _assert_equal_to_tff(self, task_name, data_dir, baseline, **arguments):
     """Compares clients of both splits with TFF's preprocessing of them."""

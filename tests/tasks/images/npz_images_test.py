@@ -2,9 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of loading data sets in the form of MNIST."""
 
-import pathlib
 import sys
-import tempfile
 import types
 from unittest import mock
 
@@ -12,6 +10,7 @@ from absl.testing import parameterized
 import numpy as np
 
 from tasks.images import npz_images
+from tests import folder_testing
 
 _DATASET = npz_images.ImageDataset('letters', 'Letter-MNIST')
 
@@ -48,8 +47,8 @@ class NpzImagesTest(parameterized.TestCase):
 
   def setUp(self):
     super().setUp()
-    folder = self.enter_context(tempfile.TemporaryDirectory())
-    self.data_dir = pathlib.Path(folder) / 'data'
+    folder = folder_testing.new(self)
+    self.data_dir = folder / 'data'
     self.data_dir.mkdir()
     self.npz = self.data_dir / 'letters.npz'
 

@@ -4,12 +4,12 @@
 
 import pathlib
 import pickle
-import tempfile
 
 from absl.testing import parameterized
 import numpy as np
 
 from tasks.images import python_files
+from tests import folder_testing
 
 
 def _pixels(num_images):
@@ -18,13 +18,7 @@ def _pixels(num_images):
   return generator.integers(0, 256, [num_images, 3072]).astype(np.uint8)
 
 
-class PythonFilesTest(parameterized.TestCase):
-
-  def setUp(self):
-    super().setUp()
-    self.folder = pathlib.Path(
-        self.enter_context(tempfile.TemporaryDirectory())
-    )
+class PythonFilesTest(folder_testing.FolderTestCase):
 
   def _write(self, name, contents, protocol=2):
     (self.folder / name).write_bytes(pickle.dumps(contents, protocol))

@@ -3,10 +3,8 @@
 """Tests of DistilBERT's files in Hugging Face's layout."""
 
 import json
-import pathlib
 import shutil
 import socket
-import tempfile
 from unittest import mock
 
 from absl.testing import parameterized
@@ -14,6 +12,7 @@ import numpy as np
 from safetensors import numpy as safetensors
 
 from tasks.texts import pretrained
+from tests import folder_testing
 from tests.tasks.texts import text_testing
 
 
@@ -36,17 +35,15 @@ class PretrainedTest(parameterized.TestCase):
   @classmethod
   def setUpClass(cls):
     super().setUpClass()
-    folder = tempfile.TemporaryDirectory()
-    cls.addClassCleanup(folder.cleanup)
-    cls.original = pathlib.Path(folder.name) / 'original'
+    cls.original = folder_testing.new(cls) / 'original'
     cls.original.mkdir()
     cls.model = text_testing.write_pretrained(cls.original)
     cls.weights = [v.numpy() for v in cls.model.distilbert.weights]
 
   def setUp(self):
     super().setUp()
-    folder = self.enter_context(tempfile.TemporaryDirectory())
-    self.folder = pathlib.Path(folder) / 'copy'
+    folder = folder_testing.new(self)
+    self.folder = folder / 'copy'
     shutil.copytree(self.original, self.folder)
     self.enter_context(
         mock.patch.object(

@@ -4,9 +4,7 @@
 
 import gzip
 import json
-import pathlib
 import sys
-import tempfile
 import types
 from unittest import mock
 
@@ -16,6 +14,7 @@ import pytest
 
 from tasks import ag_news
 from tasks.texts import text_files
+from tests import folder_testing
 from tests.tasks import data_testing
 
 _DATASET = text_files.Texts(
@@ -50,8 +49,7 @@ class TextFilesTest(parameterized.TestCase):
 
   def setUp(self):
     super().setUp()
-    folder = self.enter_context(tempfile.TemporaryDirectory())
-    self.data_dir = pathlib.Path(folder)
+    self.data_dir = folder_testing.new(self)
     self.jsonl = self.data_dir / 'news.jsonl.gz'
 
   def _write_jsonl(self, *rows):

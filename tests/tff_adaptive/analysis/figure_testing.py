@@ -2,25 +2,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """A test case for what draws: figures are caught when they are saved."""
 
-import pathlib
-import tempfile
 from typing import Any
 from unittest import mock
 
-from absl.testing import parameterized
 from matplotlib import figure
 from matplotlib import image
 import numpy as np
 
+from tests import folder_testing
 
-class FigureTestCase(parameterized.TestCase):
+
+class FigureTestCase(folder_testing.FolderTestCase):
   """Draws into `png`, in a folder that does not exist yet."""
 
   def setUp(self):
     super().setUp()
-    self.folder = pathlib.Path(
-        self.enter_context(tempfile.TemporaryDirectory())
-    )
     self.png = self.folder / 'plots' / 'figure.png'
 
   def draw(self, plot, *args: Any, **kwargs: Any) -> figure.Figure:

@@ -4,14 +4,13 @@
 
 import csv
 import functools
-import pathlib
-import tempfile
 
 from absl.testing import parameterized
 import numpy as np
 import pytest
 import tensorflow_federated as tff
 
+from tests import folder_testing
 from tests.tff_adaptive import testing
 from tests.tff_adaptive.analysis import figure_testing
 from tests.tff_adaptive.runtime import compiled_testing
@@ -184,8 +183,8 @@ class RoundTraceTest(parameterized.TestCase):
 
   def test_csv_holds_the_table(self):
     trace = _trace()
-    folder = self.enter_context(tempfile.TemporaryDirectory())
-    path = pathlib.Path(folder) / 'deep' / 'trace.csv'
+    folder = folder_testing.new(self)
+    path = folder / 'deep' / 'trace.csv'
     trace.to_csv(path)
     with open(path, encoding='utf-8', newline='') as file:
       rows = list(csv.DictReader(file))

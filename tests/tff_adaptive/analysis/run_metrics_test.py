@@ -3,11 +3,10 @@
 """Tests of one number for a run."""
 
 import math
-import pathlib
-import tempfile
 
 from absl.testing import parameterized
 
+from tests import folder_testing
 from tff_adaptive.analysis import run_metrics
 
 _ROUNDS = list(range(5, 205, 5))
@@ -17,8 +16,8 @@ _VALUES = [0.001 * round_num for round_num in _ROUNDS]
 class RunMetricsTest(parameterized.TestCase):
 
   def _read(self, text):
-    folder = self.enter_context(tempfile.TemporaryDirectory())
-    csv = pathlib.Path(folder) / 'metrics.csv'
+    folder = folder_testing.new(self)
+    csv = folder / 'metrics.csv'
     csv.write_text(text)
     return run_metrics.read_columns(csv)
 

@@ -3,11 +3,11 @@
 """What the tests of data sources share."""
 
 import collections
-import pathlib
-import tempfile
 
 from absl.testing import parameterized
 import tensorflow as tf
+
+from tests import folder_testing
 
 FEATURES = collections.OrderedDict(
     x=tf.TensorSpec([2], tf.float32), y=tf.TensorSpec([], tf.int32)
@@ -19,8 +19,8 @@ class DataSourceTestCase(parameterized.TestCase):
 
   def path(self, name):
     """Returns a path in a folder of its own."""
-    folder = self.enter_context(tempfile.TemporaryDirectory())
-    return pathlib.Path(folder) / name
+    folder = folder_testing.new(self)
+    return folder / name
 
   def text_file(self, name, text):
     """Returns the path of a file with a text."""

@@ -5,10 +5,8 @@
 import errno
 import gc
 import os
-import pathlib
 import pickle
 import sys
-import tempfile
 from unittest import mock
 
 from absl.testing import parameterized
@@ -16,6 +14,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests import folder_testing
 from tests.tff_adaptive import file_testing
 from tests.tff_adaptive.simulation import checkpoint_testing
 from tff_adaptive.simulation import checkpoints
@@ -25,8 +24,8 @@ class CheckpointFilesTest(parameterized.TestCase):
 
   def setUp(self):
     super().setUp()
-    folder = self.enter_context(tempfile.TemporaryDirectory())
-    self.path = pathlib.Path(folder) / 'saved' / 'state.npz'
+    folder = folder_testing.new(self)
+    self.path = folder / 'saved' / 'state.npz'
 
   def _save(self, state):
     checkpoints.write_structure(self.path, 1, state)
@@ -122,10 +121,7 @@ class CheckpointsTest(parameterized.TestCase):
 
   def setUp(self):
     super().setUp()
-    self.directory = (
-        pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
-        / 'saved'
-    )
+    self.directory = folder_testing.new(self) / 'saved'
     self.manager = checkpoints.CheckpointManager(self.directory)
 
   def _path(self, round_num):

@@ -5,8 +5,6 @@
 import collections
 import json
 import os
-import pathlib
-import tempfile
 import types
 
 from absl.testing import parameterized
@@ -14,6 +12,7 @@ import numpy as np
 import pytest
 import tensorflow_federated as tff
 
+from tests import folder_testing
 from tests.tff_adaptive import client_state_testing
 from tests.tff_adaptive import file_testing
 from tests.tff_adaptive.simulation import killed_loop_testing
@@ -373,8 +372,8 @@ class ClientStateStoreTest(parameterized.TestCase):
 
   def setUp(self):
     super().setUp()
-    folder = self.enter_context(tempfile.TemporaryDirectory())
-    self.folder = pathlib.Path(folder) / 'client_states'
+    folder = folder_testing.new(self)
+    self.folder = folder / 'client_states'
 
   def _store(self, **kwargs):
     return client_states.ClientStateStore(self.folder, **kwargs)

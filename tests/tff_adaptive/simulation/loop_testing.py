@@ -4,13 +4,11 @@
 
 import collections
 import io
-import pathlib
-import tempfile
 from unittest import mock
 
-from absl.testing import parameterized
 import numpy as np
 
+from tests import folder_testing
 from tff_adaptive.simulation import checkpoints
 from tff_adaptive.simulation import metrics_writers
 from tff_adaptive.simulation import training_loop
@@ -46,13 +44,11 @@ class Process:
     return state['weights']
 
 
-class LoopTestCase(parameterized.TestCase):
+class LoopTestCase(folder_testing.FolderTestCase):
   """Runs the loop in a temporary folder, ten rounds unless told."""
 
   def setUp(self):
     super().setUp()
-    folder = self.enter_context(tempfile.TemporaryDirectory())
-    self.folder = pathlib.Path(folder)
     self.stderr = io.StringIO()
     self.enter_context(mock.patch('sys.stderr', self.stderr))
 

@@ -14,6 +14,7 @@ import numpy as np
 from tensorboard.backend.event_processing import event_accumulator
 import tensorflow as tf
 
+from tests import folder_testing
 from tests.tff_adaptive import file_testing
 from tests.tff_adaptive.simulation import task_testing
 from tff_adaptive.data import batching
@@ -71,10 +72,7 @@ class CSVMetricsWriterTest(parameterized.TestCase):
 
   def setUp(self):
     super().setUp()
-    self.path = (
-        pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
-        / 'metrics.csv'
-    )
+    self.path = folder_testing.new(self) / 'metrics.csv'
 
   def _write(self, resumed, total, evaluated=(2, 4)):
     writer = metrics_writers.CSVMetricsWriter(self.path)
@@ -242,8 +240,8 @@ class TensorBoardMetricsWriterTest(absltest.TestCase):
     (data,) = file_testing.read_files(pathlib.Path(whole)).values()
     for size in range(0, len(data), 7):
       for round_num in (0, 1):
-        folder = self.enter_context(tempfile.TemporaryDirectory())
-        killed = pathlib.Path(folder) / 'events.out.tfevents.0000000001.a.1.0'
+        folder = folder_testing.new(self)
+        killed = folder / 'events.out.tfevents.0000000001.a.1.0'
         killed.write_bytes(data[:size])
         self._write(folder, round_num, 4)
         seen = self._read(folder)
@@ -321,8 +319,8 @@ class RejectedClientsWriterTest(absltest.TestCase):
 
   def setUp(self):
     super().setUp()
-    folder = self.enter_context(tempfile.TemporaryDirectory())
-    self.path = pathlib.Path(folder) / 'rejected_clients.csv'
+    folder = folder_testing.new(self)
+    self.path = folder / 'rejected_clients.csv'
 
   def _writer(self, round_num=0):
     writer = metrics_writers.RejectedClientsWriter(self.path)

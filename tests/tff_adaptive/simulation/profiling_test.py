@@ -4,13 +4,12 @@
 
 import gzip
 import json
-import pathlib
-import tempfile
 from unittest import mock
 
 from absl.testing import absltest
 import tensorflow as tf
 
+from tests import folder_testing
 from tff_adaptive.simulation import profiling
 
 
@@ -44,7 +43,7 @@ class ProfileTest(absltest.TestCase):
 
   def setUp(self):
     super().setUp()
-    folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
+    folder = folder_testing.new(self)
     self.path = folder / 'new' / 'profile.json.gz'
 
   def test_events_lie_within_their_part_on_named_threads(self):

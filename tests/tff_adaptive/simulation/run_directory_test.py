@@ -4,12 +4,11 @@
 
 import json
 import os
-import pathlib
-import tempfile
 from unittest import mock
 
 from absl.testing import parameterized
 
+from tests import folder_testing
 from tests.tff_adaptive import file_testing
 from tff_adaptive.simulation import run_directory
 
@@ -20,9 +19,7 @@ class RunDirectoryTest(parameterized.TestCase):
 
   def setUp(self):
     super().setUp()
-    self.output_dir = (
-        pathlib.Path(self.enter_context(tempfile.TemporaryDirectory())) / 'runs'
-    )
+    self.output_dir = folder_testing.new(self) / 'runs'
     self.directory = run_directory.RunDirectory(self.output_dir, 'demo')
 
   def test_open_makes_folders_and_sorted_hparams(self):

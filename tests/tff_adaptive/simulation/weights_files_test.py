@@ -3,14 +3,13 @@
 """Tests of weights in files."""
 
 import collections
-import pathlib
-import tempfile
 
 from absl.testing import parameterized
 import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tests import folder_testing
 from tff_adaptive.simulation import checkpoints
 from tff_adaptive.simulation import weights_files
 
@@ -53,13 +52,10 @@ def _snapshot(weights):
   )
 
 
-class WeightsFilesTest(parameterized.TestCase):
+class WeightsFilesTest(folder_testing.FolderTestCase):
 
   def setUp(self):
     super().setUp()
-    self.folder = pathlib.Path(
-        self.enter_context(tempfile.TemporaryDirectory())
-    )
     self.path = self.folder / 'weights.npz'
 
   def _write(self, weights, names=_NAMES):
