@@ -1,9 +1,11 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of schedules of the rates of clients and server."""
+"""Tests of aggregators of the change of the model, and of schedules."""
 
 import collections
 
+from absl.testing import parameterized
+import numpy as np
 import pytest
 import tensorflow as tf
 import tensorflow_federated as tff
@@ -13,6 +15,77 @@ from tests.tff_adaptive.algorithms import fed_opt_testing
 from tff_adaptive import algorithms
 from tff_adaptive import optimizers
 from tff_adaptive.optimizers import schedules
+
+_UNIFORM = tff.learning.ClientWeighting.UNIFORM
+
+
+@pytest.mark.usefixtures('native_runtime')
+class FedOptAggregatorsTest(tf.test.TestCase, parameterized.TestCase):
+
+  @parameterized.named_parameters(
+      ('plain', lambda: tff.aggregators.MeanFactory()),
+      ('zeroing', lambda: tff.learning.robust_aggregator(clipping=False)),
+      ('clipping', lambda: tff.learning.robust_aggregator(zeroing=False)),
+      ('compression', lambda: tff.learning.compression_aggregator()),
+  )
+  @pytest.mark.sample(1)
+  def test_weighted_aggregators(self, build):
+    process = algorithms.build_fed_opt(
+        testing.functional_model(),
+        optimizers.build_delta_sgd(),
+        model_aggregator=build(),
+    )
+    state = process.initialize()
+    losses = []
+    for _ in range(4):
+      output = process.next(state, fed_opt_testing.clients())
+      state = output.state
+      losses.append(output.metrics['client_work']['clients']['loss'])
+    self.assertLess(losses[-1], losses[0])
+
+  @pytest.mark.slow
+  def test_differential_privacy(self):
+    process = algorithms.build_fed_opt(
+        testing.functional_model(),
+        optimizers.build_sgd(0.1),
+        client_weighting=_UNIFORM,
+        model_aggregator=tff.learning.dp_aggregator(1e-6, 2.0),
+    )
+    plain = algorithms.build_fed_opt(
+        testing.functional_model(),
+        optimizers.build_sgd(0.1),
+        client_weighting=_UNIFORM,
+    )
+    # Adaptive clipping starts at 0.1; noise of 1e-6 hides nothing.
+    private = fed_opt_testing.change(process)
+    change = fed_opt_testing.change(plain)
+    cosine = np.sum(private * change) / (
+        np.linalg.norm(private) * np.linalg.norm(change)
+    )
+    self.assertGreater(cosine, 0.9)
+    self.assertLessEqual(np.linalg.norm(private), 0.1 + 1e-4)
+
+
+class SecureAggregatorTest(tf.test.TestCase):
+
+  @pytest.fixture(autouse=True)
+  def _use_secure_runtime(self, secure_test_runtime):
+    with tff.framework.get_context_stack().install(secure_test_runtime):
+      yield
+
+  @pytest.mark.slow
+  def test_secure_aggregation_equals_plain_up_to_its_quantization(self):
+    plain, secure = (
+        algorithms.build_fed_opt(
+            testing.functional_model(),
+            optimizers.build_delta_sgd(),
+            model_aggregator=aggregator,
+        )
+        for aggregator in (None, tff.learning.secure_aggregator())
+    )
+    self.assertAllClose(
+        fed_opt_testing.train(plain), fed_opt_testing.train(secure), atol=1e-3
+    )
 
 
 @pytest.mark.usefixtures('native_runtime')
@@ -50,13 +123,12 @@ class FedOptSchedulesTest(tf.test.TestCase):
     self.assertAllClose(hparams['finalizer']['learning_rate'], 0.8)
     hparams['client_work']['learning_rate'] = 0.3
     changed = process.set_hparams(process.initialize(), hparams)
-    measured = fed_opt_testing.run_round(
-        process, fed_opt_testing.clients(), changed
-    ).metrics['client_work']
+    output = process.next(changed, fed_opt_testing.clients())
+    measured = output.metrics['client_work']
     self.assertAllClose(measured['clients']['step_size_mean'], 0.3)
 
   @pytest.mark.slow
-  def test_schedule_goes_on_in_a_round_that_changes_nothing(self):
+  def test_schedule_continues_in_a_round_that_changes_nothing(self):
     process = algorithms.build_fed_opt(
         testing.functional_model(),
         optimizers.build_sgd(0.1),
@@ -64,7 +136,7 @@ class FedOptSchedulesTest(tf.test.TestCase):
         client_schedule=schedules.build_inverse_sqrt(),
         server_schedule=schedules.build_inverse_sqrt(),
     )
-    before = fed_opt_testing.run_round(process, fed_opt_testing.clients()).state
+    before = fed_opt_testing.run_round(process).state
     after = fed_opt_testing.run_round(process, [[]], before).state
     for part in ('client_work', 'finalizer'):
       self.assertEqual(getattr(after, part)['round_num'], 2)

@@ -9,7 +9,85 @@ import tensorflow_federated as tff
 
 from tests.tff_adaptive import testing
 from tests.tff_adaptive.runtime import compiled_testing
+from tff_adaptive import algorithms
+from tff_adaptive import finalizers
 from tff_adaptive import optimizers
+
+
+class StockFedAvgTest(tf.test.TestCase, parameterized.TestCase):
+
+  def test_takes_rules_with_moments(self):
+    # `tf.nest` flattens some kinds of objects, such as attrs classes.
+    process = tff.learning.algorithms.build_weighted_fed_avg(
+        testing.functional_model(),
+        client_optimizer_fn=optimizers.build_adam(),
+        server_optimizer_fn=optimizers.build_fedyogi(),
+    )
+    self.assertIsInstance(process, tff.learning.templates.LearningProcess)
+
+  # Each row is a rule of clients and one of servers.
+  @parameterized.named_parameters(
+      ('sgd', optimizers.build_sgd, optimizers.build_fedavg),
+      (
+          'sgdm',
+          lambda: optimizers.build_sgd(0.1, 0.9),
+          optimizers.build_fedavgm,
+      ),
+      ('adam', optimizers.build_adam, optimizers.build_fedadam),
+      ('adagrad', optimizers.build_adagrad, optimizers.build_fedadagrad),
+      ('yogi', optimizers.build_yogi, optimizers.build_fedyogi),
+      (
+          'delta_sgd',
+          lambda: optimizers.build_delta_sgd(previous_gradient='reuse'),
+          optimizers.build_fedams,
+      ),
+  )
+  @pytest.mark.slow
+  def test_gives_the_numbers_of_build_fed_opt(self, build_client, build_server):
+    model = testing.functional_model()
+    stock = tff.learning.algorithms.build_weighted_fed_avg(
+        model,
+        client_optimizer_fn=build_client(),
+        server_optimizer_fn=build_server(),
+    )
+    ours = algorithms.build_fed_opt(model, build_client(), build_server())
+    cohort = testing.clients([10, 7])
+    with compiled_testing.installed('loop'):
+      found, expected = (
+          compiled_testing.train(process, cohort, cohort)
+          for process in (stock, ours)
+      )
+    self.assertAllClose(found, expected, rtol=0, atol=1e-6)
+
+  @parameterized.parameters(
+      finalizers.build_fedexp,
+      finalizers.build_line_search_step,
+      finalizers.build_frank_wolfe,
+  )
+  @pytest.mark.slow
+  def test_server_rule_with_reports_says_what_to_do(self, build):
+    with self.assertRaisesRegex(
+        ValueError, 'reports of clients.*build_fed_opt'
+    ):
+      tff.learning.algorithms.build_weighted_fed_avg(
+          testing.functional_model(),
+          client_optimizer_fn=optimizers.build_sgd(0.1),
+          server_optimizer_fn=build(),
+      )
+
+  @parameterized.named_parameters(
+      ('scaffold', optimizers.build_scaffold_sgd(2), 'SCAFFOLD'),
+      ('fedcada', optimizers.build_fedcada_adam(0.1), 'FedCAda'),
+      ('adaalter', optimizers.build_adaalter(), 'AdaAlter'),
+  )
+  def test_client_rule_across_rounds_says_what_to_do(self, rule, name):
+    with self.assertRaisesRegex(
+        ValueError, f'{name} keeps state .*tff_adaptive.algorithms'
+    ):
+      tff.learning.algorithms.build_weighted_fed_avg(
+          testing.functional_model(), client_optimizer_fn=rule
+      )
+
 
 _STOCK = tff.learning.algorithms
 
@@ -79,8 +157,7 @@ class StockBuildersTest(tf.test.TestCase, parameterized.TestCase):
           lambda rate: tff.learning.optimizers.build_sgdm(rate, 0.9),
           tff.learning.optimizers.build_sgdm(0.5, 0.9),
       )
-    for w, v in zip(found, expected):
-      self.assertAllClose(w, v, rtol=0, atol=1e-6)
+    self.assertAllClose(found, expected, rtol=0, atol=1e-6)
 
   @parameterized.named_parameters(*_BUILDERS.items())
   @pytest.mark.slow
