@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What the tests of one process share: quiet TensorFlow, one TFF worker."""
+"""Fixtures and hooks of a test process: quiet TensorFlow, one TFF worker."""
 
 import collections
 import ctypes

@@ -155,7 +155,7 @@ def _write_data(folder: pathlib.Path):
 
 
 class _AnyResult(doctest.OutputChecker):
-  """Asks only that an example runs."""
+  """Accepts any output: an example only has to run."""
 
   def check_output(self, want, got, optionflags):
     del want, got, optionflags  # Unused.
@@ -172,7 +172,7 @@ class ExamplesTest(parameterized.TestCase):
     cls.enterClassContext(runtime.compiled_context(seed=1))
 
   def _enter_folder(self, with_data):
-    """Begins an example in a new folder with the run runs/demo."""
+    """Enters a new folder for an example, with the run runs/demo."""
     _write_run(self.templates / 'demo')
     folder = self.enter_context(tempfile.TemporaryDirectory())
     shutil.copytree(self.templates / 'demo', pathlib.Path(folder, 'runs/demo'))

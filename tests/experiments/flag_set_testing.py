@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Draws sets of flags of a training run, sensible ones and others.
+"""Draws sets of flags of a training run, valid and invalid ones.
 
 What there is to draw comes from the registry and from the flags themselves: a
 new row or flag is drawn without being named here.
@@ -149,7 +149,7 @@ _FIXED = {
 
 
 def _meant(name: str) -> tuple[Any, ...]:
-  """Values of a flag that most often mean something."""
+  """Returns values of a flag that are usually valid."""
   parser = _FLAGS[name].parser
   if name in _MEANT:
     return _MEANT[name]
@@ -168,7 +168,7 @@ def _meant(name: str) -> tuple[Any, ...]:
 
 
 def _seldom_meant(name: str) -> tuple[str, ...]:
-  """Values of a flag at the ends of what there is, or beyond."""
+  """Returns values of a flag at the ends of its range, or beyond."""
   parser = _FLAGS[name].parser
   if name in _SELDOM_MEANT:
     return _SELDOM_MEANT[name]
@@ -199,7 +199,7 @@ def _choose_rows(
 
 
 def _own_arguments(chosen: dict[str, str]) -> dict[str, registry.Argument]:
-  """The arguments of the rows that are in force, by flag."""
+  """Returns the arguments of the chosen rows, by flag."""
   kinds = {**hparams.DEFAULT_ROWS}
   for part in _ALGORITHMS[chosen[registry.ALGORITHM]].parts:
     kinds[part.kind] = part.name
@@ -235,7 +235,7 @@ def _draw_flags(random: random_lib.Random, min_extremes: int) -> dict[str, Any]:
 
 @st.composite
 def flag_sets(draw: Any, min_extremes: int = 0) -> tuple[str, ...]:
-  """Flags of a run, after `SMALL`.
+  """Returns flags of a run, after `SMALL`.
 
   Args:
     draw: Given by Hypothesis.

@@ -27,7 +27,7 @@ _NUM_WEIGHTS = {'logistic': 650, 'cnn': 23_946}
 
 
 def _examples(*lines):
-  """What was a traceback or a hang once, tried before what is drawn."""
+  """Returns flags that once ended in a traceback or hung; they come first."""
 
   def add(test):
     for line in lines:
@@ -64,7 +64,7 @@ class FuzzedFlagsTest(parameterized.TestCase):
       self.assertTrue(np.isfinite(w).all())
 
   def _check_row(self, row):
-    """The loss is a number, unless there is no client that counts."""
+    """Asserts that the loss is finite, unless no client counts."""
     num_clients = int(row['clients/num_clients'])
     num_rejected = int(row['clients/num_rejected'])
     self.assertBetween(num_rejected, 0, num_clients)

@@ -16,7 +16,7 @@ _OPTIONS = 'options'
 
 
 def _parameters(builder):
-  """The parameters of a builder, with those of `build_fed_opt` if it has any.
+  """Returns the parameters of a builder, with those of `build_fed_opt`.
 
   Builders on top of `build_fed_opt` pass further options on to it.
   """

@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What TFF's baselines make of examples, to compare with."""
+"""Examples and models of TFF's baselines, to compare with ours."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

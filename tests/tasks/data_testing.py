@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Where the tests find published data, and what they do without."""
+"""Finds published data for tests, which are skipped without them."""
 
 import os
 import pathlib

@@ -75,7 +75,7 @@ class DefinitionsTest(folder_testing.FolderTestCase):
     return task.create(self.folder, examples_per_client='4', **arguments)
 
   def _losses(self, task):
-    """The loss of the test set by both forms of the model."""
+    """Returns the loss of the test set by both forms of the model."""
     batch = {name: tf.constant(task.central_test[name]) for name in 'xy'}
     model = task.variable_model_fn()
     of_variables = float(model.forward_pass(batch).loss)

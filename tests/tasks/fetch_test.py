@@ -177,7 +177,7 @@ class FetchTest(_TestCase):
 
 
 class PreparedTest(_TestCase):
-  """What tensorflow-datasets downloads."""
+  """Files as tensorflow-datasets downloads them."""
 
   def _fetch(self, download_and_prepare):
     builder = types.SimpleNamespace(download_and_prepare=download_and_prepare)

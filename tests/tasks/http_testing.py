@@ -14,7 +14,7 @@ import attrs
 
 @attrs.define
 class Server:
-  """What a server does, and what it was asked for.
+  """The behavior of a server, and a record of its requests.
 
   Attributes:
     content: The file.

@@ -8,7 +8,7 @@ from tff_adaptive import _function_library
 
 
 def _library_and_calls():
-  """The functions of a graph in which one calls another, and its calls."""
+  """Returns the functions of a graph, some nested, and its calls."""
 
   @tf.function
   def inner(x):

@@ -70,7 +70,7 @@ def _work(server, client):
 
 @functools.cache
 def process() -> tff.learning.templates.LearningProcess:
-  """The process; its weights grow with what the clients have kept."""
+  """Returns the process; its weights grow with what the clients have kept."""
 
   @tff.tensorflow.computation
   def initial():
@@ -121,7 +121,7 @@ def process() -> tff.learning.templates.LearningProcess:
 
 @functools.cache
 def source() -> data.PackedClientArrays:
-  """Clients of all kinds: even ones have two full batches of two examples."""
+  """Returns clients of all kinds, four of them with two full batches."""
   sizes = dict(a=4, b=4, c=4, d=4, short=3, long=7, none=0, bad=4)
   return data.PackedClientArrays.from_clients(
       {
@@ -137,7 +137,7 @@ def _values(name: str, size: int, place: int) -> np.ndarray:
 
 
 def cohort(client_ids: Sequence[str], round_num: int = 0) -> data.Cohort:
-  """Clients in batches of two."""
+  """Returns clients in batches of two."""
   plan = data.BatchPlan(2, shuffle=False)
   return data.Cohort(source(), client_ids, round_num, 1, plan)
 
@@ -145,6 +145,6 @@ def cohort(client_ids: Sequence[str], round_num: int = 0) -> data.Cohort:
 def stateful_cohort(
     client_ids: Sequence[str], states: Any
 ) -> data.StatefulCohort:
-  """The same with states by client id."""
+  """Returns the same with states by client id."""
   spec = tff.types.type_to_tf_tensor_specs(tff.SequenceType(STATE_TYPE).element)
   return data.StatefulCohort.of(cohort(client_ids), states, spec)

@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What tests with random inputs share: what a clean error is, and no hangs."""
+"""Checks for tests with random inputs: errors are clean, nothing hangs."""
 
 from collections.abc import Iterator
 import contextlib
@@ -31,7 +31,7 @@ def watched() -> Iterator[None]:
 
 
 def is_raised_by_us(error: BaseException) -> bool:
-  """Whether the innermost frame of an error's traceback is of our code."""
+  """Returns whether an error was raised by a frame of our code."""
   frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
   module = frames[-1].f_globals.get('__name__', '')
   return module.partition('.')[0] in _OURS

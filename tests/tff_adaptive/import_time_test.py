@@ -51,7 +51,7 @@ _WITHOUT_HELP = (
 
 
 def _imported_at_once(name: str) -> set[str]:
-  """The modules that the import of a module of ours imports, with itself.
+  """Returns all of our modules that the import of one imports, itself too.
 
   Args:
     name: The module.
@@ -75,13 +75,13 @@ def _imported_at_once(name: str) -> set[str]:
 
 
 def _packages_of_ours(imported: set[str]) -> set[str]:
-  """The packages of the library, and modules at its top, that are imported."""
+  """Returns the packages of the library, and modules at its top, imported."""
   parts = [name.split('.') for name in imported]
   return {p[1] if p[1:] else '' for p in parts if p[0] == 'tff_adaptive'}
 
 
 def _module_level_imports(tree: ast.Module) -> list[str]:
-  """The modules that are imported when a module is, not by its functions."""
+  """Returns the modules imported when a module is, not by its functions."""
   names = []
   for node in tree.body:
     if isinstance(node, ast.Import):
@@ -95,7 +95,7 @@ def _module_level_imports(tree: ast.Module) -> list[str]:
 
 
 def _programs() -> list[str]:
-  """The modules that can be run."""
+  """Returns the modules that can be run."""
   return [
       name
       for name, path in _PATHS.items()

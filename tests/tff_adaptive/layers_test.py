@@ -32,7 +32,7 @@ def _inputs(batch_size: int, dtype: tf.DType = tf.float32) -> tf.Tensor:
 
 
 def _build(layer_class: Any, dtype: tf.DType, **kwargs: Any) -> Any:
-  """A layer whose weights are all other than zero."""
+  """Returns a layer whose weights are all other than zero."""
   layer = layer_class(_UNITS, dtype=dtype, **kwargs)
   layer(tf.zeros([1, _TIME, _SIZE], dtype))
   generator = np.random.default_rng(1)
@@ -49,7 +49,7 @@ def _weigh(outputs: tf.Tensor) -> tf.Tensor:
 
 
 def _differentiate(layer: Any, inputs: tf.Tensor, **kwargs: Any) -> Any:
-  """All outputs of a layer, and the gradients of all that goes in."""
+  """Returns all outputs of a layer, and the gradients of all that goes in."""
 
   @tf.function
   def run(inputs, states):
@@ -216,7 +216,7 @@ _VOCABULARY = 11
 
 
 def _functional_model() -> tff.learning.models.FunctionalModel:
-  """A model of the next token."""
+  """Returns a model of the next token."""
 
   def build():
     tf.keras.utils.set_random_seed(2)
@@ -291,7 +291,7 @@ _FREQUENCIES = np.array(
 
 
 def _layers(**kwargs):
-  """The layer and the dense one, with the same weights."""
+  """Returns the layer and the dense one, with the same weights."""
   layer = layers.BagOfWordsDense(_NUM_OUTPUTS, _NUM_WORDS, **kwargs)
   dense = tf.keras.layers.Dense(_NUM_OUTPUTS, **kwargs)
   layer.build([None, 4])

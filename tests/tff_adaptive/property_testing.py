@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What property tests share: their settings and what they draw.
+"""Settings and strategies of property tests.
 
 To import this module is to load the settings: draws are the same in every run,
 and nothing is written into the tree. Numbers are float32, as hyperparameters
@@ -37,22 +37,22 @@ SIZE = 3
 
 
 def positive(low: float = 2.0**-6, high: float = 2.0**6) -> Any:
-  """Numbers from `low` to `high`."""
+  """Returns numbers from `low` to `high`."""
   return st.floats(low, high, width=32)
 
 
 def shares() -> Any:
-  """Numbers from 0 to 31/32: how much of an average is kept."""
+  """Returns numbers from 0 to 31/32: how much of an average is kept."""
   return st.one_of(st.just(0.0), positive(2.0**-6, 1.0 - 2.0**-5))
 
 
 def numbers() -> Any:
-  """Zero and numbers of both signs, the sizes of which are `positive`."""
+  """Draws zero and numbers of both signs with `positive` sizes."""
   return st.one_of(st.just(0.0), positive(), positive().map(lambda size: -size))
 
 
 def vectors(elements: Any = None) -> Any:
-  """Weights or a gradient, [SIZE]; of `numbers` unless told otherwise."""
+  """Draws weights or a gradient, [SIZE], by default of `numbers`."""
   return hypothesis_numpy.arrays(
       np.float64, SIZE, elements=numbers() if elements is None else elements
   )
@@ -61,7 +61,7 @@ def vectors(elements: Any = None) -> Any:
 def sequences(
     min_length: int = 1, max_length: int = 5, elements: Any = None
 ) -> Any:
-  """Gradients of steps, or changes of clients, [length, SIZE]; as `vectors`."""
+  """Draws gradients of steps or changes of clients, [length, SIZE]."""
   return hypothesis_numpy.arrays(
       np.float64,
       st.tuples(st.integers(min_length, max_length), st.just(SIZE)),
@@ -71,7 +71,7 @@ def sequences(
 
 @st.composite
 def weighted_changes(draw: Any) -> tuple[np.ndarray, np.ndarray]:
-  """The changes of a few clients, [clients, SIZE], and their shares."""
+  """Returns the changes of a few clients, [clients, SIZE], and their shares."""
   changes = draw(sequences())
   num_examples = st.lists(
       st.integers(1, 500), min_size=len(changes), max_size=len(changes)
@@ -105,7 +105,7 @@ class Batches(NamedTuple):
 
 
 def linear(slopes: Any, constant: float = 0.0) -> Batches:
-  """Batches with these gradients wherever the weights are, [steps, SIZE]."""
+  """Returns batches with constant gradients, [steps, SIZE]."""
   slopes = np.array(slopes, np.float64)
   num_steps = len(slopes)
   return Batches(
@@ -116,7 +116,7 @@ def linear(slopes: Any, constant: float = 0.0) -> Batches:
 
 
 def quadratic(hessian: Any, num_steps: int = 1) -> Batches:
-  """The same batch again and again, with the minimum 0 at 0."""
+  """Returns the same batch again and again, with the minimum 0 at 0."""
   hessian = np.asarray(hessian, np.float64)
   return linear(np.zeros([num_steps, SIZE]))._replace(
       hessians=np.tile(hessian, [num_steps, 1, 1])
@@ -133,7 +133,7 @@ class Curved(NamedTuple):
 
 @st.composite
 def hessians(draw: Any) -> Curved:
-  """Matrices with eigenvalues from 1/8 to 32, in any rotation."""
+  """Returns matrices with eigenvalues from 1/8 to 32, in any rotation."""
   curvatures = draw(vectors(positive(0.125, 32.0)))
   generator = np.random.default_rng(draw(st.integers(0, 2**16)))
   rotation, _ = np.linalg.qr(generator.normal(size=[SIZE, SIZE]))
@@ -150,7 +150,7 @@ STARTS = vectors(positive(0.5, 4.0))
 
 @st.composite
 def batch_sequences(draw: Any, max_length: int = 5) -> Batches:
-  """Batches of a client, each with a curvature and a minimum of its own."""
+  """Draws batches of a client, each with its own curvature and minimum."""
   curved = draw(st.lists(hessians(), min_size=1, max_size=max_length))
   slopes = draw(sequences(len(curved), len(curved)))
   return linear(slopes)._replace(hessians=np.array([c.hessian for c in curved]))

@@ -27,7 +27,7 @@ def _loss():
 def keras_model(
     dropout: float = 0.0, batch_norm: bool = False
 ) -> tf.keras.Model:
-  """A linear classifier, or one with dropout or batch normalization."""
+  """Returns a linear classifier, or one with dropout or batch normalization."""
   layers = [tf.keras.layers.InputLayer((NUM_FEATURES,))]
   if dropout:
     layers.append(tf.keras.layers.Dropout(dropout))
@@ -41,7 +41,7 @@ def keras_model(
 
 
 def functional_model(**kwargs) -> tff.learning.models.FunctionalModel:
-  """The classifier as a functional model, with the metric 'accuracy'."""
+  """Returns the classifier as a functional model with 'accuracy'."""
   return tff.learning.models.functional_model_from_keras(
       keras_model(**kwargs),
       _loss(),
@@ -53,7 +53,7 @@ def functional_model(**kwargs) -> tff.learning.models.FunctionalModel:
 
 
 def variable_model_fn(**kwargs):
-  """A factory of the classifier as a variable model."""
+  """Returns a factory of the classifier as a variable model."""
   return lambda: tff.learning.models.from_keras_model(
       keras_model(**kwargs),
       loss=_loss(),
@@ -63,7 +63,7 @@ def variable_model_fn(**kwargs):
 
 
 def either_model(kind: str, **kwargs) -> Any:
-  """The classifier, 'functional' or 'variable'."""
+  """Returns the classifier, 'functional' or 'variable'."""
   if kind == 'functional':
     return functional_model(**kwargs)
   return variable_model_fn(**kwargs)
@@ -72,7 +72,7 @@ def either_model(kind: str, **kwargs) -> Any:
 def least_squares_model(
     dtype: Any, num_outputs: int
 ) -> tff.learning.models.FunctionalModel:
-  """Least squares of pairs of 3 features and labels, without help of Keras."""
+  """Returns least squares on 3 features, without help of Keras."""
   generator = np.random.default_rng(1)
   weights = generator.normal(size=[3, num_outputs]).astype(dtype)
 
@@ -100,7 +100,7 @@ def least_squares_model(
 def least_squares_dataset(
     num_examples: int, dtype: Any, num_outputs: int = 1, seed: int = 0
 ) -> tf.data.Dataset:
-  """A client of the least squares, in batches of 4."""
+  """Returns a client of the least squares, in batches of 4."""
   generator = np.random.default_rng(seed)
   x = generator.normal(size=[num_examples, 3]).astype(dtype)
   y = generator.normal(size=[num_examples, num_outputs]).astype(dtype)
@@ -108,7 +108,7 @@ def least_squares_dataset(
 
 
 def client(num_examples: int, seed: int, batch_size: int = 4) -> list[Any]:
-  """A client as a list of batches, the last one short."""
+  """Returns a client as a list of batches, the last one short."""
   generator = np.random.default_rng(seed)
   x = generator.normal(size=(num_examples, NUM_FEATURES)).astype(np.float32)
   y = generator.integers(0, NUM_CLASSES, num_examples).astype(np.int32)
@@ -119,7 +119,7 @@ def client(num_examples: int, seed: int, batch_size: int = 4) -> list[Any]:
 
 
 def clients(sizes: Sequence[int]) -> list[list[Any]]:
-  """Clients of these numbers of examples, as lists of batches."""
+  """Returns clients of these numbers of examples, as lists of batches."""
   return [client(size, seed) for seed, size in enumerate(sizes)]
 
 
@@ -136,7 +136,7 @@ def with_ids(process: Any, datasets: Sequence[Any]) -> Sequence[Any]:
 
 
 def dataset(num_examples: int, seed: int = 0) -> tf.data.Dataset:
-  """A client as a new dataset."""
+  """Returns a client as a new dataset."""
   batches = client(num_examples, seed)
   examples = collections.OrderedDict(
       (name, np.concatenate([batch[name] for batch in batches]))
@@ -146,22 +146,22 @@ def dataset(num_examples: int, seed: int = 0) -> tf.data.Dataset:
 
 
 def unhealthy_client() -> list[Any]:
-  """A client with a NaN in its features."""
+  """Returns a client with a NaN in its features."""
   batches = client(4, seed=9)
   batches[0]['x'][1, 2] = np.nan
   return batches
 
 
 def trainable(state: Any) -> list[np.ndarray]:
-  """The trainable weights of a learning process' state."""
+  """Returns the trainable weights of a learning process' state."""
   return [np.asarray(w) for w in state.global_model_weights.trainable]
 
 
 def at_clients(member_type: Any = np.float32) -> tff.FederatedType:
-  """The type of a value of each client."""
+  """Returns the type of a value of each client."""
   return tff.FederatedType(member_type, tff.CLIENTS)
 
 
 def at_server(member_type: Any = np.float32) -> tff.FederatedType:
-  """The type of a value of the server."""
+  """Returns the type of a value of the server."""
   return tff.FederatedType(member_type, tff.SERVER)

@@ -167,7 +167,7 @@ def hypergradient(
 
 
 class _Differentiator:
-  """What `hypergradient` returns."""
+  """The result of `hypergradient`."""
 
   def __init__(self, process: Any, loss_fn: LossFn):
     hparams_type = process.get_hparams.type_signature.result

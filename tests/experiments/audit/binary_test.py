@@ -31,7 +31,7 @@ def _call(*arguments):
 
 
 def _check(action):
-  """The verdict of a claim whose check does no more than this."""
+  """Returns the verdict of a claim whose check does no more than this."""
   claim = dataclasses.replace(audit.CLAIMS[_CLAIM], check=lambda lab: action())
   return binary.check(claim, laboratory.Laboratory(pathlib.Path('no runs')))
 

@@ -24,7 +24,7 @@ from tests.tff_adaptive import file_testing
 
 
 def _write_goldens(folder, *configs):
-  """A file with a run for each configuration; returns the flag."""
+  """Returns a file with a run for each configuration; returns the flag."""
   runs = []
   for config in configs:
     run, problems = golden_testing.create_tiny_run(**config)

@@ -12,7 +12,7 @@ TUNING_FREE = ROOT / 'tests/goldens/tuning_free.json'
 
 
 def create_tiny_run(**config):
-  """A run on one weight's worth of data; its reference is made by hand.
+  """Returns a run on one weight's worth of data; its reference is made by hand.
 
   x = (0, 0, 0, 0), one example X = (1, 0, 0, 0), y = 1: the gradient is x - y
   in the first coordinate, so SGD with 0.5 moves to 0.5, then to 0.75.
@@ -53,7 +53,7 @@ def create_tiny_run(**config):
 
 
 def name_parameters(problem, names):
-  """Parameters of a test: the runs of the goldens with these names.
+  """Returns parameters of a test: the runs of the goldens with these names.
 
   Args:
     problem: The name of their problem.

@@ -34,7 +34,7 @@ def _call(*arguments):
 
 
 def _predict(weights):
-  """The logits of logistic regression, by NumPy."""
+  """Returns the logits of logistic regression, by NumPy."""
   kernel, bias = weights
   return _IMAGES.reshape([5, 64]) @ kernel + bias
 
@@ -59,7 +59,7 @@ class ExportTest(folder_testing.FolderTestCase):
     return shutil.copytree(self.trained, self.folder / 'run')
 
   def _load(self, checkpoint, run=None):
-    """The weights of a checkpoint by way of a npz file."""
+    """Returns the weights of a checkpoint by way of a npz file."""
     path = self.folder / f'{checkpoint}.npz'
     run = run or self.trained
     _call(f'--run={run}', f'--checkpoint={checkpoint}', f'--output={path}')

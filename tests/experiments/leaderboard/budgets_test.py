@@ -14,7 +14,7 @@ _NAN = math.nan
 
 
 def _by_brute_force(trials, count):
-  """The mean, over all subsets with the first, of the score of the chosen."""
+  """Averages the chosen trial's score over all subsets with the first."""
   found = []
   for draws in itertools.combinations(trials[1:], count - 1):
     subset = [trials[0], *draws]

@@ -97,7 +97,7 @@ class ExecutionTest(folder_testing.FolderTestCase):
 
 
 class FailureTest(folder_testing.FolderTestCase):
-  """Of a method of which every run fails, and one of which none does."""
+  """Tests of a method whose runs fail, beside one whose runs succeed."""
 
   def setUp(self):
     super().setUp()

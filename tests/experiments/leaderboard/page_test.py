@@ -59,7 +59,7 @@ def _build_plan(folder):
 
 
 class PageTest(absltest.TestCase):
-  """Of one page that shows runs on digits."""
+  """Tests of one page that shows runs on digits."""
 
   @classmethod
   def setUpClass(cls):

@@ -13,7 +13,7 @@ _ARGUMENTS = ('--task=digits', '--client_optimizer=sgd', '--seed=2')
 
 
 def _recorded(**hparams):
-  """What a run of `_ARGUMENTS` has recorded, with the plan it found."""
+  """Returns the records of a run of `_ARGUMENTS`, with the plan it found."""
   wanted = agreement.of_arguments(_ARGUMENTS)
   return {**wanted.values, 'devices': 'CPU:0', 'plan': 'parallel', **hparams}
 

@@ -32,7 +32,7 @@ def _call(*arguments):
 
 
 def _page_commands():
-  """The commands of the page that call the binary, as arguments."""
+  """Returns the commands of the page that call the binary, as arguments."""
   blocks = re.findall(r'^```bash\n(.*?)^```$', _PAGE, re.M | re.S)
   commands = [shlex.split(block.replace('\\\n', ' ')) for block in blocks]
   prefix = ['.venv/bin/python', '-m', 'experiments.sweep']

@@ -15,7 +15,7 @@ from tests.experiments.sweep import sweep_testing
 
 
 def _run(num_rounds, **values_of_rounds):
-  """A finished run: rounds 1, 2, ... with the values that functions give."""
+  """Returns a finished run of rounds 1, 2, ... with values by function."""
   rounds = list(range(1, num_rounds + 1))
   columns = {'round_num': (rounds, [float(n) for n in rounds])}
   for name, function in values_of_rounds.items():

@@ -29,7 +29,7 @@ def _read(*arguments):
 class CentralizedTest(folder_testing.FolderTestCase):
 
   def _train(self, *arguments):
-    """What the training ended with, and the rows of its metrics."""
+    """Returns the result of the training and the rows of its metrics."""
     result, _ = trainer_testing.train(self.folder, *_CENTRALIZED, *arguments)
     return result, trainer_testing.read_rows(self.folder / 'run/metrics.csv')
 

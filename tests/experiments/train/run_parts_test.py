@@ -97,7 +97,7 @@ class BuildProcessTest(tf.test.TestCase, parameterized.TestCase):
     cls._task = _build_task()
 
   def _arguments_of_build_fed_opt(self, task, *arguments):
-    """What reaches `build_fed_opt`, by name, with its defaults."""
+    """Returns the arguments of `build_fed_opt` by name, with its defaults."""
     with (
         mock.patch.object(algorithms, 'build_fed_opt') as build,
         mock.patch.object(fed_opt, 'build_fed_opt', build),

@@ -27,7 +27,7 @@ _PLAN = batching.BatchPlan(4)
 
 
 def _examples(size, seed=0, bad_example=None, scale=1.0):
-  """A client's examples; the features of one may be NaN."""
+  """Returns a client's examples; the features of one may be NaN."""
   generator = np.random.default_rng(seed)
   x = generator.normal(size=(size, testing.NUM_FEATURES)).astype(np.float32)
   if bad_example is not None:
@@ -52,7 +52,7 @@ _UNHEALTHY = ('nan', 'empty', 'late_nan')
 
 @functools.cache
 def _build_process(algorithm):
-  """The process of an algorithm, with a server that has a state."""
+  """Returns the process of an algorithm, with a server that has a state."""
   row = registry.ROWS[registry.ALGORITHM][algorithm]
   arguments = [f'--algorithm={algorithm}']
   is_free = registry.SERVER_OPTIMIZER not in [part.kind for part in row.parts]
@@ -81,7 +81,7 @@ def _next(process, state, client_ids, round_num):
 
 
 def _leaves(state):
-  """The bytes of a state, but for the numbers of the round."""
+  """Returns the bytes of a state, but for the numbers of the round."""
   return {
       '/'.join(path): np.asarray(leaf).tobytes()
       for path, leaf in structures.flatten_with_path(state)

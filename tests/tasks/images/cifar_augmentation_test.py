@@ -35,7 +35,7 @@ def _inputs(images, augmentation, statistics=_STATISTICS, seed=None):
 
 
 def _numbered(num_images):
-  """Images whose pixels hold their row and their column, counted from 1."""
+  """Returns images whose pixels hold their row and column, from 1."""
   image = np.ones([32, 32, 3], np.uint8)
   image[..., 0] = np.arange(1, 33)[:, np.newaxis]
   image[..., 1] = np.arange(1, 33)

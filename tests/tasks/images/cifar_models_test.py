@@ -17,7 +17,7 @@ from tasks.images import resnet
 
 @functools.lru_cache(maxsize=1)
 def _model(model_id, num_classes, augmentation, norm='group', seed=1):
-  """A model, of which tests that follow each other share one."""
+  """Returns a model, of which tests that follow each other share one."""
   task = cifar10.CIFAR10 if num_classes == 10 else cifar100.CIFAR100
   return task.build_keras_model(
       model_id, seed, augmentation=augmentation, norm=norm
@@ -33,7 +33,7 @@ def _kernel_shapes(model):
 
 
 def _image_sizes(model):
-  """The heights of what comes out of convolutions, without repetition."""
+  """Returns the heights of the outputs of convolutions, each once."""
   sizes = [
       layer.output_shape[1]
       for layer in model.layers
@@ -43,7 +43,7 @@ def _image_sizes(model):
 
 
 def _stage(stage, blocks, convolutions, inputs, outputs, has_shortcut=True):
-  """The kernels of a stage: (size, inputs, outputs) of every convolution."""
+  """Returns (size, inputs, outputs) of every convolution of a stage."""
   shapes = {}
   for block in range(1, blocks + 1):
     name = f'stage_{stage}_block_{block}'
@@ -80,7 +80,7 @@ def _bottleneck_stages():
 
 
 def _convolve(x, kernel, strides):
-  """A convolution with PyTorch's padding."""
+  """Returns a convolution with PyTorch's padding."""
   pad = kernel.shape[0] // 2
   x = np.pad(x, [(0, 0), (pad, pad), (pad, pad), (0, 0)])
   windows = np.lib.stride_tricks.sliding_window_view(
@@ -101,7 +101,7 @@ def _normalize(x, norm):
 
 
 def _plain_resnet18(model, x, norm):
-  """The published definition, with initial (1 and 0) scales and shifts."""
+  """Returns the published definition, with initial scales and shifts."""
 
   def convolve(x, name, strides=1):
     kernel = model.get_layer(name).kernel.numpy().astype(np.float64)

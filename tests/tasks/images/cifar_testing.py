@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Small data in the forms of CIFAR for tests."""
+"""Small data in the formats of CIFAR."""
 
 import numpy as np
 

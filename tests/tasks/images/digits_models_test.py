@@ -12,7 +12,7 @@ _IDS = ('cnn', 'logistic')
 
 
 def _variables_in_graph(model_id, seed):
-  """The initial weights of the form that TFF builds inside a graph."""
+  """Returns the initial weights of the form that TFF builds inside a graph."""
   with tf.Graph().as_default() as graph:
     model = digits.build_variable_model_fn(model_id, seed)()
     with tf.compat.v1.Session(graph=graph) as session:

@@ -27,7 +27,7 @@ _SPEC = _BASELINES.ClientSpec(
 
 
 def _tff_datasets(task_name, folder, only_digits):
-  """The clients of TFF's task, and its preprocessing without shuffling."""
+  """Returns the clients of TFF's task and its unshuffled preprocessing."""
   create = {
       'emnist_ae': _BASELINES.emnist.create_autoencoder_task,
       'emnist_cr': _BASELINES.emnist.create_character_recognition_task,

@@ -17,7 +17,7 @@ _FAN_INS = {
 
 
 def _variables_in_graph(model_id, seed):
-  """The initial weights of the form that TFF builds inside a graph."""
+  """Returns the initial weights of the form that TFF builds inside a graph."""
   with tf.Graph().as_default() as graph:
     model = mnist.build_variable_model_fn(model_id, seed)()
     with tf.compat.v1.Session(graph=graph) as session:

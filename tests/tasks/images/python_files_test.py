@@ -13,7 +13,7 @@ from tests import folder_testing
 
 
 def _pixels(num_images):
-  """Rows of red, then green, then blue pixels, as they are published."""
+  """Returns rows of red, green, then blue pixels, as published."""
   generator = np.random.default_rng(1)
   return generator.integers(0, 256, [num_images, 3072]).astype(np.uint8)
 

@@ -38,7 +38,7 @@ def _baseline(words, tags):
 class BagsOfWordsTest(parameterized.TestCase):
 
   def _assert_equal(self, examples, dataset, words, tags):
-    """Both forms have the numbers of TFF's baseline."""
+    """Asserts that both forms have the numbers of TFF's baseline."""
     expected = baseline_testing.preprocess(_baseline(words, tags), dataset)
     dense = bags_of_words.WordFrequencies(words, tags)(examples)
     np.testing.assert_array_equal(dense['x'], expected[0])

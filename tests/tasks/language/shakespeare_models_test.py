@@ -59,7 +59,7 @@ def _rows():
 
 
 def _stock_model(num_lstms):
-  """The model of stock layers, as TFF builds it."""
+  """Returns the model of stock layers, as TFF builds it."""
   return tf.keras.Sequential(
       [
           tf.keras.layers.InputLayer([_LENGTH], dtype=tf.int32),

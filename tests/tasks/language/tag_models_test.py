@@ -29,7 +29,7 @@ def _sizes():
 
 
 def _examples(model_id):
-  """Texts of TFF's synthetic data, among others without any known word."""
+  """Returns texts of TFF's synthetic data, some without any known word."""
   source = _DATASETS.get_synthetic()
   parts = [
       list(

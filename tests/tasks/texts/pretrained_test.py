@@ -17,7 +17,7 @@ from tests.tasks.texts import text_testing
 
 
 def _to_torch(model):
-  """The weights as PyTorch names and lays them out, and a head of another."""
+  """Returns weights in PyTorch's layout, and a head of another model."""
   tensors = {'vocab_transform.weight': np.ones([16, 16], np.float32)}
   for variable in model.distilbert.weights:
     *path, leaf = variable.name.split(':')[0].split('/')

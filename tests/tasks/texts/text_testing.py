@@ -15,7 +15,7 @@ PIECES = (*SPECIAL_TOKENS, 'the', *_WORDS, '##s', '##ner')
 
 
 def make_rows(num_train, num_test, num_classes):
-  """Rows of a file: split, text and label."""
+  """Returns rows of a file: split, text and label."""
   generator = np.random.default_rng(1)
   rows = []
   for place in range(num_train + num_test):

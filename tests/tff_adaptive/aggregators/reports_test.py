@@ -177,7 +177,7 @@ def _build(reports, aggregators=None, weighs_examples=True):
 class ClientReportsTest(tf.test.TestCase, parameterized.TestCase):
 
   def _aggregate(self, factory, reports, *clients):
-    """The result of clients, each a pair of values and a weight."""
+    """Returns the result of clients, each a pair of values and a weight."""
     process = factory.create(
         tff.to_type(_Dict((r.value, np.float32) for r in reports)),
         tff.TensorType(np.float32),
@@ -259,7 +259,7 @@ _CLIENT_TYPE = tff.to_type(_Dict(name=np.str_, place=np.int32, num=np.int32))
 
 @tff.tensorflow.computation(_CLIENT_TYPE)
 def _report(client):
-  """As many rows as the client says, and one in any case."""
+  """Returns as many rows as the client says, and one in any case."""
   place, num = client['place'], client['num']
   return _Dict(
       name=tf.repeat(client['name'], num),

@@ -45,7 +45,7 @@ def _build(name, **options):
 
 
 def _rounds(num_rounds=3, num_batches=2):
-  """Batches of 4 examples, for each round."""
+  """Returns batches of 4 examples, for each round."""
   generator = np.random.default_rng(0)
   return [
       [
@@ -57,7 +57,7 @@ def _rounds(num_rounds=3, num_batches=2):
 
 
 def _run(process, rounds):
-  """What every round returns, on the compiled runtime."""
+  """Returns the output of every round, on the compiled runtime."""
   outputs = []
   with compiled_testing.installed('loop'):
     state = process.initialize()
@@ -68,7 +68,7 @@ def _run(process, rounds):
 
 
 def _run_without_rounds(optimizer, weights, rounds):
-  """The weights and the optimizer's state after all batches."""
+  """Returns the weights and the optimizer's state after all batches."""
   weights = tuple(map(tf.constant, weights))
   state = optimizer.initialize(
       tuple(tf.TensorSpec(w.shape, w.dtype) for w in weights)

@@ -17,7 +17,7 @@ _MODEL = testing.least_squares_model(np.float64, num_outputs=1)
 
 
 def _batches(sizes, seed=0):
-  """Batches of these sizes, of features with a column of ones and labels."""
+  """Returns batches of these sizes, of features and labels."""
   generator = np.random.default_rng(seed)
   return [
       (generator.normal(size=[size, 3]), generator.normal(size=[size, 1]))
@@ -30,7 +30,7 @@ def _flat(state):
 
 
 def _gradient(x, batch):
-  """The gradient of the mean squared error; x is the kernel and the bias."""
+  """Returns the gradient of the squared error; x is kernel and bias."""
   features, labels = batch
   features = np.hstack([features, np.ones([len(features), 1])])
   return 2 * features.T @ (features @ x - labels[:, 0]) / len(features)

@@ -27,7 +27,7 @@ _STEP = 1e-3
 
 
 def _cohorts(num_rounds):
-  """Three clients of different sizes in each round, one of them empty."""
+  """Returns three clients of different sizes a round, one of them empty."""
   return [
       [
           testing.least_squares_dataset(size, np.float64, 2, seed=10 * t + size)
@@ -42,7 +42,7 @@ def _batch():
 
 
 def _loss(process, state, rates, cohorts, loss_fn, batch):
-  """The loss after rounds of the compiled runtime."""
+  """Returns the loss after rounds of the compiled runtime."""
   hparams = process.get_hparams(state)
   for part, rate in rates.items():
     hparams[part]['learning_rate'] = rate
@@ -53,7 +53,7 @@ def _loss(process, state, rates, cohorts, loss_fn, batch):
 
 
 def _difference(process, state, part, *arguments):
-  """The finite difference of the loss by the rate of a part."""
+  """Returns the finite difference of the loss by the rate of a part."""
   rate = float(process.get_hparams(state)[part]['learning_rate'])
   ends = [np.float32(rate * (1.0 + sign * _STEP)) for sign in (-1, 1)]
   low, high = (_loss(process, state, {part: end}, *arguments) for end in ends)

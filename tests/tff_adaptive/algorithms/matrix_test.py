@@ -58,7 +58,7 @@ def _pairs():
 
 @functools.cache
 def _problem():
-  """Two clients of six examples, for a network with 39 weights."""
+  """Returns two clients of six examples, for a network with 39 weights."""
   generator = np.random.default_rng(0)
   clients = [
       dict(X=generator.normal(size=[6, 5]), y=generator.integers(0, 3, 6))
@@ -81,7 +81,7 @@ def _build_loss_term(name):
 
 @functools.cache
 def _has_step_size(client):
-  """Whether a step is a size that is reported, times the gradient."""
+  """Returns whether a step is a size that is reported, times the gradient."""
   optimizer = _CLIENTS[client]()
   weights = tf.constant([1.0, 2.0])
   state = optimizer.initialize(tf.TensorSpec([2]))
@@ -107,7 +107,7 @@ def _build(client, loss_term, server_optimizer):
 
 
 def _why_not(client, server):
-  """What is said of a pair that is refused, or `None`."""
+  """Returns the error message of a pair that is refused, or `None`."""
   if server == 'line_search_step' and not _has_step_size(client):
     return "clients' step sizes.*has none"
   if server == 'fednova' and client not in ('sgd', 'sgdm'):
@@ -121,7 +121,7 @@ def _why_not(client, server):
 
 
 def _cohort(process):
-  """Both clients, in two batches of three examples each."""
+  """Returns both clients, in two batches of three examples each."""
   batches = golden_problems.create_client_batches(
       _problem(), batch_size=3, num_epochs=1
   )
@@ -131,7 +131,7 @@ def _cohort(process):
 class MatrixTest(tf.test.TestCase, parameterized.TestCase):
 
   def _run_round(self, process):
-    """The state after a round, of which no client was left out."""
+    """Returns the state after a round, of which no client was left out."""
     with compiled_testing.installed('loop'):
       output = process.next(process.initialize(), _cohort(process))
     measured = output.metrics['client_work']['clients']

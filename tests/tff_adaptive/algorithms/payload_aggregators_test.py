@@ -42,7 +42,7 @@ def _clipping(norm):
 
 
 def _build(algorithm, **kwargs):
-  """FedCAda's client rule with FedExP, or FedLi-LU; clients weigh the same."""
+  """Builds FedCAda's client rule with FedExP, or FedLi-LU; both unweighted."""
   if algorithm == 'fedcada':
     client = optimizers.build_fedcada_adam(0.01)
     server = finalizers.build_fedexp()
@@ -58,7 +58,7 @@ def _build(algorithm, **kwargs):
 
 
 def _run_round(algorithm, **kwargs):
-  """The state after a round, and the server's measurements."""
+  """Returns the state after a round, and the server's measurements."""
   with compiled_testing.installed('loop'):
     process = _build(algorithm, **kwargs)
     output = process.next(process.initialize(), testing.clients([10, 7]))
@@ -67,12 +67,12 @@ def _run_round(algorithm, **kwargs):
 
 @functools.cache
 def _plain(algorithm):
-  """The same without aggregators."""
+  """Returns the same without aggregators."""
   return _run_round(algorithm)
 
 
 def _moment(state, name):
-  """A moment that the server shares, a flat array."""
+  """Returns a moment that the server shares, a flat array."""
   parts = state.client_work['shared'][f'{name}_moment']
   return np.concatenate([part.ravel() for part in parts])
 

@@ -21,7 +21,7 @@ _NAN = float('nan')
 
 
 def _source():
-  """Four clients of a problem that a linear classifier solves."""
+  """Returns four clients of a problem that a linear classifier solves."""
   generator = np.random.default_rng(5)
   kernel = generator.normal(size=[testing.NUM_FEATURES, testing.NUM_CLASSES])
   clients = {}

@@ -35,7 +35,7 @@ def _process(server):
 
 
 def _start(state):
-  """The flat weights."""
+  """Returns the flat weights."""
   return np.concatenate([w.ravel() for w in testing.trainable(state)])
 
 
@@ -149,7 +149,7 @@ class ServerStepsTest(tf.test.TestCase, parameterized.TestCase):
 
 
 def _gradient_descent(x, batches, rate):
-  """The end of local training on least squares, and losses on its way."""
+  """Returns the weights and losses of local training on least squares."""
   received, losses, received_losses = x, [], []
   for features, labels in batches:
     features = np.hstack([features, np.ones([len(features), 1])])

@@ -29,7 +29,7 @@ _HEALTHY = dict(zip('ab', testing.clients([10, 3])))
 
 
 def _unhealthy():
-  """Clients with NaN, with infinity, late and at once, and without examples."""
+  """Returns clients with NaN or infinity, early and late, and an empty one."""
   infinite, late = testing.client(8, seed=4), testing.client(8, seed=5)
   infinite[0]['x'][0, 0] = np.inf
   late[1]['x'][3, 1] = -np.inf
@@ -51,7 +51,7 @@ def _process(name):
 
 
 def _context(name):
-  """Mime asks its clients twice in a round, which TFF's runtime alone does."""
+  """Returns a context; Mime needs TFF's runtime, which asks clients twice."""
   if name == 'mime':
     return runtime.native_context()
   return compiled_testing.installed('loop')

@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""A test case for what draws: figures are caught when they are saved."""
+"""A test case for plots, which catches figures when they are saved."""
 
 from typing import Any
 from unittest import mock

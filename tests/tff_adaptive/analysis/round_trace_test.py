@@ -73,7 +73,7 @@ def _trace(kind='delta_sgd', plan='parallel'):
 
 
 def _cross_entropy(weights, batch):
-  """The loss of a linear classifier, by NumPy."""
+  """Returns the loss of a linear classifier, by NumPy."""
   kernel, bias = weights
   logits = batch['x'] @ kernel + bias
   log_sums = np.log(np.sum(np.exp(logits), axis=1))

@@ -19,7 +19,7 @@ def _random(*shape, seed=1):
 
 
 def _moments(seed):
-  """A client's moments of a convolution, with its bias, and a dense layer."""
+  """Returns a client's moments of a convolution and a dense layer."""
   return collections.OrderedDict(
       kernel=_random(3, 3, 2, 4, seed=seed),
       bias=_random(4, seed=seed),

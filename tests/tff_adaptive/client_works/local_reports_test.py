@@ -22,7 +22,7 @@ _Start = local_training.RoundStart
 
 
 def _zeros():
-  """Something like the weights of the classifier."""
+  """Returns a structure like the weights of the classifier."""
   kernel = np.zeros([testing.NUM_FEATURES, testing.NUM_CLASSES], np.float32)
   return kernel, np.zeros([testing.NUM_CLASSES], np.float32)
 
@@ -32,7 +32,7 @@ def _norm(structure):
 
 
 class _Sends(optimizers.FederatedOptimizer):
-  """Stands still; sends and keeps a number, and tells the round."""
+  """A rule that does not move, and sends and keeps a number."""
 
   def __init__(self, sent=1.0, kept=1.0):
     self._sent = sent

@@ -75,7 +75,7 @@ class FedProxPropertiesTest(tf.test.TestCase):
 class MoonPropertiesTest(tf.test.TestCase):
 
   def _evaluate(self, models, **arguments):
-    """The term where the weights are the representation of an example."""
+    """Evaluates the term where the weights are the representation."""
     term = client_works.build_moon(
         lambda weights, batch: batch * weights[0][tf.newaxis], **arguments
     )

@@ -182,7 +182,7 @@ class MoonTest(tf.test.TestCase, parameterized.TestCase):
 
 
 def _keras_model():
-  """A classifier with a hidden layer."""
+  """Returns a classifier with a hidden layer."""
 
   def dense(size, activation, seed):
     initializer = tf.keras.initializers.GlorotUniform(seed=seed)
@@ -212,7 +212,7 @@ def _model(kind):
 
 
 def _store(kind, client_optimizer, mu):
-  """A process with MOON, or without for a `mu` of `None`, and its clients."""
+  """Returns a process with MOON, unless `mu` is `None`, and its clients."""
   term = None
   if mu is not None:
     represent = client_works.build_keras_representation(
@@ -289,7 +289,7 @@ def _sequential(*layers):
 
 
 def _run(fn, weights):
-  """What a function of weights gives in a graph, as TFF's Keras models want it.
+  """Evaluates a function of weights in a graph, as TFF's Keras models need it.
 
   It makes Keras refuse models from outside of the graph: call them before.
   """
@@ -300,7 +300,7 @@ def _run(fn, weights):
 
 
 def _represent_by(keras_model, layer=None):
-  """The representations of the batch at the model's own weights."""
+  """Returns the representations of the batch at the model's own weights."""
   represent = client_works.build_keras_representation(keras_model, _SPEC, layer)
   weights = [v.numpy() for v in keras_model.trainable_variables]
   return _run(lambda w: represent(w, _EXAMPLES), weights)

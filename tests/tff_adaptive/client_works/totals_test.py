@@ -89,7 +89,7 @@ class MaxUpdateNormTest(tf.test.TestCase):
 
 
 def _build_process():
-  """Healthy clients stay far below the limit, exploding ones far above it."""
+  """Asserts that exploding clients, and only these, are far above the limit."""
   return algorithms.build_fed_opt(
       testing.functional_model(), optimizers.build_sgd(0.1), max_update_norm=1.0
   )
@@ -101,7 +101,7 @@ def _exploding():
 
 
 def _cohort():
-  """Twelve clients: healthy, with NaN, empty and exploding, one by one."""
+  """Returns twelve clients: healthy, with NaN, empty, exploding in turn."""
   kinds = [
       testing.client(10, seed=1),
       testing.unhealthy_client(),

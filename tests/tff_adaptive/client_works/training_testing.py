@@ -64,7 +64,7 @@ def train(
 
 
 def plain_loop(batches, rates):
-  """Plain gradient descent on the classifier; the oracle of the loop."""
+  """Trains the classifier by plain gradient descent; the oracle."""
   model = testing.keras_model()
   loss_fn = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
   start = model.get_weights()

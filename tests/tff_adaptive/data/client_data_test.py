@@ -50,7 +50,7 @@ _SOURCES = (
 
 
 class ClientArraysTest(parameterized.TestCase):
-  """What every source has in common."""
+  """Checks the properties that all sources share."""
 
   @parameterized.named_parameters(*_SOURCES)
   def test_examples_are_those_of_the_client(self, build):
@@ -219,7 +219,7 @@ class PackedClientArraysTest(parameterized.TestCase):
 class LazyClientArraysTest(parameterized.TestCase):
 
   def _source(self, cache_bytes, num_clients=4, **kwargs):
-    """Clients of 80 bytes each, and the list of those that were read."""
+    """Returns clients of 80 bytes each, and a list that records reads."""
     loaded = []
 
     def load(client_id):

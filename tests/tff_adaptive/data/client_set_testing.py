@@ -68,7 +68,7 @@ def _cast(dtype: Any) -> Callable[[Any], Any]:
 
 
 def _strided(array: np.ndarray) -> np.ndarray:
-  """The same values with others between them."""
+  """Returns the same values with others between them."""
   return np.repeat(array, 2, axis=0)[::2]
 
 
@@ -169,7 +169,7 @@ def _draw_plan(random: random_lib.Random) -> Mapping[str, Any]:
 
 
 def _draw_sampled(random: random_lib.Random, ids: Sequence[str]) -> list[Any]:
-  """All clients, or some of them, a few twice, and seldom one too many."""
+  """Draws all or some clients, a few twice, and rarely an unknown one."""
   sampled: list[Any] = list(ids)
   if ids and random.random() < 0.5:
     sampled = random.choices(ids, k=random.randint(0, 5))
@@ -180,7 +180,7 @@ def _draw_sampled(random: random_lib.Random, ids: Sequence[str]) -> list[Any]:
 
 @st.composite
 def client_sets(draw: Any) -> ClientSet:
-  """Up to 5 clients with up to 20 examples each, and how they are given."""
+  """Draws up to 5 clients of up to 20 examples, and their form."""
   # Hypothesis' own draws come in groups that are nearly the same.
   random = draw(st.randoms(use_true_random=True))
   sizes = [
@@ -238,7 +238,7 @@ def _batch_size(drawn: ClientSet) -> int:
 
 
 def _batches(drawn: ClientSet, convert: Callable[[Any], Any]) -> Any:
-  """Lists of batches, without a plan's shuffling."""
+  """Returns lists of batches, without a plan's shuffling."""
   size = _batch_size(drawn)
 
   def cut(features):
@@ -284,7 +284,7 @@ def _tensors(drawn: ClientSet) -> Any:
 
 
 def _datasets(drawn: ClientSet) -> Any:
-  """Datasets, of what these take; the rest as it is."""
+  """Returns datasets, of what these take; the rest as it is."""
 
   def to_dataset(features):
     try:

@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What the tests of data sources share."""
+"""A test case for data sources."""
 
 import collections
 

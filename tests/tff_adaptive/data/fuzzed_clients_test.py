@@ -87,7 +87,7 @@ class FuzzedClientsTest(compiled_testing.TestCase):
 
 
 def _sizes(clients):
-  """How many examples each client trains on, every epoch counted."""
+  """Returns how many examples each client trains on, over all epochs."""
   if isinstance(clients, data.Cohort):
     return [sum(clients.batch_sizes(i)) for i in range(len(clients))]
   return [sum(len(batch['y']) for batch in client) for client in clients]

@@ -192,7 +192,7 @@ class SampleExamplesTest(parameterized.TestCase):
 
 
 def _numbered_clients(sizes):
-  """Lazy clients whose examples are numbered, and whom they were read of."""
+  """Returns lazy clients with numbered examples, and a record of reads."""
   starts = dict(zip(sizes, np.cumsum([0, *sizes.values()])))
   was_read = []
 

@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What differs is named with the cure; what a cast changes is found."""
+"""Tests of specs: differences are named with a cure, lossy casts are found."""
 
 import collections
 from collections.abc import Callable

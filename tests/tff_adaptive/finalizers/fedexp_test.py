@@ -11,7 +11,7 @@ from tff_adaptive import finalizers
 
 
 def _step_size(deltas, **kwargs):
-  """The server's step size, with which it also moves."""
+  """Returns the server's step size, with which it also moves."""
   rule = finalizers.build_fedexp(kwargs.pop('epsilon', 1e-3))
   x = np.zeros(len(deltas[0]))
   step = reports_testing.step(rule, x, deltas, **kwargs)

@@ -22,13 +22,13 @@ _build = finalizers.build_line_search_step
 
 
 def _loss(client, x):
-  """The loss of a client, a pair (scale, center); [size of x] each."""
+  """Returns the loss of a client, a pair (scale, center); [size of x] each."""
   scale, center = client
   return 0.5 * np.sum(scale * (x - center) ** 2)
 
 
 def _train(client, x, num_steps):
-  """The change of a client, and its last step size."""
+  """Returns the change of a client, and its last step size."""
   scale, center = client
   # The quadratic around zero, at the distance from the center.
   loss_fn = step_size_testing.quadratic(tf.constant(scale))
@@ -39,7 +39,7 @@ def _train(client, x, num_steps):
 
 
 def _round(rule, clients, x, num_steps=1):
-  """The weights of the server after a round, and those of each client."""
+  """Returns the server's weights after a round, and each client's."""
   trained = [_train(client, x, num_steps) for client in clients]
   deltas, step_sizes = zip(*trained)
   if isinstance(rule, finalizers.ReportsOptimizer):
@@ -50,7 +50,7 @@ def _round(rule, clients, x, num_steps=1):
 
 
 def _step(rule, x, deltas):
-  """One step of a rule that sees no reports."""
+  """Returns one step of a rule that sees no reports."""
   state = rule.initialize(tf.TensorSpec(np.shape(x), tf.float64))
   change = tf.constant(-np.mean(deltas, axis=0))
   return rule.next(state, tf.constant(x), change)[1].numpy()
@@ -137,7 +137,7 @@ _build_frank_wolfe = finalizers.build_frank_wolfe
 
 
 def _frank_wolfe_step(rule, change, loss, x=None, **kwargs):
-  """A step of one client, with Delta = `change` and fbar = `loss`."""
+  """Returns a step of one client, with Delta = `change` and fbar = `loss`."""
   x = np.zeros(len(change)) if x is None else x
   return reports_testing.step(
       rule, x, [-np.asarray(change)], losses=[loss], **kwargs

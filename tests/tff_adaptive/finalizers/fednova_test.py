@@ -16,7 +16,7 @@ from tff_adaptive.optimizers import sgd
 
 
 def _run(server, clients, **options):
-  """The weights after a round, and the metrics of the server."""
+  """Returns the weights after a round, and the metrics of the server."""
   process = algorithms.build_fed_opt(
       testing.functional_model(), optimizers.build_sgd(0.1), server, **options
   )

@@ -60,7 +60,7 @@ class MeasuredUpdateTest(tf.test.TestCase):
 
 
 class _Smallest(tff.learning.optimizers.Optimizer):
-  """Remembers the smallest entry so far."""
+  """A rule that remembers the smallest entry so far."""
 
   def initialize(self, specs):
     return collections.OrderedDict(

@@ -20,7 +20,7 @@ _LOSSES = st.floats(-64.0, 64.0, width=32)
 class FedExPPropertiesTest(tf.test.TestCase):
 
   def _step_size(self, changes, weights=None, epsilon=1e-3):
-    """The server's step size, with which it also moves."""
+    """Returns the server's step size, with which it also moves."""
     rule = finalizers.build_fedexp(epsilon)
     x = np.ones(np.shape(changes)[1])
     step = reports_testing.step(rule, x, changes, weights=weights)
@@ -65,7 +65,7 @@ class FedExPPropertiesTest(tf.test.TestCase):
 class FrankWolfePropertiesTest(tf.test.TestCase):
 
   def _step(self, changes, weights, loss, x=None, **arguments):
-    """A step where all clients have the same loss."""
+    """Returns a step where all clients have the same loss."""
     x = np.zeros(property_testing.SIZE) if x is None else x
     return reports_testing.step(
         finalizers.build_frank_wolfe(**arguments),

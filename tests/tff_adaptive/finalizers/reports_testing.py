@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What the tests share of the server rules that see reports of clients."""
+"""Steps of server rules that use reports of clients."""
 
 from typing import Any, NamedTuple
 
@@ -11,7 +11,7 @@ from tff_adaptive import finalizers
 
 
 class Step(NamedTuple):
-  """What a step gave.
+  """The result of a step.
 
   Attributes:
     state: The new state.
@@ -35,7 +35,7 @@ def step(
     state: Any = None,
     dtype: Any = np.float64,
 ) -> Step:
-  """One step of a rule on what clients send, aggregated as on the server.
+  """Takes a step on the clients' reports, aggregated as on the server.
 
   Args:
     rule: The server rule.

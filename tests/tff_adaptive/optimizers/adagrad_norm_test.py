@@ -13,7 +13,7 @@ _SPEC = tf.TensorSpec([2], tf.float64)
 
 
 def _run(rule, gradients, state=None):
-  """The weights, from 0, after each of the gradients, and the last state."""
+  """Returns the weights, from 0, after each gradient, and the last state."""
   state = state or rule.initialize(_SPEC)
   x, points = tf.zeros([2], tf.float64), []
   for g in gradients:

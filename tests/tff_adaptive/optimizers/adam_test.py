@@ -25,7 +25,7 @@ _CHANGES = ((0.0, 0.1, -1.0), (0.0, 0.5, 0.2), (0.0, -0.3, 0.1))
 
 
 def _run(optimizer, changes=_CHANGES, max_start=0.0):
-  """The weights, from 0, and the states after each of the changes."""
+  """Returns the weights, from 0, and the states after each of the changes."""
   weights = tf.zeros([len(changes[0])], tf.float64)
   state = optimizer.initialize(tf.TensorSpec(weights.shape, weights.dtype))
   state['max_preconditioner'] += max_start

@@ -19,7 +19,7 @@ from tff_adaptive.optimizers import armijo
 
 
 def _plain_loop(curvatures, x, reset, max_step_size, c, beta, gamma, n):
-  """Step sizes and backtracks on batches 1/2 x'Ax, in plain NumPy."""
+  """Returns step sizes and backtracks on batches 1/2 x'Ax, in plain NumPy."""
   step_sizes, all_backtracks = [], []
   for curvature in curvatures:
     f = lambda x, a=curvature: 0.5 * np.sum(a * x**2)

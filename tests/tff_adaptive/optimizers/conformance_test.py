@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""One table of optimizers, one row each, run through every generic property."""
+"""Tests of the properties that all optimizers have, from one table of rules."""
 
 import collections
 import inspect

@@ -15,7 +15,7 @@ _GRADIENTS = np.array([[1.0, -0.5], [0.8, 0.3], [0.9, -0.2], [0.4, 0.6]])
 
 
 def _run(rule, gradients=_GRADIENTS):
-  """The iterates from (1, 2), the estimates, and the last state."""
+  """Returns the iterates from (1, 2), the estimates, and the last state."""
   state, x = rule.initialize(_SPEC), tf.constant([1.0, 2.0], tf.float64)
   points, distances = [], []
   for g in gradients:

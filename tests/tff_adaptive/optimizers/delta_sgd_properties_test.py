@@ -26,13 +26,13 @@ def _run(batches, start=None, **arguments):
 
 
 def _grown(step_sizes, delta):
-  """The growth limits of all steps but the first."""
+  """Returns the growth limits of all steps but the first."""
   thetas = np.append(1.0, step_sizes[1:] / step_sizes[:-1])
   return np.sqrt(1 + delta * thetas[:-1]) * step_sizes[:-1]
 
 
 def _lyapunov(batches, path):
-  """Both sides of the inequality of each step from the second on.
+  """Returns both sides of the inequality of each step from the second on.
 
   The minimizer is 0 with the value 0, and theta_k = eta_k / eta_{k-1}:
 

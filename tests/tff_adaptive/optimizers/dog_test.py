@@ -14,7 +14,7 @@ _SPEC = tf.TensorSpec([], tf.float64)
 
 
 def _run(rule, num_steps, x=1.0, scale=1.0, state=None):
-  """The iterates of `scale` / 2 x^2, and the last state."""
+  """Returns the iterates of `scale` / 2 x^2, and the last state."""
   state = state or rule.initialize(_SPEC)
   x, points = tf.constant(x, tf.float64), []
   for _ in range(num_steps):

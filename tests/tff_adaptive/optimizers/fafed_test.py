@@ -37,7 +37,7 @@ def _plain_rounds(num_rounds, rate, alpha, beta, rho):
 
 
 def _warm(optimizer, **shared):
-  """Rounds after the warm-up, with this shared by the server."""
+  """Returns rounds after the warm-up, with this shared by the server."""
   rounds = federated_testing.Rounds(optimizer)
   rounds.round_num = 1
   for name, value in shared.items():

@@ -37,7 +37,7 @@ def _model(store):
 
 
 def _run(process, cohorts=_COHORTS):
-  """The models before and after each round, and the store."""
+  """Returns the models before and after each round, and the store."""
   clients = _clients()
   with runtime.compiled_context(strict=True):
     store = federated_testing.Store(process)

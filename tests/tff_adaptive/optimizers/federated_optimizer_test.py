@@ -44,7 +44,7 @@ def _step(rule, state, weights):
 
 
 def _train(rule, num_steps, steps_per_round=None):
-  """The weights after steps, in one go or in rounds."""
+  """Returns the weights after steps, in one go or in rounds."""
   shared, weights = rule.initialize_shared(_SPECS), _WEIGHTS
   state = rule.initialize(_SPECS)
   for step in range(num_steps):

@@ -38,18 +38,18 @@ EXACT = dict(rtol=1e-10, atol=1e-12)
 
 
 def single(*hparams: float) -> list[float]:
-  """The numbers as states hold them, in float32."""
+  """Returns the numbers as states hold them, in float32."""
   return [float(np.float32(value)) for value in hparams]
 
 
 def gradient(batch, x):
-  """The gradient of 1/2 sum(scale * (x - target)^2) in numpy."""
+  """Returns the gradient of 1/2 sum(scale * (x - target)^2) in numpy."""
   scale, target = batch
   return scale * (x - target)
 
 
 def to_batch(batch) -> Batch:
-  """The same with its loss in TensorFlow."""
+  """Returns the same with its loss in TensorFlow."""
   scale, target = batch
 
   def value_and_grad_fn(x):
@@ -78,7 +78,7 @@ def flat(weights) -> np.ndarray:
 
 
 def mean(values: Sequence[Any]) -> Any:
-  """The mean of structures of tensors."""
+  """Returns the mean of structures of tensors."""
   return tf.nest.map_structure(lambda *ts: sum(ts) / len(ts), *values)
 
 
@@ -164,7 +164,7 @@ class Store:
 
 
 def run_process(optimizer, num_rounds=2, clients=None, **kwargs) -> list[Any]:
-  """Outputs of a few rounds of the linear classifier on the compiled runtime.
+  """Trains the linear classifier on the compiled runtime.
 
   Args:
     optimizer: A `FederatedOptimizer` that keeps nothing.
@@ -189,7 +189,7 @@ def run_process(optimizer, num_rounds=2, clients=None, **kwargs) -> list[Any]:
 
 
 def run_natively(optimizer, num_rounds=2) -> list[Any]:
-  """The same on the default runtime."""
+  """Returns the same on the default runtime."""
   process = algorithms.build_fed_opt(testing.functional_model(), optimizer)
   state = process.initialize()
   outputs = []

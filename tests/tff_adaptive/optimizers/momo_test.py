@@ -19,7 +19,7 @@ def _loss(x):
 
 
 def _run(rule, num_steps=4):
-  """The iterates of the loss from (2, -1), and the last state."""
+  """Returns the iterates of the loss from (2, -1), and the last state."""
   state, x = rule.initialize(_SPEC), tf.constant([2.0, -1.0], tf.float64)
   points = []
   for _ in range(num_steps):

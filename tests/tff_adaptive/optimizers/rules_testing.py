@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The rules, for tests of what all of them do."""
+"""All rules, for tests of the properties that they share."""
 
 from collections.abc import Callable
 import functools
@@ -16,7 +16,7 @@ from tff_adaptive.optimizers import optimizer as optimizer_lib
 
 
 def builders(kind: str) -> dict[str, Callable[[], Any]]:
-  """Builders of the registry's rules of a kind, by name, without arguments."""
+  """Returns builders of the registry's rules of a kind by name."""
   return {
       row.name: functools.partial(
           registry.resolve(row.builder), **{name: 3 for name in row.supplied}
@@ -192,7 +192,7 @@ def specs(weights):
 
 
 def _loss(weights, gradients):
-  """The loss of which linear `gradients` are the gradients, in float64."""
+  """Returns the loss with these linear `gradients`, in float64."""
   pairs = zip(tf.nest.flatten(weights), tf.nest.flatten(gradients))
   products = [
       tf.cast(w, tf.float64) * tf.cast(tf.convert_to_tensor(g), tf.float64)
@@ -203,7 +203,7 @@ def _loss(weights, gradients):
 
 
 def next_step(optimizer, state, weights, gradient_fn):
-  """One step; `gradient_fn` maps weights to gradients, which are linear."""
+  """Takes a step; `gradient_fn` maps weights to linear gradients."""
   gradients = gradient_fn(weights)
   if not optimizer_lib.takes_extra_args(optimizer):
     return optimizer.next(state, weights, gradients)

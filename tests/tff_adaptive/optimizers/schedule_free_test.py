@@ -16,7 +16,7 @@ _START = np.array([2.0, -1.0])
 
 
 def _run(rule, num_steps=5):
-  """The points y, what a client would send after each, and the state."""
+  """Returns the points y, the weights to send after each, and the state."""
   state, y = rule.initialize(_SPEC), tf.constant(_START)
   points, sent = [], []
   for _ in range(num_steps):

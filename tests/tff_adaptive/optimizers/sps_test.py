@@ -33,13 +33,13 @@ _BUILDERS = (sps.build_sps, sps.build_sps_max, sps.build_sps_smooth)
 
 
 def _batch(loss, squared_norm):
-  """A batch of this loss and gradient, wherever the weights are."""
+  """Returns a batch of this loss and gradient, wherever the weights are."""
   gradient = tf.constant([0.0, math.sqrt(squared_norm)], tf.float64)
   return lambda _: (tf.constant(loss, tf.float64), gradient)
 
 
 def _step_sizes(optimizer, *batches):
-  """The step sizes on batches of (loss, squared norm of the gradient)."""
+  """Returns step sizes on batches of (loss, squared gradient norm)."""
   losses = [_batch(*batch) for batch in batches]
   return step_size_testing.run(optimizer, losses, np.ones(2)).step_sizes
 

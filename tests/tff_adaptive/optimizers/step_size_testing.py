@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What the tests share of the rules that set their step from the loss."""
+"""Runs of rules that set their step from the loss."""
 
 from typing import Any, NamedTuple
 
@@ -13,7 +13,7 @@ from tff_adaptive import runtime
 
 
 class Run(NamedTuple):
-  """What a few steps gave.
+  """The result of a few steps.
 
   Attributes:
     points: The weights before each step, and the last ones.
@@ -38,7 +38,7 @@ def quadratic(scale):
 
 
 def initialize(optimizer, x):
-  """The state for the weights `x`, as tensors: hyperparameters are float32."""
+  """Returns the state for `x` as tensors: hyperparameters are float32."""
   state = optimizer.initialize(
       tf.nest.map_structure(lambda t: tf.TensorSpec(t.shape, t.dtype), x)
   )

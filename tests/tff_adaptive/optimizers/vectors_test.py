@@ -89,14 +89,14 @@ _RULES = (
 
 
 def _vectors(seed: int) -> tuple[np.ndarray, ...]:
-  """A large tensor, where some coordinates are zero, and a small one."""
+  """Returns a large tensor with some zeros, and a small one."""
   rng = np.random.default_rng(seed)
   large = rng.normal(size=_LARGE) * (rng.uniform(size=_LARGE) < 0.9)
   return large.astype(np.float32), rng.normal(size=_SMALL).astype(np.float32)
 
 
 def _take_steps(optimizer):
-  """The weights and the state after three steps."""
+  """Returns the weights and the state after three steps."""
   weights = tuple(map(tf.constant, _vectors(0)))
   state = optimizer.initialize(_SPECS)
   for seed in (1, 2, 3):
@@ -108,7 +108,7 @@ def _take_steps(optimizer):
 
 
 def _num_fused(function) -> int:
-  """How many calls in a function XLA is to compile."""
+  """Returns the number of calls in a function that XLA is to compile."""
   return sum(
       '_XlaMustCompile' in node.attr
       for node in function.get_concrete_function().graph.as_graph_def().node
@@ -157,7 +157,7 @@ class FusedTest(tf.test.TestCase, parameterized.TestCase):
 
 
 def _model() -> tff.learning.models.FunctionalModel:
-  """Least squares with a large matrix."""
+  """Returns least squares with a large matrix."""
 
   @tf.function
   def predict(weights, x, training):
@@ -179,7 +179,7 @@ def _model() -> tff.learning.models.FunctionalModel:
 
 
 def _train():
-  """The matrix after a round of TFF's own algorithm with Adam on clients."""
+  """Returns the matrix after a round of TFF's algorithm with Adam."""
   process = tff.learning.algorithms.build_weighted_fed_avg(
       _model(), client_optimizer_fn=optimizers.build_adam()
   )

@@ -24,7 +24,7 @@ def _build(**kwargs):
 
 @functools.cache
 def _process(adaptive, noise_multiplier):
-  """The aggregation of a large vector; 40 clients are expected."""
+  """Returns the aggregation of a large vector; 40 clients are expected."""
   factory, _ = _build(
       noise_multiplier=noise_multiplier,
       clients_per_round=40,
@@ -35,7 +35,7 @@ def _process(adaptive, noise_multiplier):
 
 
 def _aggregate(values, *, adaptive=False, noise_multiplier=1.0):
-  """The output of the aggregation of values, the start of vectors."""
+  """Returns the output of the aggregation of values, the start of vectors."""
   vectors = [np.zeros(_SIZE, np.float32) for _ in values]
   for vector, value in zip(vectors, values):
     vector[:2] = value

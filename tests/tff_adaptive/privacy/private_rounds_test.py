@@ -53,7 +53,7 @@ def _privacy(name, noise_multiplier, bound):
 
 @functools.cache
 def _wide_model():
-  """A model of 8,000 weights, so that deviations can be measured."""
+  """Returns a model of 8,000 weights, so that deviations can be measured."""
   return testing.least_squares_model(np.float32, 2_000)
 
 
@@ -62,7 +62,7 @@ def _flat(parts):
 
 
 def _aggregator_names(name, state_type):
-  """The names of aggregators in a state, and whether each is private."""
+  """Returns the names of aggregators in a state, and which are private."""
   fields = dict(tff.structure.iter_elements(state_type))
   if None in fields or not fields:
     return {name: False}
@@ -77,7 +77,7 @@ def _aggregator_names(name, state_type):
 class CoverageTest(tf.test.TestCase, parameterized.TestCase):
 
   def _check_aggregators(self, name, process):
-    """Every aggregator of the process has a name of the row, and is private."""
+    """Asserts that all aggregators are private and named in the row."""
     state_type = process.initialize.type_signature.result.member
     _, _, shared, reports = payloads_testing.RULES[name]
     names = _aggregator_names('change', state_type['aggregator'])

@@ -29,7 +29,7 @@ _ROUNDS = (
 
 
 def _train(cohorts):
-  """The outputs of rounds, in the context that is installed."""
+  """Returns the outputs of rounds, in the context that is installed."""
   process = client_state_testing.process()
   store = simulation.ClientStateStore()
   state, outputs = process.initialize(), []
@@ -51,7 +51,7 @@ def _train(cohorts):
 
 @pytest.fixture(scope='module')
 def native_outputs(native_runtime):
-  """What the native runtime gives."""
+  """Returns the result on the native runtime."""
   del native_runtime  # It is installed.
   return _train(_ROUNDS)
 

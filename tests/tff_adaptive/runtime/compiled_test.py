@@ -21,13 +21,13 @@ from tff_adaptive.runtime import graph_functions
 
 
 def _in_thread(fn: Callable[[], Any]) -> Any:
-  """What a function returns in another thread, or raises there."""
+  """Runs a function in another thread; returns its result or its error."""
   with futures.ThreadPoolExecutor(1) as executor:
     return executor.submit(fn).result()
 
 
 def _train(size: int = 5) -> list[np.ndarray]:
-  """The weights after a round, in the context that is installed."""
+  """Returns the weights after a round, in the context that is installed."""
   return compiled_testing.train(
       compiled_testing.process(), testing.clients([size, 9])
   )
@@ -95,7 +95,7 @@ class ContextsTest(compiled_testing.TestCase):
 
 
 class BuildingTest(tf.test.TestCase):
-  """That nothing is built again."""
+  """Asserts that nothing is built again."""
 
   def test_cohorts_of_all_sizes_share_a_function(self):
     process = compiled_testing.process()

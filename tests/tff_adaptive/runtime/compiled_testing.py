@@ -23,7 +23,7 @@ _sgd = tff.learning.optimizers.build_sgdm
 
 
 def build_sum() -> tff.framework.ConcreteComputation:
-  """A new computation that can be compiled."""
+  """Returns a new computation that can be compiled."""
 
   @tff.federated_computation(testing.at_clients())
   def add_up(values):
@@ -34,7 +34,7 @@ def build_sum() -> tff.framework.ConcreteComputation:
 
 @functools.cache
 def process(kind: str = 'functional') -> tff.learning.templates.LearningProcess:
-  """Federated averaging of a linear classifier."""
+  """Returns federated averaging of a linear classifier."""
   return tff.learning.algorithms.build_weighted_fed_avg(
       testing.either_model(kind), _sgd(0.1), _sgd(1.0)
   )
@@ -42,7 +42,7 @@ def process(kind: str = 'functional') -> tff.learning.templates.LearningProcess:
 
 @functools.cache
 def image_process() -> tff.learning.templates.LearningProcess:
-  """A small convolutional network."""
+  """Returns a small convolutional network."""
   spec = collections.OrderedDict(
       x=tf.TensorSpec([None, 8, 8, 1], tf.float32),
       y=tf.TensorSpec([None], tf.int32),
@@ -67,7 +67,7 @@ def image_process() -> tff.learning.templates.LearningProcess:
 
 
 def image_clients(sizes: Sequence[int]) -> list[list[Any]]:
-  """Clients of these numbers of images, in batches of 4."""
+  """Returns clients of these numbers of images, in batches of 4."""
   generator = np.random.default_rng(0)
   clients = []
   for size in sizes:
@@ -84,7 +84,7 @@ def image_clients(sizes: Sequence[int]) -> list[list[Any]]:
 
 @functools.cache
 def context(plan: str = 'parallel') -> runtime.CompiledContext:
-  """A context that tests share, so that a process is compiled once."""
+  """Returns a context that tests share, so that a process is compiled once."""
   return runtime.create_compiled_context(devices='CPU', plan=plan, strict=True)
 
 
@@ -94,7 +94,7 @@ def installed(plan: str = 'parallel') -> Any:
 
 
 def train(learning_process: Any, *rounds: Any) -> list[np.ndarray]:
-  """The weights after rounds, in the context that is installed."""
+  """Returns the weights after rounds, in the context that is installed."""
   state = learning_process.initialize()
   for clients in rounds:
     state = learning_process.next(state, clients).state

@@ -28,7 +28,7 @@ _BATCH_TYPE = tff.types.tensorflow_to_type(testing.INPUT_SPEC)
 
 @functools.cache
 def _weigh() -> tff.framework.ConcreteComputation:
-  """A computation whose result depends on the order of what clients have."""
+  """Returns a computation that depends on the order of clients' data."""
 
   @tff.tensorflow.computation(tff.SequenceType(_BATCH_TYPE))
   def weigh(dataset):
@@ -40,7 +40,7 @@ def _weigh() -> tff.framework.ConcreteComputation:
 
 
 def _over_clients(work: Any) -> tff.framework.ConcreteComputation:
-  """The sum of what the work of each client returns."""
+  """Returns the sum of what the work of each client returns."""
 
   @tff.federated_computation(testing.at_clients(work.type_signature.parameter))
   def add_up(clients):
@@ -50,7 +50,7 @@ def _over_clients(work: Any) -> tff.framework.ConcreteComputation:
 
 
 def _add_up(change: Any = lambda numbers: numbers) -> Any:
-  """A new sum of all numbers of all clients, which they change before."""
+  """Returns a new sum of the clients' changed numbers."""
 
   @tff.tensorflow.computation(tff.SequenceType(np.float32))
   def work(numbers):
@@ -69,12 +69,12 @@ def _scale(batch: Any) -> Any:
 
 
 def _as_v1(dataset: tf.data.Dataset) -> tf.compat.v1.data.Dataset:
-  """The dataset with the methods of TensorFlow 1."""
+  """Returns the dataset with the methods of TensorFlow 1."""
   return tf.compat.v1.data.Dataset.zip(dataset)
 
 
 def _captured(dataset: tf.data.Dataset) -> tf.data.Dataset:
-  """The dataset as what a function of another one returns."""
+  """Returns the dataset as what a function of another one returns."""
   return tf.data.Dataset.range(1).flat_map(lambda _: dataset)
 
 

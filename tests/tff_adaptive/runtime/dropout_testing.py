@@ -18,7 +18,7 @@ NUM_INPUTS = 64
 
 @functools.cache
 def build_process(kind: str) -> Any:
-  """A process that shows its masks.
+  """Returns a process that shows its masks.
 
   The inputs are ones, the label is out of reach and the loss is the absolute
   error, so that a step adds the mask, which is 0 or 2, to the weights. The
@@ -60,7 +60,7 @@ def build_process(kind: str) -> Any:
 
 
 def ones(num_examples: int, label: float = 1e6) -> Any:
-  """Examples of `build_process`; the label tells clients apart."""
+  """Returns examples of `build_process`; the label tells clients apart."""
   return collections.OrderedDict(
       x=np.ones([num_examples, NUM_INPUTS], np.float32),
       y=np.full([num_examples, 1], label, np.float32),
@@ -70,7 +70,7 @@ def ones(num_examples: int, label: float = 1e6) -> Any:
 def build_draw(
     draw_number: Callable[[], tf.Tensor],
 ) -> tff.framework.ConcreteComputation:
-  """A computation that the compiled runtime hands on to the native one.
+  """Returns a computation that the compiled runtime hands on to the native one.
 
   Args:
     draw_number: Draws a random number.

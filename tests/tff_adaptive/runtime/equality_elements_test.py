@@ -110,7 +110,7 @@ _ELEMENTS = {
 
 
 def _stack_states(reports: Any) -> Any:
-  """The states of clients and their ids, stacked at the server."""
+  """Returns the states of clients and their ids, stacked at the server."""
   stacked_type = tff.to_type(
       _Dict(
           id=_tensor(np.str_, None),

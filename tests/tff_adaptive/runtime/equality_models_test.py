@@ -152,7 +152,7 @@ def _cohort(name, sizes, round_num=0):
 
 
 def _initial_state(name, kind):
-  """The state of the process; its weights are the same in every context."""
+  """Returns the state, with the same weights in every context."""
   process = _build_process(name, kind)
   state = process.initialize()
   weights = process.get_model_weights(state)
@@ -167,7 +167,7 @@ def _initial_state(name, kind):
 
 
 def _train(name, kind, sizes, num_rounds, as_lists=False):
-  """The weights after some rounds in the context that is installed."""
+  """Returns the weights after some rounds in the context that is installed."""
   process = _build_process(name, kind)
   state = _initial_state(name, kind)
   for round_num in range(num_rounds):

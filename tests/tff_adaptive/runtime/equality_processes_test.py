@@ -147,7 +147,7 @@ def _process(name: str, kind: str) -> tff.learning.templates.LearningProcess:
 
 @tf.function
 def _evaluate(model: Any, dataset: tf.data.Dataset) -> Any:
-  """The metrics of a client, as TFF's evaluation of personalization asks."""
+  """Returns a client's metrics for TFF's evaluation of personalization."""
   for variable in model.local_variables:
     variable.assign(tf.zeros_like(variable))
   for batch in dataset.batch(2):
@@ -158,7 +158,7 @@ def _evaluate(model: Any, dataset: tf.data.Dataset) -> Any:
 def _evaluate_only(
     model: Any, train_data: Any, test_data: Any, context: Any = None
 ) -> Any:
-  """A way to personalize that trains nothing."""
+  """Returns a way to personalize that trains nothing."""
   del train_data, context  # Unused.
   return _evaluate(model, test_data)
 

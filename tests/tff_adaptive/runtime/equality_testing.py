@@ -32,7 +32,7 @@ ROUNDS: tuple[tuple[str, ...], ...] = (
 
 @functools.cache
 def source() -> data.PackedClientArrays:
-  """The clients; they share rows of one set of arrays."""
+  """Returns the clients; they share rows of one set of arrays."""
   generator = np.random.default_rng(0)
   num_rows = sum(_SIZES.values())
   shape = [num_rows, testing.NUM_FEATURES]
@@ -48,7 +48,7 @@ def source() -> data.PackedClientArrays:
 
 
 def cohort(round_num: int = 0) -> data.Cohort:
-  """The clients of a round, in batches of 4."""
+  """Returns the clients of a round, in batches of 4."""
   return data.Cohort(
       source(),
       ROUNDS[round_num],
@@ -60,7 +60,7 @@ def cohort(round_num: int = 0) -> data.Cohort:
 
 @functools.cache
 def context() -> runtime.CompiledContext:
-  """One context for all tests, so that a process is compiled once."""
+  """Returns one context for all tests, so that a process is compiled once."""
   return runtime.create_compiled_context(strict=True, seed=1)
 
 
@@ -86,14 +86,14 @@ def pipelines(are_needed: bool = True) -> Iterator[None]:
 
 
 def _doubled(value: Any) -> Any:
-  """The value with twice its floats, in the same containers."""
+  """Returns the value with twice its floats, in the same containers."""
   return tf.nest.map_structure(
       lambda leaf: np.asarray(2 * leaf, leaf.dtype), value
   )
 
 
 def _run_process(process: Any, cohorts: Any) -> dict[str, Any]:
-  """All that a learning process can do, in the context that is installed."""
+  """Calls all computations of a learning process, in this context."""
   state = process.initialize()
   done = {'initialize': state}
   for round_num, clients in enumerate(cohorts):

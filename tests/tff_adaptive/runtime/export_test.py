@@ -60,7 +60,7 @@ def _lstm():
 
 
 def _model(build_layers, variables=False):
-  """A model of TFF, functional unless it is to keep variables."""
+  """Returns a model of TFF, functional unless it is to keep variables."""
 
   def build_keras():
     spec, model_layers = build_layers()
@@ -80,7 +80,7 @@ def _model(build_layers, variables=False):
 
 
 def _clients(build_layers):
-  """Random batches, of several sizes; one client has none."""
+  """Returns random batches, of several sizes; one client has none."""
   spec, _ = build_layers()
   rng = np.random.default_rng(1)
 
@@ -102,7 +102,7 @@ def _load_runner():
 
 
 def _load(process, clients, **kwargs):
-  """The exported file as arrays."""
+  """Returns the exported file as arrays."""
   return np.load(io.BytesIO(runtime.export_round(process, clients, **kwargs)))
 
 

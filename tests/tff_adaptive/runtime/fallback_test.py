@@ -169,7 +169,7 @@ class FallbackTest(tf.test.TestCase, parameterized.TestCase):
       self.assertEqual(pair_at_clients([1.0]), [_Pair(1.0, -1.0)])
 
   def _draw_twice(self, draw_number):
-    """What clients draw in two runs, and the warning of the last."""
+    """Returns the clients' draws in two runs, and the last warning."""
     draw, found = dropout_testing.build_draw(draw_number), []
     for _ in range(2):
       with runtime.compiled_context(), _recorded_warnings() as texts:
@@ -239,7 +239,7 @@ _ROWS_TYPE = tff.TensorType(np.float32, [None, None])
 def _build_sum_of(
     element_type: tff.Type, add: Any
 ) -> tff.framework.ConcreteComputation:
-  """A new sum of what clients make of their datasets."""
+  """Returns a new sum of what clients make of their datasets."""
 
   @tff.tensorflow.computation(tff.SequenceType(element_type))
   def work(elements):

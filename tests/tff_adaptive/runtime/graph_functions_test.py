@@ -172,7 +172,7 @@ def _keep(rows, total):
 
 
 def _add(fn):
-  """The part `accumulate` that grows a sum by a client's rows."""
+  """Returns the part `accumulate` that grows a sum by a client's rows."""
 
   @tff.tensorflow.computation(_SUM_TYPE, _ROW_TYPE)
   def add(total, rows):
@@ -196,7 +196,7 @@ def _report(total):
 
 
 def _aggregate(add):
-  """A computation that adds up clients."""
+  """Returns a computation that adds up clients."""
 
   @tff.tensorflow.computation
   def zero():
@@ -210,7 +210,7 @@ def _aggregate(add):
 
 
 def _build_add_to_two(fn):
-  """The part `accumulate` of a sum of two that a client's rows go to."""
+  """Returns the part `accumulate` of two sums of rows."""
   rows_type = _SUM_TYPE['rows']
 
   @tff.tensorflow.computation((rows_type, rows_type), _ROW_TYPE)

@@ -26,7 +26,7 @@ def _deep_model(num_layers):
 
 
 def _count_imports(model):
-  """How often something is imported to compile a round."""
+  """Returns how many imports it takes to compile a round."""
   sgd = tff.learning.optimizers.build_sgdm
   process = tff.learning.algorithms.build_weighted_fed_avg(
       model, sgd(0.1), sgd(1.0)

@@ -29,7 +29,7 @@ _MAX_GROWTH_KB = 30
 
 @functools.cache
 def _wide_process() -> Any:
-  """A small model of long rows, so that data that stays would be noticed."""
+  """Returns a small model of long rows, so that a leak is noticed."""
   keras_model = tf.keras.Sequential(
       [tf.keras.layers.Dense(1, input_shape=(_NUM_WIDE,))]
   )
@@ -48,7 +48,7 @@ def _wide_process() -> Any:
 
 
 def _wide_cohorts() -> Iterator[data.Cohort]:
-  """Each round other clients and another number of them."""
+  """Returns other clients in each round, and another number of them."""
   generator = np.random.default_rng(0)
   source = data.PackedClientArrays.from_clients(
       {
@@ -90,7 +90,7 @@ class _MallocInfo(ctypes.Structure):
 
 
 def _allocated_kilobytes() -> float:
-  """What is allocated and not freed.
+  """Returns how many bytes are allocated and not freed.
 
   Resident memory would tell of the allocator as well: in a process that has run
   other tests it rises for a long time while free memory is taken into use.

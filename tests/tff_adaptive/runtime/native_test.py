@@ -107,7 +107,7 @@ class NativeTest(tf.test.TestCase, parameterized.TestCase):
 
 
 def _train(process: Any, *rounds: Any, **kwargs: Any) -> list[np.ndarray]:
-  """The weights after each round, on a worker of its own."""
+  """Returns the weights after each round, on a worker of its own."""
   weights = []
   with runtime.native_context(seeded_clients=True, **kwargs):
     state = process.initialize()
@@ -120,7 +120,7 @@ def _train(process: Any, *rounds: Any, **kwargs: Any) -> list[np.ndarray]:
 
 
 def _client(label: float = 1e6) -> list[Any]:
-  """Two batches of one example."""
+  """Returns two batches of one example."""
   return [dropout_testing.ones(1, label)] * 2
 
 

@@ -27,7 +27,7 @@ _CHECKS = (
 
 
 def _build_checked_sum(add: Any) -> tff.framework.ConcreteComputation:
-  """A new sum; clients add up numbers in steps, and to another at the end."""
+  """Returns a new sum of numbers that clients add up in steps."""
 
   @tff.tensorflow.computation(tff.SequenceType(np.float32))
   def work(numbers):
@@ -150,14 +150,14 @@ class PlansTest(compiled_testing.TestCase):
 
 
 def _round_function(context: runtime.CompiledContext, process: Any) -> Any:
-  """The one function that was built for the rounds of a process."""
+  """Returns the one function that was built for the rounds of a process."""
   program = context._programs[id(process.next)]
   (function,) = program._functions.values()
   return function
 
 
 def _parallel_iterations(function: Any) -> int:
-  """The largest number of steps of a loop that may run at once."""
+  """Returns the largest number of steps of a loop that may run at once."""
   return max(
       operation.get_attr('parallel_iterations')
       for operation in function.graph.get_operations()
@@ -166,7 +166,7 @@ def _parallel_iterations(function: Any) -> int:
 
 
 def _devices_of_calls(function: Any) -> set[str]:
-  """Where a round's calls, which are the steps of its clients, are placed."""
+  """Returns the devices of a round's calls, which are its clients' steps."""
   return {
       operation.device
       for operation in function.graph.get_operations()

@@ -20,7 +20,7 @@ from tff_adaptive import runtime
 def _cohort_of_ones(
     seed: int, round_num: int, client_ids: str, num_steps: int = 2
 ) -> data.Cohort:
-  """Clients of one example a batch; a letter is an id."""
+  """Returns clients of one example a batch; a letter is an id."""
   source = data.PackedClientArrays.from_clients(
       {client_id: dropout_testing.ones(num_steps) for client_id in 'abcd'}
   )
@@ -29,7 +29,7 @@ def _cohort_of_ones(
 
 
 def _build_noise() -> tff.framework.ConcreteComputation:
-  """A new computation that adds up what clients draw."""
+  """Returns a new computation that adds up what clients draw."""
 
   @tff.tensorflow.computation(np.float32)
   def draw(value):

@@ -14,7 +14,7 @@ ROWS = tff.SequenceType(tff.TensorType(np.float32, [None]))
 
 
 def over_clients(fn: Any, member_type: Any) -> Any:
-  """A computation that sums `fn` of what clients have over clients."""
+  """Returns a computation that sums `fn` of what clients have over clients."""
   work = tff.tensorflow.computation(fn, member_type)
 
   @tff.federated_computation(testing.at_clients(member_type))
@@ -25,7 +25,7 @@ def over_clients(fn: Any, member_type: Any) -> Any:
 
 
 def weigh(value: Any) -> tf.Tensor:
-  """A number that depends on all components of an element and their order."""
+  """Returns a number that depends on the components and their order."""
   total = tf.constant(0.0)
   for place, tensor in enumerate(tf.nest.flatten(value)):
     if tensor.dtype == tf.string:
@@ -37,19 +37,19 @@ def weigh(value: Any) -> tf.Tensor:
 
 
 def digest(dataset: tf.data.Dataset) -> tf.Tensor:
-  """A number that depends on all elements of a dataset and their order."""
+  """Returns a number that depends on all elements and their order."""
   return dataset.reduce(0.0, lambda state, e: 0.7 * state + weigh(e))
 
 
 def numbers(*sizes: int) -> list[np.ndarray]:
-  """Batches of numbers, all different."""
+  """Returns batches of numbers, all different."""
   ends = np.cumsum(sizes)
   row = np.arange(sum(sizes), dtype=np.float32) + 0.5
   return [part for part in np.split(row, ends)[:-1]]
 
 
 def dataset(elements: list[Any], element_type: Any) -> tf.data.Dataset:
-  """A dataset of elements of any sizes, without a function of Python."""
+  """Returns a dataset of elements of any sizes, without Python code."""
   spec = tff.types.type_to_tf_tensor_specs(tff.to_type(element_type))
 
   def one(element):

@@ -291,7 +291,7 @@ def _build_accountant():
 
 
 def _initial_state(**kwargs):
-  """The initial state of a private process with a payload."""
+  """Returns the initial state of a private process with a payload."""
   process = algorithms.build_scaffold(
       testing.functional_model(),
       optimizers.build_scaffold_sgd(100),

@@ -10,7 +10,7 @@ import tensorflow_federated as tff
 
 
 def state(scale=1.0):
-  """A state of a learning process, with leaves of many types."""
+  """Returns a state of a learning process, with leaves of many types."""
   weights = tff.learning.models.ModelWeights(
       trainable=[np.arange(6, dtype=np.float32).reshape(2, 3) * scale],
       non_trainable=(np.float64(0.1 * scale),),
@@ -32,7 +32,7 @@ def state(scale=1.0):
 
 
 def leaves(structure):
-  """The types, dtypes and bits of the leaves of such a state."""
+  """Returns the types, dtypes and bits of the leaves of such a state."""
   return [
       (type(leaf), np.asarray(leaf).dtype, np.asarray(leaf).tobytes())
       for leaf in (

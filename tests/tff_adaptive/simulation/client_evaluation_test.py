@@ -155,7 +155,7 @@ def _weights(seed=1):
 
 
 def _expected(trainable, arrays):
-  """Cross entropy and accuracy of all examples at once, in float64."""
+  """Returns cross entropy and accuracy of all examples at once, in float64."""
   kernel, bias = (np.asarray(leaf, np.float64) for leaf in trainable)
   logits = arrays['x'] @ kernel + bias
   picked = logits[np.arange(len(logits)), arrays['y']]
@@ -164,7 +164,7 @@ def _expected(trainable, arrays):
 
 
 def _train(optimizer, trainable, batches, clip_norm=None):
-  """The optimizer in a plain loop."""
+  """Returns the optimizer in a plain loop."""
   weights = tuple(map(tf.constant, trainable))
   state = optimizer.initialize(
       tuple(tf.TensorSpec(w.shape, w.dtype) for w in weights)

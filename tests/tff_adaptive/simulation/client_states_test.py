@@ -43,7 +43,7 @@ def _cohort(round_index):
 
 
 def _signature(result_state=None):
-  """The type of `next`, or one whose metrics hold other states."""
+  """Returns the type of `next`, or one whose metrics hold other states."""
   state = _Dict(
       total=tff.TensorType(np.float32, [2]),
       count=tff.TensorType(np.int32),
@@ -361,7 +361,7 @@ _AWKWARD_ID = 'ü/../\0' + 'x' * 300
 
 
 def _stacked(*numbers):
-  """The states of several clients, a number each."""
+  """Returns the states of several clients, a number each."""
   return _Dict(
       b=np.array([[number, -number] for number in numbers], np.float32),
       a=[np.array(numbers, np.int64)],

@@ -21,7 +21,7 @@ _SIZES = (5, 0, 3, 1)
 
 @functools.cache
 def _task():
-  """A task of nine examples with labels of their own, which x shows, too."""
+  """Returns a task of nine examples with unique labels, also in x."""
   task = task_testing.build_task(_SIZES)
   y = task.train_data.values['y']
   x = np.repeat(y[:, np.newaxis], 3, axis=1).astype(np.float32)
@@ -36,7 +36,7 @@ def _task():
 
 
 def _lazy(source, reads=None):
-  """The same clients, read one by one; what is read is noted."""
+  """Returns the same clients, read one by one; what is read is noted."""
 
   def load(client_id):
     if reads is not None:
@@ -222,7 +222,7 @@ def _cohort_fn(client_ids=('ann', 'bob', 'dot', 'eve'), plan=_PLAN, seed=0):
 
 
 def _many(**probabilities):
-  """Rounds of a thousand clients with one example each."""
+  """Returns rounds of a thousand clients with one example each."""
   ids = [f'client_{i}' for i in range(1000)]
   source = client_data.PackedClientArrays.from_partition(
       task_testing.examples(3), {name: np.arange(3) for name in ids}

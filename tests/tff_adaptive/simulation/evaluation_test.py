@@ -71,7 +71,7 @@ def _weights(seed):
 
 
 def _expected(weights, arrays):
-  """Cross entropy and accuracy of the whole set at once, in float64."""
+  """Returns cross entropy and accuracy of the whole set at once, in float64."""
   kernel, bias = (leaf.astype(np.float64) for leaf in weights.trainable)
   logits = arrays['x'] @ kernel + bias
   picked = logits[np.arange(len(logits)), arrays['y']]

@@ -13,10 +13,10 @@ KILLED = -9
 
 
 class KilledLoopTestCase(loop_testing.LoopTestCase):
-  """Every run is in a fork of this process, which runs no TensorFlow."""
+  """Runs everything in forks of this process, which runs no TensorFlow."""
 
   def run_to_the_end(self, name: str) -> None:
-    """Trains, or goes on to train, in the folder of a name."""
+    """Trains, or continues to train, in the folder of a name."""
     raise NotImplementedError
 
   def contents(self, name: str) -> Any:

@@ -68,7 +68,7 @@ class LoopTestCase(folder_testing.FolderTestCase):
     return training_loop.run_training(process or Process(), **arguments)
 
   def rows(self, name='run'):
-    """The lines of metrics.csv without their last column, the seconds."""
+    """Returns the lines of metrics.csv without the seconds, the last column."""
     text = (self.folder / name / 'metrics.csv').read_text()
     return [line.rpartition(',')[0] for line in text.splitlines()]
 

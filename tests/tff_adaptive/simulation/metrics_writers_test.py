@@ -103,7 +103,7 @@ class CSVMetricsWriterTest(parameterized.TestCase):
 
   @parameterized.parameters('ab', 'ba')
   def test_columns_that_appear_later_keep_their_order(self, order):
-    """Two columns begin in the rounds 3 and 6."""
+    """Writes rows in which two columns begin in rounds 3 and 6."""
     first = {order[0]: 3, order[1]: 6}
 
     def run(path, *parts):

@@ -312,7 +312,7 @@ class TrainingLoopTest(loop_testing.LoopTestCase):
 
 
 class _Thing:
-  """Something that a weak reference can be to."""
+  """An object that a weak reference can refer to."""
 
 
 class InterruptGuardTest(parameterized.TestCase):

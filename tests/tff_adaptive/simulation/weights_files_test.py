@@ -39,7 +39,7 @@ def _leaves(weights):
 
 
 def _snapshot(weights):
-  """A checkpoint as the training loop writes it."""
+  """Returns a checkpoint as the training loop writes it."""
   state = tff.learning.templates.LearningAlgorithmState(
       global_model_weights=weights,
       distributor=(),

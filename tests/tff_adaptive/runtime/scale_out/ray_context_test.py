@@ -63,7 +63,7 @@ def _bytes(arrays):
 
 
 def _kept_states(client_ids):
-  """What clients keep after a round."""
+  """Returns the clients' states after a round."""
   process = client_state_testing.process()
   with compiled_testing.installed():
     output = process.next(
