@@ -35,7 +35,7 @@ def _run(main, *arguments):
     stack.enter_context(mock.patch.object(sys, 'argv', ['run', *arguments]))
     stack.enter_context(contextlib.redirect_stdout(io.StringIO()))
     stack.enter_context(contextlib.redirect_stderr(err))
-    # The process goes on, and so do its other tests.
+    # The process continues, and so do its other tests.
     stack.enter_context(mock.patch.object(command_line, 'free_default_context'))
     try:
       command_line.run(main)
@@ -322,5 +322,5 @@ class EndWithParentTest(absltest.TestCase):
     self.assertEqual(child.returncode, -signal.SIGTERM)
     self.assertEqual(child.stdout, b'')
 
-  def test_others_go_on(self):
+  def test_other_methods_continue(self):
     command_line.end_with_parent()

@@ -27,7 +27,7 @@ SMALL = (
     '--rounds_per_evaluation=1',
 )
 
-# What is the same in every run, or needs what a test has not.
+# What is the same in every run, or needs what a test does not have.
 _NOT_DRAWN = (
     registry.TASK,
     registry.RUNTIME,

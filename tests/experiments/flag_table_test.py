@@ -80,7 +80,7 @@ class FlagTableTest(parameterized.TestCase):
   @parameterized.parameters(
       '--rounds=0', '--rate=x', '--mode=best', '--format=h5'
   )
-  def test_what_a_field_does_not_take_is_refused(self, argument):
+  def test_invalid_values_of_a_field_are_refused(self, argument):
     with self.assertRaisesRegex(flags.Error, argument[2:6]):
       _parse('--run=x', argument)
 

@@ -141,7 +141,7 @@ class HparamsTest(parameterized.TestCase):
       ('mnist', 'cnn', 21840),
       ('mnist', 'logistic', 7850),
   )
-  def test_what_was_recorded_builds_the_model_without_data(
+  def test_recorded_flags_build_the_model_without_data(
       self, task, model, num_weights
   ):
     chosen = _choices(f'--task={task}', f'--{task}_model={model}')
@@ -155,7 +155,7 @@ class HparamsTest(parameterized.TestCase):
     self.assertEqual(names[-2:], ['logits/kernel:0', 'logits/bias:0'])
     self.assertLen(set(names), len(names))
 
-  def test_what_is_not_recorded_has_its_default(self):
+  def test_unrecorded_flags_have_their_defaults(self):
     choice = hparams.recorded_choice(registry.TASK, {'task': 'digits'})
     self.assertEmpty(choice.given)
     self.assertEqual(choice.build_keras_model(seed=1).count_params(), 23946)

@@ -145,7 +145,7 @@ class OwnTaskTest(parameterized.TestCase):
       self._parse('--task=mnist', '--wine_alpha=2')
 
   @pytest.mark.slow
-  def test_a_run_is_recorded_and_goes_on(self):
+  def test_a_run_is_recorded_and_continues(self):
     with tempfile.TemporaryDirectory() as folder:
       arguments = [
           f'--task={_WINE}',

@@ -105,7 +105,7 @@ class SettingsTest(parameterized.TestCase):
           'max',
       ),
   )
-  def test_what_is_monitored_is_filled_in(self, arguments, metric, mode):
+  def test_the_monitored_metric_is_filled_in(self, arguments, metric, mode):
     settings = _read(*arguments)
     recorded = settings.hparams()
     self.assertEqual(recorded['monitored_metric'], metric)
@@ -255,7 +255,7 @@ class PrivacyTest(parameterized.TestCase):
           'clients and has no cohorts, drop --dp_noise_multiplier',
       ),
   )
-  def test_what_does_not_fit_is_one_sentence(self, arguments, sentence):
+  def test_data_that_do_not_fit_are_one_sentence(self, arguments, sentence):
     with self.assertRaises(hparams.HparamError) as caught:
       _read(*arguments)
     self.assertEqual(str(caught.exception), sentence)

@@ -22,7 +22,7 @@ def _samples(megabytes, num_files=(7,) * 9, num_threads=(3,) * 9):
 
 class GrowthTest(parameterized.TestCase):
 
-  def test_what_comes_first_does_not_count(self):
+  def test_the_first_measurements_do_not_count(self):
     growth = soak.compute_growth(_samples([0, 50] + [100.0] * 7))
     self.assertEqual(growth.num_files, 0)
     self.assertAlmostEqual(growth.megabytes_per_1000_rounds, 0.0, delta=1e-6)

@@ -59,7 +59,7 @@ class ArchiveTest(folder_testing.FolderTestCase):
     # When a run ended is what the file system says.
     self.assertEqual((cell / 'metrics.csv').stat().st_mtime, 1e9)
 
-  def test_what_is_there_stays(self):
+  def test_existing_files_stay(self):
     _write_run(self.folder / 'runs' / 'seed_0', 2)
     results.pack(self.archive, self.folder / 'runs')
     _write_run(self.folder / 'other' / 'seed_0', 2, total_rounds=1)

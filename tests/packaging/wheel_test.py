@@ -142,7 +142,7 @@ class DeclarationTest(absltest.TestCase):
     lines = self.config[section][option].strip().splitlines()
     return {requirements.Requirement(line).name for line in lines}
 
-  def test_what_is_imported_is_declared(self):
+  def test_imported_packages_are_declared(self):
     declared = self._declared('options', 'install_requires')
     for extra in self.config['options.extras_require']:
       if extra != 'test':
@@ -153,7 +153,7 @@ class DeclarationTest(absltest.TestCase):
       distribution = _DISTRIBUTIONS.get(package, package)
       self.assertIn(distribution, declared, f'imported by {path}')
 
-  def test_what_is_required_is_imported(self):
+  def test_required_packages_are_imported(self):
     imported = {_DISTRIBUTIONS.get(name, name) for name in _imported_packages()}
     required = self._declared('options', 'install_requires')
     self.assertContainsSubset(required, imported)

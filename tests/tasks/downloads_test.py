@@ -97,7 +97,7 @@ class DownloadTest(_TestCase):
     )
     self.assertEqual(file_testing.read_files(self.folder), {})
 
-  def test_what_the_server_says_is_compared(self):
+  def test_the_servers_reports_are_compared(self):
     said = base64.b64encode(_MD5.digest()).decode()
     server = self.serve(headers={'x-goog-hash': f'crc32c=AAAAAA==,md5={said}'})
     downloads.download(server.url, self.path)
@@ -161,7 +161,7 @@ class DownloadTest(_TestCase):
     self.assertEqual(self.path.read_bytes(), _CONTENT)
     self.assertEqual(server.ranges, [None, 'bytes=1500000-'])
 
-  def test_an_interruption_keeps_the_part_and_says_how_to_go_on(self):
+  def test_an_interruption_keeps_the_part_and_says_how_to_continue(self):
     server = self.serve()
     bar = mock.MagicMock()
     bar.__enter__.return_value.update.side_effect = KeyboardInterrupt

@@ -93,7 +93,7 @@ class AtomicFilesTest(folder_testing.FolderTestCase):
     ):
       self._write(b'new')
 
-  def test_what_was_left_is_overwritten_and_removed(self):
+  def test_leftover_files_are_overwritten_and_removed(self):
     self._write(b'old')
     temporary = _files.temporary_path(self.path)
     temporary.write_bytes(b'much longer than the other')

@@ -194,7 +194,7 @@ class EarlyMessagesTest(absltest.TestCase):
 
 class StandInsTest(absltest.TestCase):
 
-  def test_what_was_there_comes_back(self):
+  def test_previous_modules_come_back(self):
     jax = types.ModuleType('jax')
     with mock.patch.dict(sys.modules, {'jax': jax}):
       before = dict(sys.modules)

@@ -148,7 +148,7 @@ class ImportsTest(parameterized.TestCase):
       'tasks.catalogue',
       'tasks.fetch',
   )
-  def test_what_answers_at_once_imports_nothing_slow(self, name):
+  def test_quick_answers_import_nothing_slow(self, name):
     self.assertNoCommonElements(_imported_at_once(name), _SLOW)
 
   def test_the_search_finds_imports(self):

@@ -129,7 +129,7 @@ class AuditTest(parameterized.TestCase):
       ('table', lambda: published.find_table('fedli/table_9')),
       ('flags', lambda: published.parse_flags(['--no_such_flag=1'])),
   )
-  def test_what_cannot_be_read_is_a_verdict(self, action):
+  def test_unreadable_runs_are_a_verdict(self, action):
     verdict = _check(action)
     self.assertEqual(verdict.status, Status.NOT_RUN)
     self.assertStartsWith(verdict.evidence, 'Cannot read its data: ')

@@ -41,6 +41,6 @@ class TaskMeasurementTest(absltest.TestCase):
     (line,) = self._measure('mnist')
     self.assertEqual(line['variant'], 'synthetic data')
 
-  def test_what_is_capped_is_a_task(self):
+  def test_capped_tasks_are_tasks(self):
     for name in comparisons.CAPS:
       self.assertIn(name, registry.ROWS[registry.TASK])

@@ -102,7 +102,7 @@ class CommandAdapterTest(parameterized.TestCase):
     self.assertIn('took more than 1 s', result.reason)
     self.assertLess(time.monotonic() - start, 30.0)
 
-  def test_what_a_command_leaves_behind_is_ended(self):
+  def test_processes_left_by_a_command_are_ended(self):
     folder = folder_testing.new(self)
     script = (
         f'sleep 60 & echo $! > {folder / "pid"}; '

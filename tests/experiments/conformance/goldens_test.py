@@ -47,7 +47,7 @@ class CheckTest(parameterized.TestCase):
     self.assertEqual(str(result), 'tiny quadratic 0 2e-05 ok')
     self.assertEqual(adapter.configuration['name'], 'tiny')
 
-  def test_adapter_is_not_told_the_result(self):
+  def test_adapter_does_not_receive_the_result(self):
     _, adapter = self._check(_RIGHT)
     run, problems = golden_testing.create_tiny_run()
     self.assertEqual(
@@ -87,7 +87,7 @@ class CheckTest(parameterized.TestCase):
       ('before', _RIGHT, 'no server'),
       ('while_replaying', conformance.UnsupportedError('no server'), None),
   )
-  def test_what_is_unsupported_is_skipped(self, answer, reason):
+  def test_unsupported_runs_are_skipped(self, answer, reason):
     result, _ = self._check(answer, reason)
     self.assertTrue(result.skipped)
     self.assertEqual(str(result), 'tiny quadratic - 2e-05 skipped (no server)')

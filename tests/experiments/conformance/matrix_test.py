@@ -77,7 +77,7 @@ class MatrixTest(tf.test.TestCase, parameterized.TestCase):
   @parameterized.named_parameters(
       ('FedAdam',) * 2, ('FedYogi',) * 2, ('FedAdagrad',) * 2
   )
-  def test_what_can_be_installed_is_run(self, method):
+  def test_installable_commands_are_run(self, method):
     names = {
         implementation.name
         for implementation in matrix.IMPLEMENTATIONS[method]

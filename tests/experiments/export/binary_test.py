@@ -216,7 +216,7 @@ class ExportTest(folder_testing.FolderTestCase):
   def test_flags(self, arguments, sentence):
     self._assert_refused(sentence, *arguments)
 
-  def test_what_is_there_stays(self):
+  def test_existing_files_stay(self):
     for output, form in ((self.folder, 'saved_model'), ('a.npz', 'npz')):
       output = self.folder / output
       if form == 'npz':

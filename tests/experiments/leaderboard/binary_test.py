@@ -109,7 +109,7 @@ class LeaderboardTest(folder_testing.FolderTestCase):
     self.assertRegex(total[3], r'^over \d+ h')
     self.assertIn(f'--tasks={",".join(tasks)}', total[4])
 
-  def test_runs_and_reports_and_goes_on(self):
+  def test_runs_reports_and_continues(self):
     arguments = (*_SMALL, *self.places, '--tasks=digits', '--jobs=2')
     with mock.patch.object(running, 'TRAIN', sweep_testing.FAKE_TRAIN):
       stopped = _call(*arguments, '--max_hours=0')

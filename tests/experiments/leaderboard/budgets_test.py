@@ -67,7 +67,7 @@ class BudgetsTest(parameterized.TestCase):
       trials = _trials(*zip((0.3, 0.1, 0.2), tests))
       self.assertEqual(budgets.choose(trials), 1)
 
-  def test_what_diverged_comes_last(self):
+  def test_diverged_runs_come_last(self):
     self.assertEqual(budgets.choose(_trials((_NAN, 99.0), (5.0, 1.0))), 1)
     self.assertEqual(budgets.choose(_trials((_NAN, 0.0), (_NAN, 1.0))), 0)
 

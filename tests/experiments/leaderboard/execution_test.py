@@ -79,7 +79,7 @@ class ExecutionTest(folder_testing.FolderTestCase):
     self.assertEqual(out, '')
     self.assertEqual(self._runs(), before)
 
-  def test_after_the_time_no_run_begins_and_the_next_call_goes_on(self):
+  def test_after_the_time_no_run_begins_and_the_next_call_continues(self):
     # It is read at the start, before the first runs, and again and again.
     clock = itertools.chain([0.0, 1.0], itertools.repeat(11.0))
     ending, out = _run(self.plan, 10.0, lambda: next(clock))
@@ -107,7 +107,7 @@ class FailureTest(folder_testing.FolderTestCase):
     self.mended = plan
     self.plan = dataclasses.replace(plan, board=_break(plan.board))
 
-  def test_other_methods_go_on_and_failures_are_told(self):
+  def test_other_methods_continue_and_failures_are_reported(self):
     ending, _ = _run(self.plan)
     self.assertTrue(ending.in_time)
     self.assertEqual(
@@ -183,7 +183,7 @@ class ListingTest(absltest.TestCase):
     self.assertEqual(total[:4], ['all', 'all', '28', '9 min 57 s'])
     self.assertIn('--tasks=digits,mnist --methods=FedAvg,Delta-SGD', total[4])
 
-  def test_what_is_finished_is_not_listed(self):
+  def test_finished_runs_are_not_listed(self):
     board_testing.write_tuning(self.plan, 'digits', 'FedAvg', [0.1, 0.2, 0.3])
     entries = self._entries(per_method=True)
     # The defaults are the best, so that there are two runs left.

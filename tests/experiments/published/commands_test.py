@@ -154,7 +154,7 @@ class CommandsTest(parameterized.TestCase):
     self.assertEqual(found['sgd_momentum'], (0.0, _ASSUMED))
     self.assertEqual(found['client_batch_size'], (None, _ASSUMED))
 
-  def test_what_is_not_compared_is_left_out(self):
+  def test_runs_that_are_not_compared_are_left_out(self):
     found = _origins(_cell(['--task=mnist', '--rounds_per_evaluation=10']))
     self.assertEqual(found['rounds_per_evaluation'], (10, _SPECIFIED))
     for name in ('runtime', 'data_dir', 'output_dir', 'rounds_per_checkpoint'):

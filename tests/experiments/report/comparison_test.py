@@ -32,7 +32,7 @@ class ComparisonTest(page_testing.PageTestCase):
         '2 of 4, unfinished | 2 s | 2 |',
         text,
     )
-    self.assert_drawn('comparison')
+    self.assert_plotted('comparison')
     self.assertTrue((self.output_dir / 'comparison.html').exists())
 
   def test_what_cannot_be_compared(self):

@@ -45,7 +45,7 @@ class DrawingTest(page_testing.PageTestCase):
     )
     self.write_runs(table, [0.5, 0.6, None, 0.7, None, 0.8, 0.9], step_size=0.1)
     self.write(table)
-    self.assert_drawn()
+    self.assert_plotted()
     self.assertIn('Made by `report --table=table_1`.', self.read('.md'))
 
   @parameterized.parameters('partition', 'cka')
@@ -74,7 +74,7 @@ class DrawingTest(page_testing.PageTestCase):
     )
     self.write_runs(table, [0.5, 0.6])
     self.write(table)
-    self.assert_drawn()
+    self.assert_plotted()
 
   def test_a_group_may_measure_something_else(self):
     table = made_up_runs.build_table(
@@ -125,7 +125,7 @@ class DrawingTest(page_testing.PageTestCase):
     self.write(published.find_table('fedcada/figure_3'))
     self.assertLen(list(self.output_dir.glob('fedcada/figure_3.png')), 1)
 
-  def test_a_partition_is_drawn_from_the_data(self):
+  def test_a_partition_is_plotted_from_the_data(self):
     table = made_up_runs.build_table(
         rows=['SGD'], columns=['few', 'many'], figure={'kind': 'partition'}
     )

@@ -79,7 +79,7 @@ class PageTest(page_testing.PageTestCase):
     ):
       self.assertIn(f'\n{line}\n', f'\n{text}')
     self.assertIn('![Made-up numbers: by round', text)
-    self.assert_drawn()
+    self.assert_plotted()
     html = self.read('.html')
     self.assertIn('<strong>92.5</strong> (0.0)', html)
     self.assertIn('src="data:image/png;base64,', html)

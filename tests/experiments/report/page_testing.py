@@ -59,7 +59,7 @@ class PageTestCase(parameterized.TestCase):
             **kwargs,
         )
 
-  def assert_drawn(self, name='paper/table_1'):
+  def assert_plotted(self, name='paper/table_1'):
     """Asserts that a picture is not blank."""
     picture = image.imread(self.output_dir / f'{name}.png')
     self.assertGreater(np.std(picture), 0.02)

@@ -50,7 +50,7 @@ class RunFolderTest(folder_testing.FolderTestCase):
     self.assertEqual(run.find_round('accuracy', 0.6), 3)
     self.assertEqual(run.find_round('accuracy', 0.9), math.inf)
 
-  def test_what_was_not_measured_is_no_number(self):
+  def test_missing_measurements_are_no_numbers(self):
     run = run_folder.read_run(self._write(None))
     for number in (
         run.seconds,

@@ -65,7 +65,7 @@ class ForkTest(sweep_testing.SweepTestCase):
         },
     )
 
-  def test_an_exit_code_is_returned_and_a_log_goes_on(self):
+  def test_an_exit_code_is_returned_and_a_log_continues(self):
     for _ in range(2):
       process = self._start('--fail')
       self.assertEqual(process.wait(), 3)

@@ -88,7 +88,7 @@ class SchedulingTest(sweep_testing.SweepTestCase):
     self.assertEqual(self._log('a'), 'bad\n')
     self.assertEqual(self._log('b'), 'good\n')
 
-  def test_a_log_goes_on(self):
+  def test_a_log_continues(self):
     for _ in range(2):
       self._run({'a': 'echo line'})
     self.assertEqual(self._log('a'), 'line\nline\n')
@@ -107,7 +107,7 @@ class SchedulingTest(sweep_testing.SweepTestCase):
         [self._log('a'), self._log('b')], [f'{s}\n' for s in shares]
     )
 
-  def test_what_a_process_leaves_behind_is_ended(self):
+  def test_processes_left_by_a_process_are_ended(self):
     self._run({'a': 'sleep 60 & echo $!'})
     self._assert_gone(int(self._log('a')))
 

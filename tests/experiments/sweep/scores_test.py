@@ -84,7 +84,7 @@ class ScoresTest(parameterized.TestCase):
           },
       ),
   )
-  def test_what_is_not_finite_has_no_score(self, selection, values):
+  def test_values_that_are_not_finite_have_no_score(self, selection, values):
     run = _run(150, **values)
     found = scores.compute_score(selection, run, 'accuracy')
     self.assertTrue(math.isnan(found))

@@ -105,7 +105,7 @@ class SearchesTest(sweep_testing.SweepTestCase):
     self._run(search)
     self.assertEqual(sweep_testing.count_starts(search.trials[0]), 2)
 
-  def test_a_failed_trial_is_named_and_the_others_go_on(self):
+  def test_a_failed_trial_is_named_and_the_others_continue(self):
     flagfile = self._flagfile('other.flags', '--digits_alpha=1\n')
     search = self._build('13', '0.1', seeds=[0], transfer_to=[flagfile])
     out = io.StringIO()
@@ -120,7 +120,7 @@ class SearchesTest(sweep_testing.SweepTestCase):
     self.assertEqual([row['status'] for row in rows], ['failed', 'finished'])
     self.assertFalse((self.home / 'transfer.csv').exists())
 
-  def test_ctrl_c_ends_the_trials_and_says_how_to_go_on(self):
+  def test_ctrl_c_ends_the_trials_and_says_how_to_continue(self):
     given = {'client_epochs': '--client_epochs=99'}
     search = self._build('0.01', '0.1', '1', seeds=[0], given=given)
     waits = [trial.folder / 'waits' for trial in search.trials]
@@ -322,7 +322,7 @@ class SearchesTest(sweep_testing.SweepTestCase):
           'needs --evaluation_data=validation',
       ),
   )
-  def test_what_does_not_fit_is_refused(self, kwargs, sentence):
+  def test_data_that_do_not_fit_are_refused(self, kwargs, sentence):
     with self.assertRaisesRegex(hparams.HparamError, sentence):
       self._build('0.1', **kwargs)
 

@@ -99,7 +99,7 @@ class RecordsTest(sweep_testing.SweepTestCase):
     self.assertFalse(self._is_finished(self._trial(clients_per_round='10')))
 
   @parameterized.parameters({}, {'total_rounds': '3'})
-  def test_a_run_that_goes_on_to_more_rounds_is_not_finished(self, **given):
+  def test_a_run_that_continues_to_more_rounds_is_not_finished(self, **given):
     (trial,) = sweep_testing.build_trials(self.output_dir, ('0.1',), **given)
     trials_lib.Record(trial.home).add(trial)
     rounds = agreement.of_arguments(trial.arguments).values['total_rounds']

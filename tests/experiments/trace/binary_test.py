@@ -146,7 +146,7 @@ class TraceTest(folder_testing.FolderTestCase):
     self.assertFalse((self.run_dir / 'plots' / 'cka.png').exists())
 
   @pytest.mark.slow
-  def test_moments_that_clients_keep_are_drawn(self):
+  def test_moments_that_clients_keep_are_plotted(self):
     trainer_testing.train(
         self.run_dir.parent,
         '--experiment_name=adam',
@@ -182,7 +182,7 @@ class TraceTest(folder_testing.FolderTestCase):
     self.assertEqual(again, out)
 
   @pytest.mark.slow
-  def test_moments_that_clients_send_are_drawn(self):
+  def test_moments_that_clients_send_are_plotted(self):
     trainer_testing.train(
         self.run_dir.parent,
         '--experiment_name=fedcada',
@@ -203,7 +203,7 @@ class TraceTest(folder_testing.FolderTestCase):
     self.assertEqual(_call(f'--run={self.run_dir}', '--round=3', *chosen), out)
 
   @pytest.mark.slow
-  def test_what_is_sent_is_what_the_server_averages(self):
+  def test_the_server_averages_what_is_sent(self):
     path = self.run_dir.with_name('fedcada')
     trainer_testing.train(
         path.parent, '--experiment_name=fedcada', '--algorithm=fedcada'

@@ -45,7 +45,7 @@ def _call(*arguments):
     stack.enter_context(mock.patch.object(sys, 'argv', ['train', *arguments]))
     stack.enter_context(contextlib.redirect_stdout(out))
     stack.enter_context(contextlib.redirect_stderr(err))
-    # The process goes on, and so do its other tests.
+    # The process continues, and so do its other tests.
     stack.enter_context(mock.patch.object(command_line, 'free_default_context'))
     try:
       command_line.run(train.main)

@@ -74,7 +74,7 @@ class CentralizedTest(folder_testing.FolderTestCase):
     self.assertEqual(choices['server_optimizer'].row.name, 'fedavg')
 
   @pytest.mark.slow
-  def test_a_resumed_run_goes_on_where_it_ended(self):
+  def test_a_resumed_run_continues_where_it_ended(self):
     with tempfile.TemporaryDirectory() as folder:
       output_dir = pathlib.Path(folder)
       trainer_testing.train(output_dir, *_CENTRALIZED)

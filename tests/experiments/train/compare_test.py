@@ -148,7 +148,7 @@ class CompareTest(sweep_testing.SweepTestCase):
     for trial in (fedavg, delta_sgd, sps):
       self.assertEqual(trial.hparams['digits_alpha'], 1.0)
 
-  def test_what_methods_leave_open_can_be_given(self):
+  def test_flags_that_methods_leave_open_can_be_given(self):
     trials = self._build(
         '--compare=sgd,delta_sgd', '--server_optimizer=fedadam'
     )

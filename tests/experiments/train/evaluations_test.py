@@ -59,7 +59,7 @@ class FlagsTest(parameterized.TestCase):
     _, same = _read('--evaluations=central')
     self.assertEqual(same.hparams(), recorded)
 
-  def test_what_changes_the_metrics_is_recorded(self):
+  def test_flags_that_change_the_metrics_are_recorded(self):
     _, settings = _read(
         '--evaluations=personalized,central',
         '--final_evaluations=per_client',
@@ -75,7 +75,7 @@ class FlagsTest(parameterized.TestCase):
     self.assertEqual(recorded['evaluation_clients'], 5)
     self.assertEqual(recorded['personalization_epochs'], 2)
 
-  def test_what_only_the_end_uses_is_not_recorded(self):
+  def test_flags_of_the_end_alone_are_not_recorded(self):
     _, settings = _read(
         '--final_evaluations=personalized',
         '--evaluation_clients=5',
@@ -123,7 +123,7 @@ class BuildTest(parameterized.TestCase):
       evaluations.build_evaluations(choices, settings, task)
     self.assertEqual(str(caught.exception), sentence)
 
-  def test_data_that_the_task_has_not_are_refused(self):
+  def test_data_that_the_task_does_not_have_are_refused(self):
     self._refuse(
         '--evaluation_data=validation needs validation data, but --task=digits '
         'has none; evaluate on test or train',
@@ -384,7 +384,7 @@ class RunTest(folder_testing.FolderTestCase):
       )
 
   @pytest.mark.slow
-  def test_data_that_the_task_has_not_are_one_sentence(self):
+  def test_data_that_the_task_does_not_have_are_one_sentence(self):
     choices, settings = _read(
         '--evaluation_data=validation', f'--output_dir={self.folder}'
     )

@@ -122,7 +122,7 @@ class PrivateTrainingTest(folder_testing.FolderTestCase):
     self._assert_epsilon(rows, privacy.CohortSampling.FIXED)
     self.assertNotIn('privacy/clip_norm', rows[0])
 
-  def test_what_the_algorithm_sends_must_have_a_bound(self):
+  def test_payloads_of_the_algorithm_must_have_a_bound(self):
     with self.assertRaisesRegex(
         command_line.UserError, "send .'squared_norm'.*payload_clip_norms"
     ):

@@ -56,7 +56,7 @@ class TrainMnistTest(folder_testing.FolderTestCase):
     self._assert_refused(self._run(), 2, f'{self.npz} is damaged')
 
   @pytest.mark.slow
-  def test_trains_and_draws_the_partition(self):
+  def test_trains_and_plots_the_partition(self):
     self._write()
     done = self._run(
         '--mnist_num_clients=6',

@@ -74,7 +74,7 @@ class WarmStartTest(parameterized.TestCase):
     self._assert_begins_with_the_weights('native')
 
   @pytest.mark.slow
-  def test_run_begins_with_the_weights_and_goes_on_with_the_same_alone(self):
+  def test_run_begins_with_the_weights_and_continues_with_the_same_alone(self):
     arguments = self._assert_begins_with_the_weights('compiled')
     recorded = self.recorded()
     self.assertEqual(recorded['initial_weights'], str(self.npz))
@@ -136,7 +136,7 @@ class WarmStartTest(parameterized.TestCase):
         'or restore the file',
     )
 
-  def test_a_run_without_the_flag_goes_on_without_it(self):
+  def test_a_run_without_the_flag_continues_without_it(self):
     recorded = json.loads((self.folder / 'first/hparams.json').read_text())
     self.assertIsNone(recorded['initial_weights'])
     self.assertNotIn('initial_weights_sha256', recorded)

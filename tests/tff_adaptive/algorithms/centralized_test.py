@@ -135,7 +135,7 @@ class CentralizedTest(compiled_testing.TestCase):
     metrics = outputs[1].metrics
     self.assertEqual(metrics['finalizer']['update_non_finite'], 1)
     self.assertEqual(metrics['client_work']['clients']['num_rejected'], 1)
-    # Training goes on as if that round had not been.
+    # Training continues as if that round had not been.
     without = _run(_build('adam'), [first, last])
     self.assert_same_bits(
         testing.trainable(outputs[2].state),
@@ -180,7 +180,7 @@ class CentralizedTest(compiled_testing.TestCase):
           testing.least_squares_model(np.float64, 1), _OF_FEDERATIONS[name]()
       )
 
-  def test_what_is_no_optimizer_raises(self):
+  def test_values_that_are_no_optimizers_raise(self):
     with self.assertRaisesRegex(TypeError, 'client optimizer must be a'):
       algorithms.build_centralized(
           testing.least_squares_model(np.float64, 1), 'adam'

@@ -53,7 +53,7 @@ class CountLabelsTest(parameterized.TestCase):
 class PlotTest(figure_testing.FigureTestCase):
 
   @parameterized.parameters((1, 1), (10, 10), (100, 10), (30, 62))
-  def test_draws_every_number_of_clients(self, num_clients, num_classes):
+  def test_plots_every_number_of_clients(self, num_clients, num_classes):
     labels = np.arange(num_classes * 40) % num_classes
     parts = partition.dirichlet_per_client(labels, num_clients, 0.3, seed=1)
     drawing = self.draw(
@@ -79,7 +79,7 @@ class PlotTest(figure_testing.FigureTestCase):
     bars = [bar.get_height() for bar in drawing.axes[0].patches]
     self.assertEqual(bars, [100, 50])
 
-  def test_of_many_clients_the_first_are_drawn_and_it_says_so(self):
+  def test_the_first_of_many_clients_are_plotted_and_the_label_says_so(self):
     labels = np.zeros([500], np.int32)
     parts = partition.iid(500, 250, seed=1)
     drawing = self.draw(
@@ -108,7 +108,7 @@ class PlotTest(figure_testing.FigureTestCase):
     self.assertEqual([text.get_text() for text in texts], expected)
 
   @parameterized.parameters('packed', 'shared', 'lazy')
-  def test_draws_clients_that_exist(self, kind):
+  def test_plots_existing_clients(self, kind):
     clients = {'a': _examples([0, 0, 2]), 'b': _examples([])}
     if kind == 'packed':
       source = client_data.PackedClientArrays.from_clients(clients)
@@ -183,7 +183,7 @@ class ClientHistogramTest(figure_testing.FigureTestCase):
     # Told apart without colours, too.
     self.assertLen({str(line._dash_pattern) for line in axes.lines}, 3)
 
-  def test_what_was_before_is_an_outline_on_the_same_bins(self):
+  def test_earlier_values_are_an_outline_on_the_same_bins(self):
     before, after = _metrics(30, seed=2), _metrics(30)
     axes = self._draw(after, 'accuracy', self.png, before=before)
     self.assertIn('before fine-tuning', self._legend(axes))
@@ -203,7 +203,7 @@ class ClientHistogramTest(figure_testing.FigureTestCase):
         axes.get_xlabel(), 'loss of 3 clients (2 not finite, left out)'
     )
 
-  def test_what_cannot_be_drawn_is_refused(self):
+  def test_invalid_metrics_cannot_be_plotted(self):
     with self.assertRaisesRegex(ValueError, "'recall'; there are loss, acc"):
       client_plots.plot_client_histogram(_metrics(3), 'recall', self.png)
     nothing = client_evaluation.ClientMetrics(['a'], [1], {'loss': [np.nan]})

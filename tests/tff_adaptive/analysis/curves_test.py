@@ -73,7 +73,7 @@ class CurvesTest(figure_testing.FigureTestCase):
     self.assertEqual(drawing.axes[-1].get_xlabel(), 'round')
     self.assertEqual(drawing.get_suptitle(), 'digits: delta_sgd')
 
-  def test_draws_the_numbers_of_the_file(self):
+  def test_plots_the_numbers_of_the_file(self):
     self._write({'evaluation/accuracy': 0.25})
     (line,) = self._draw().axes[0].get_lines()
     self.assertEqual(list(line.get_xdata()), [1, 3, 5])
@@ -100,7 +100,7 @@ class CurvesTest(figure_testing.FigureTestCase):
         self._draw('Another title')
     self.assertEqual(file_testing.read_files(self.png.parent), before)
 
-  def test_nothing_to_draw_is_an_error(self):
+  def test_nothing_to_plot_is_an_error(self):
     self._write({'seconds': 1.0})
     with self.assertRaisesRegex(ValueError, 'metrics.csv has no accuracy'):
       curves.plot_training_curve(self.csv, self.png)
@@ -117,7 +117,7 @@ class BandCurvesTest(figure_testing.FigureTestCase):
   def _draw(self, panels, **options):
     return self.draw(curves.plot_band_curves, panels, self.png, **options)
 
-  def test_draws_lines_bands_and_labels(self):
+  def test_plots_lines_bands_and_labels(self):
     drawing = self._draw(
         {'MNIST': {'SGD': _curve(1.0)}, 'FMNIST': {'SGD': _curve(2.0)}},
         title='T',
@@ -261,7 +261,7 @@ class BandCurvesTest(figure_testing.FigureTestCase):
         [label.get_text() for label in axes.get_xticklabels()], ['low', 'high']
     )
 
-  def test_nothing_to_draw_is_an_error(self):
+  def test_nothing_to_plot_is_an_error(self):
     with self.assertRaisesRegex(ValueError, '^There are no curves to plot.$'):
       curves.plot_band_curves({'a': {}}, self.png)
     self.assertFalse(self.png.exists())

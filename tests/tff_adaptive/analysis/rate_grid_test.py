@@ -72,7 +72,7 @@ class RateGridTest(figure_testing.FigureTestCase):
     drawing = self._draw(rate_grid.plot_rate_grids, {'': _grid()})
     self.assertEmpty(drawing.legends)
 
-  def test_only_crosses_are_drawn_too(self):
+  def test_crosses_alone_are_plotted(self):
     nothing = np.full([3, 3], np.nan)
     grid = _grid(nothing, diverged=np.ones([3, 3], bool))
     (axes,) = self._draw(rate_grid.plot_rate_grids, {'': grid}).axes
@@ -112,6 +112,6 @@ class RateGridTest(figure_testing.FigureTestCase):
   @parameterized.parameters(
       rate_grid.plot_rate_grids, rate_grid.plot_best_server_rates
   )
-  def test_nothing_to_draw_is_an_error(self, plot):
+  def test_nothing_to_plot_is_an_error(self, plot):
     with self.assertRaisesRegex(ValueError, '^There are no values to plot.$'):
       plot({'': _grid(np.full([3, 3], np.nan))}, self.png)

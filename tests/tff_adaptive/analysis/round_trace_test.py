@@ -293,7 +293,7 @@ class TracePlotTest(figure_testing.FigureTestCase):
     self.assertEmpty(drawing.legends)
     self.assertLen(drawing.axes[0].get_lines(), 100)
 
-  def test_diverged_clients_and_single_steps_are_drawn(self):
+  def test_diverged_clients_and_single_steps_are_plotted(self):
     trace = _made_up_trace(('loss', 'step_size'), num_steps=1)
     for name in trace.values:
       trace.values[name][:] = np.nan

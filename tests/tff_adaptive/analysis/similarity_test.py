@@ -179,7 +179,7 @@ class PlotSimilarityTest(figure_testing.FigureTestCase):
         similarity.plot_similarity, matrix, labels, self.png, 'A title'
     )
 
-  def test_draws_and_writes_the_values(self):
+  def test_plots_and_writes_the_values(self):
     drawing = self._draw([[1.0, 0.25], [0.25, 0.7]], ['first', 'second'])
     axes, color_bar = drawing.axes
     self.assertEqual(drawing.get_suptitle(), 'A title')
@@ -201,7 +201,7 @@ class PlotSimilarityTest(figure_testing.FigureTestCase):
       )
 
   @parameterized.parameters((1, 1, 1), (12, 144, 12), (13, 0, 13), (100, 0, 50))
-  def test_draws_every_number_of_rows(self, num_rows, num_values, num_labels):
+  def test_plots_every_number_of_rows(self, num_rows, num_values, num_labels):
     drawing = self._draw(
         np.eye(num_rows) / 2 + 0.5, [f'client_{i}' for i in range(num_rows)]
     )

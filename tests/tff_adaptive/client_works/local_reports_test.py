@@ -196,7 +196,7 @@ class ReportsTest(tf.test.TestCase, parameterized.TestCase):
 
   @parameterized.parameters('functional', 'variable')
   @pytest.mark.slow
-  def test_step_that_is_let_pass_counts_nowhere(self, kind):
+  def test_skipped_step_counts_nowhere(self, kind):
     batches = testing.client(10, seed=0)
     result = training_testing.train(
         testing.either_model(kind),

@@ -146,7 +146,7 @@ class MovedVariablesTest(parameterized.TestCase):
       ('group', lambda: _LAYERS.GroupNormalization(5)),
   )
   @pytest.mark.sample(1)
-  def test_what_does_not_move_is_not_warned_of(self, layer_fn):
+  def test_standing_still_is_not_warned_of(self, layer_fn):
     self.assertEmpty(_warnings_of(_model_fn(layer_fn)))
 
   def test_writes_are_told_from_reads(self):

@@ -156,7 +156,7 @@ class FilesTest(data_source_testing.DataSourceTestCase):
     )
 
   @parameterized.named_parameters(*_FILES)
-  def test_an_unknown_split_is_told_with_those_there_are(self, name, write):
+  def test_an_unknown_split_is_named_with_the_known_ones(self, name, write):
     path = self.path(name)
     write(path)
     sentence = f"{path} has no split 'valid'; it has 'test', 'train'."
@@ -286,7 +286,7 @@ class ObjectsTest(data_source_testing.DataSourceTestCase):
       examples = sources.read_examples(source, _XY)
       self.assertEqual(examples['y'].tolist(), [1, 2, 3])
 
-  def test_what_is_as_asked_for_is_not_copied(self):
+  def test_suitable_arrays_are_not_copied(self):
     x = np.ones([2, 2], np.float32)
     examples = sources.read_examples(
         {'x': x, 'y': np.zeros([2], np.int32)}, _XY

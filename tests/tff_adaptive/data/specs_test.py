@@ -33,7 +33,7 @@ class FindDifferenceTest(parameterized.TestCase):
       ('a_fixed_size', _found(y=tf.TensorSpec([7], tf.int32))),
       ('unknown', _found(x=tf.TensorSpec(None, tf.float32))),
   )
-  def test_what_fits(self, found):
+  def test_specs_that_fit_have_no_difference(self, found):
     self.assertIsNone(specs.find_difference(found, _EXPECTED, in_pipeline=True))
 
   @parameterized.named_parameters(

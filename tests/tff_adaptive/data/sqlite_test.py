@@ -182,7 +182,7 @@ class WriteSqliteClientsTest(absltest.TestCase):
     self.folder = pathlib.Path(folder.name)
     self.path = self.folder / 'clients.sqlite'
 
-  def test_what_is_written_is_read(self):
+  def test_written_clients_are_read_back(self):
     features = dict(
         x=np.arange(12, dtype=np.float32).reshape(3, 2, 2),
         y=np.int32([1, -2, 3]),

@@ -98,7 +98,7 @@ class OverflowTest(tf.test.TestCase, parameterized.TestCase):
     self.assertAllEqual(output.result.trainable[0], [1.0, 1.0])
     self.assertEqual(output.measurements['update_non_finite'], 1)
 
-  def test_what_was_infinite_from_the_start_hinders_nothing(self):
+  def test_values_infinite_from_the_start_hinder_nothing(self):
     _, output = self._next(_Smallest(), [2.0, 1.0])
     self.assertEqual(output.state['smallest'], 1.0)
     self.assertEqual(output.measurements['update_non_finite'], 0)
@@ -152,7 +152,7 @@ class ReportsTest(tf.test.TestCase, parameterized.TestCase):
   @parameterized.named_parameters(
       ('change', [np.inf, 0.0], 1.0), ('report', [1.0, 0.0], np.nan)
   )
-  def test_what_is_not_finite_changes_nothing(self, change, loss):
+  def test_values_that_are_not_finite_change_nothing(self, change, loss):
     state = self._next(self._process.initialize(), [3.0, 4.0], 5.0).state
     output = self._next(state, change, loss)
     self.assertAllEqual(output.result.trainable[0], [1.0, 1.0])

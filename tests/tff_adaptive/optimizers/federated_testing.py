@@ -87,7 +87,7 @@ class Rounds:
 
   Attributes:
     x: The model.
-    shared: What the server sends beside it.
+    shared: What the server sends besides the model.
     kept: What clients keep, by id.
     round_num: The number of finished rounds.
   """

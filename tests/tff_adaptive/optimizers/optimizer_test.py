@@ -38,7 +38,7 @@ class OptimizerTest(tf.test.TestCase, parameterized.TestCase):
       optimizer.check_rate('eta', value, 'Rule')
 
   @parameterized.parameters(['0.1'], [b'0.1'], [None], [{}], [(0.1, 0.2)])
-  def test_what_is_no_number_raises(self, value):
+  def test_values_that_are_no_numbers_raise(self, value):
     sentence = f'Rule `eta` must be a number, found {type(value).__name__}.$'
     for check in (
         optimizer.check_rate,
@@ -70,7 +70,7 @@ class OptimizerTest(tf.test.TestCase, parameterized.TestCase):
       ),
       ('number', 0.1, r'found float. Call a builder .*`build_sgd\(0.1\)`.$'),
   )
-  def test_what_is_no_optimizer_raises(self, value, sentence):
+  def test_values_that_are_no_optimizers_raise(self, value, sentence):
     with self.assertRaisesRegex(TypeError, sentence):
       optimizer.check_optimizer(value, 'The rule')
 
@@ -83,7 +83,7 @@ class OptimizerTest(tf.test.TestCase, parameterized.TestCase):
     with self.assertRaisesRegex(ValueError, 'Rule `eta` must be above zero'):
       optimizer.check_positive('eta', 0.0, 'Rule')
 
-  def test_symbolic_rates_are_let_through(self):
+  def test_symbolic_rates_are_accepted(self):
     @tf.function
     def build(rate):
       optimizer.check_positive('eta', rate, 'Rule')

@@ -118,7 +118,7 @@ class SpsTest(tf.test.TestCase, parameterized.TestCase):
           ('infinite_gradient', 1.0, math.inf),
       ],
   )
-  def test_what_is_not_finite_gives_nan(self, build, point):
+  def test_points_that_are_not_finite_give_nan(self, build, point):
     self.assertAllEqual(_step_sizes(build(), point[1:]), [math.nan])
 
   @parameterized.named_parameters(

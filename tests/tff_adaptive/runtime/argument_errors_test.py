@@ -240,7 +240,7 @@ class ArgumentsTest(compiled_testing.TestCase):
     cohort = data.Cohort(source, ['a'], 0, 1, data.BatchPlan(2))
     self._assert_refused(cohort, 'x=float32[?,5],y=int32[?]', found)
 
-  def test_context_goes_on_after_an_error(self):
+  def test_context_continues_after_an_error(self):
     process, clients = compiled_testing.process(), testing.clients([5, 9])
     with compiled_testing.installed():
       before = compiled_testing.train(process, clients)

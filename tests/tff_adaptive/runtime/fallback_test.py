@@ -150,7 +150,7 @@ class FallbackTest(tf.test.TestCase, parameterized.TestCase):
       self.assertLen(worker_testing.workers() - before, 1)
     self.assertLen(texts, len(_NOT_COMPILED))
 
-  def test_what_ran_compiled_is_handed_over(self):
+  def test_computations_that_ran_compiled_are_handed_over(self):
     arrays = [np.ones([2], np.float32), np.ones([5], np.float32)]
     with runtime.compiled_context() as context, _recorded_warnings() as texts:
       self.assertEqual(_sum_of_all(arrays[:1]), 2.0)

@@ -126,7 +126,7 @@ class RandomNumbersTest(compiled_testing.TestCase):
       context.begin_round(1, 0, ['a'])
       by_id = draw([0.0])
     self.assertAllEqual(one, again)
-    # With the second client's, which are others.
+    # With the data of the second client, which differ.
     self.assertAllInRange(two - one, 0.0, 1.0)
     self.assertNotAllClose(two - one, one)
     self.assertNotAllEqual(by_id, one)

@@ -66,7 +66,7 @@ class CallbackTest(loop_testing.LoopTestCase):
     self.assertEqual(runner.run(example, out=messages.append).failed, 0)
     self.assertEmpty(messages)
 
-  def test_what_is_measured_is_a_column(self):
+  def test_measurements_are_columns(self):
     self.run_loop(callbacks=[_Constant()])
     rows = self.rows()
     self.assertEqual(

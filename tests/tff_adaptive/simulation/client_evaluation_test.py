@@ -64,7 +64,7 @@ class ClientMetricsTest(parameterized.TestCase):
     )
 
   @parameterized.parameters(([],), ([1.0, math.nan],))
-  def test_what_is_unknown_is_nan(self, values):
+  def test_unknown_values_are_nan(self, values):
     summary = _metrics(values).summarize()
     self.assertLen(summary, 4)
     for name, value in summary.items():

@@ -182,7 +182,7 @@ class ClientStatesTest(_LoopTestCase):
     result = self.run_loop(client_store=self.store(max_bytes=max_bytes))
     self.assertEqual(result.state, whole.state)
     if error is RuntimeError or killed_in % 2:
-      # Else there is a checkpoint of Ctrl-C beside the others.
+      # Else there is a checkpoint of Ctrl-C besides the others.
       self.assert_same_run('run', 'whole')
 
   def test_files_are_those_that_checkpoints_need(self):

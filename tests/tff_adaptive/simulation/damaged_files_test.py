@@ -113,7 +113,7 @@ class DamagedFilesTest(loop_testing.LoopTestCase):
     damage(self.folder / 'copy' / relative, generator)
     return 'copy'
 
-  def test_two_hundred_end_in_a_sentence_or_go_on(self):
+  def test_two_hundred_end_in_a_sentence_or_continue(self):
     self._train('run', 7)
     files = sorted(
         path.relative_to(self.folder / 'run')

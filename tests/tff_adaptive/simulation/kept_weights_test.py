@@ -38,7 +38,7 @@ class BestCheckpointTest(loop_testing.LoopTestCase):
     self.assertEqual((best.round_num, best.metric), (4, 'evaluation/accuracy'))
     self.assertAlmostEqual(best.weights, 1.0, places=6)
     self.assertEqual(best.value, 1 - abs(float(best.weights) - 1))
-    # It is none of the checkpoints that a run goes on from.
+    # A run does not continue from it.
     manager = checkpoints.CheckpointManager(self.folder / 'run' / 'checkpoints')
     self.assertEqual(manager.round_nums(), [6, 9, 10])
 

@@ -234,7 +234,7 @@ class TensorBoardMetricsWriterTest(absltest.TestCase):
     writer.close()
     self.assertEqual(self._read(directory), [(1, 1.0), (2, 2.0)])
 
-  def test_a_run_killed_at_any_byte_goes_on(self):
+  def test_a_run_killed_at_any_byte_continues(self):
     whole = self.enter_context(tempfile.TemporaryDirectory())
     self._write(whole, 0, 4)
     (data,) = file_testing.read_files(pathlib.Path(whole)).values()
@@ -353,7 +353,7 @@ class RejectedClientsWriterTest(absltest.TestCase):
         f'.*{self.path}',
     )
 
-  def test_goes_on_behind_the_rows_of_a_round(self):
+  def test_continues_behind_the_rows_of_a_round(self):
     writer = self._writer()
     for round_num in (1, 2, 3):
       self._write(writer, round_num, [_BOB])
@@ -368,6 +368,6 @@ class RejectedClientsWriterTest(absltest.TestCase):
     self._writer(0)
     self.assertFalse(self.path.exists())
 
-  def test_without_rejected_clients_there_is_no_file_to_go_on_with(self):
+  def test_without_rejected_clients_there_is_no_file_to_continue(self):
     self._write(self._writer(7), 8, [])
     self.assertEmpty(os.listdir(self.path.parent))

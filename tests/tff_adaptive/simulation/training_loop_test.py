@@ -196,7 +196,7 @@ class TrainingLoopTest(loop_testing.LoopTestCase):
     self.assertEqual(asked[-1], 10)
     self.assertEqual(again.evaluation, result.evaluation)
 
-  def test_an_interruption_says_how_to_go_on(self):
+  def test_an_interruption_says_how_to_continue(self):
     def interrupt(state):
       if state['rounds'] == 4:
         os.kill(os.getpid(), signal.SIGTERM)
@@ -225,7 +225,7 @@ class TrainingLoopTest(loop_testing.LoopTestCase):
     self.assertEqual((self.folder / 'run' / 'metrics.csv').read_text(), lines)
     self.assertEqual(self.stderr.getvalue(), '')
 
-  def test_more_rounds_go_on(self):
+  def test_more_rounds_continue_the_run(self):
     self.run_loop(total_rounds=8)
     result = self.run_loop()
     self.assertEqual(result.num_new_rounds, 2)

@@ -121,7 +121,7 @@ class WeightsFilesTest(folder_testing.FolderTestCase):
     self.assertNotIn(self._write(later).digest(), digests)
     self.assertRegex(digests.pop(), '^[0-9a-f]{64}$')
 
-  def test_what_was_trained_is_part_of_the_digest(self):
+  def test_the_trained_model_is_part_of_the_digest(self):
     kernel = np.ones([2])
     digests = {
         weights_files.StoredWeights(self.path, arrays).digest()

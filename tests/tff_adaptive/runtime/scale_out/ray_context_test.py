@@ -270,7 +270,7 @@ class RayContextTest(compiled_testing.TestCase):
       with self.assertRaisesRegex(TypeError, 'float64'):
         process.next(state, cohort)
 
-  def test_what_cannot_be_sent_is_an_error(self):
+  def test_values_that_cannot_be_sent_are_an_error(self):
     arrays = equality_testing.source()
     lock = threading.Lock()
     lazy = data.LazyClientArrays(
@@ -317,7 +317,7 @@ class RayContextTest(compiled_testing.TestCase):
     # Computations of other tests may vanish meanwhile.
     self.assertLessEqual(max(counts[2:]), min(counts[:2]))
 
-  def test_what_cannot_be_compiled_is_an_error(self):
+  def test_unsupported_computations_are_an_error(self):
     @tff.tensorflow.computation(np.float32, np.float32)
     def accumulate(total, value):
       return total + value * tf.random.gamma([], 1.0)
@@ -366,14 +366,14 @@ class RayContextTest(compiled_testing.TestCase):
     ]
     self.assertEqual(ray.get(limits), [_MAX_CACHE_BYTES] * 2)
 
-  def test_plan_is_told(self):
+  def test_the_plan_is_printed(self):
     process = compiled_testing.process()
     with self._installed():
       _train(process, _cohorts()[:1])
     plan = self.context.plan_of(process.next)
     self.assertEqual((plan.name, plan.device), ('parallel', 'CPU:0'))
 
-  def test_costs_of_a_round_are_told(self):
+  def test_costs_of_a_round_are_printed(self):
     process, cohort = compiled_testing.process(), _cohorts(num_clients=40)[0]
     with self._installed():
       state = process.initialize()
