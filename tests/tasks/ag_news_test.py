@@ -149,11 +149,7 @@ class AGNewsTasksTest(parameterized.TestCase):
           {'ann': {'text': ['a b c'], 'label': [0.5]}},
           "client 'ann'.*label",
       ),
-      (
-          'text_type',
-          {'ann': {'text': [3], 'label': [0]}},
-          "client 'ann'.*text",
-      ),
+      ('text_type', {'ann': {'text': [3], 'label': [0]}}, "client 'ann'.*text"),
       (
           'text_shape',
           {'ann': {'text': [['a b', 'c']], 'label': [0]}},

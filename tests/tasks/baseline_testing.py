@@ -16,8 +16,7 @@ SPEC = tff.simulation.baselines.ClientSpec(
 
 
 def preprocess(
-    baseline: tff.simulation.baselines.BaselineTask,
-    dataset: tf.data.Dataset,
+    baseline: tff.simulation.baselines.BaselineTask, dataset: tf.data.Dataset
 ) -> list[np.ndarray]:
   """Returns the features and labels of all examples of a client."""
   batches = baseline.datasets.train_preprocess_fn(dataset)

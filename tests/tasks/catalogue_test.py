@@ -64,10 +64,7 @@ class CatalogueTest(parameterized.TestCase):
     if key not in self.created:
       definition.write_synthetic_data(self.folder)
       self.created[key] = definition.create(
-          self.folder,
-          seed=seed,
-          protocol=_PROTOCOL,
-          **_SMALL[definition.name],
+          self.folder, seed=seed, protocol=_PROTOCOL, **_SMALL[definition.name]
       )
     return self.created[key]
 
@@ -130,8 +127,7 @@ class CatalogueTest(parameterized.TestCase):
   @parameterized.named_parameters(*_TASKS)
   def test_protocol_is_that_of_the_publication(self, definition):
     self.assertEqual(
-        definition.protocol,
-        definitions.Protocol(*_PROTOCOLS[definition.name]),
+        definition.protocol, definitions.Protocol(*_PROTOCOLS[definition.name])
     )
 
   @parameterized.named_parameters(*_TASKS)

@@ -24,8 +24,7 @@ class GoldenProblemsTest(tf.test.TestCase, parameterized.TestCase):
     problem = _problem(name, dim)
     model = golden_problems.create_functional_model(problem)
     self.assertAllClose(
-        golden_problems.flatten_weights(model.initial_weights[0]),
-        problem['x0'],
+        golden_problems.flatten_weights(model.initial_weights[0]), problem['x0']
     )
 
   def test_quadratic_predicts_and_measures(self):

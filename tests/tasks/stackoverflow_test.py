@@ -214,9 +214,7 @@ class StackOverflowTasksTest(parameterized.TestCase):
     made = self.made['nwp']
     after = _weights_after_a_round(made)
     for old, new in zip(
-        made.functional_model.initial_weights[0],
-        after,
-        strict=True,
+        made.functional_model.initial_weights[0], after, strict=True
     ):
       self.assertTrue(np.any(old != new))
       self.assertTrue(np.all(np.isfinite(new)))

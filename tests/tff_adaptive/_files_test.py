@@ -80,8 +80,7 @@ class AtomicFilesTest(folder_testing.FolderTestCase):
     self._write(b'old')
     with file_testing.max_file_size(max_size):
       with self.assertRaisesRegex(
-          _files.WriteError,
-          f'^could not write {self.path}: File too large$',
+          _files.WriteError, f'^could not write {self.path}: File too large$'
       ):
         self._write(b'new' * 10000)
     self._assert_only(b'old')

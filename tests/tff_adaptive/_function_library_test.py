@@ -52,10 +52,7 @@ class SelectCalledTest(tf.test.TestCase):
         (calls['outer'], {'outer', 'inner'}),
         (calls['lonely'], {'lonely'}),
         (calls['cond'], {'cond_true', 'cond_false', 'inner'}),
-        (
-            calls['outer'] + calls['lonely'],
-            {'outer', 'inner', 'lonely'},
-        ),
+        (calls['outer'] + calls['lonely'], {'outer', 'inner', 'lonely'}),
         ([], set()),
     ):
       with self.subTest(str(sorted(expected))):

@@ -102,8 +102,7 @@ def process() -> tff.learning.templates.LearningProcess:
     )
     metrics = _Dict(client_work=tff.federated_zip(client_work))
     return tff.learning.templates.LearningProcessOutput(
-        tff.federated_map(update, (state, total)),
-        tff.federated_zip(metrics),
+        tff.federated_map(update, (state, total)), tff.federated_zip(metrics)
     )
 
   @tff.tensorflow.computation(_SERVER_TYPE)

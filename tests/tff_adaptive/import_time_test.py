@@ -44,10 +44,7 @@ _NEEDED = {'tff_adaptive.analysis': ('matplotlib',)}
 
 # Programs without flags: an adapter that another program talks to, and the
 # doctor, which imports TensorFlow nowhere.
-_WITHOUT_HELP = (
-    'experiments.conformance.numpy_adapter',
-    'tff_adaptive.doctor',
-)
+_WITHOUT_HELP = ('experiments.conformance.numpy_adapter', 'tff_adaptive.doctor')
 
 
 def _imported_at_once(name: str) -> set[str]:
@@ -144,9 +141,7 @@ class ImportsTest(parameterized.TestCase):
     self.assertLessEqual(len(ours), 45)
 
   @parameterized.parameters(
-      'tff_adaptive.doctor',
-      'tasks.catalogue',
-      'tasks.fetch',
+      'tff_adaptive.doctor', 'tasks.catalogue', 'tasks.fetch'
   )
   def test_quick_answers_import_nothing_slow(self, name):
     self.assertNoCommonElements(_imported_at_once(name), _SLOW)

@@ -113,10 +113,7 @@ class Cifar100TasksTest(parameterized.TestCase):
   def test_clients_of_tff_can_be_split_anew(self):
     _write_sqlite(self.empty_dir)
     task = self._create(
-        self.empty_dir,
-        partition='iid',
-        num_clients=2,
-        examples_per_client='12',
+        self.empty_dir, partition='iid', num_clients=2, examples_per_client='12'
     )
     self.assertEqual(task.train_data.client_ids, ('client_000', 'client_001'))
     self.assertEqual(task.train_data.total_examples, 24)

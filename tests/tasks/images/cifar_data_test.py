@@ -242,7 +242,5 @@ class LoadCifar10Test(absltest.TestCase):
     self.assertGreaterEqual(np.bincount(train['label']).min(), 1000)
     pixels = train['image'].reshape(-1, 3) / 255
     np.testing.assert_allclose(
-        pixels.mean(axis=0),
-        cifar10.CIFAR10.data.statistics.mean,
-        atol=0.005,
+        pixels.mean(axis=0), cifar10.CIFAR10.data.statistics.mean, atol=0.005
     )

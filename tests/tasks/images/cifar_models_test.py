@@ -142,8 +142,7 @@ class CnnDropoutTest(parameterized.TestCase):
 class SimpleCnnTest(parameterized.TestCase):
 
   @parameterized.parameters(
-      ('none', 10, 1024, 122570),
-      ('fedopt', 100, 256, 79268),
+      ('none', 10, 1024, 122570), ('fedopt', 100, 256, 79268)
   )
   def test_shapes(self, augmentation, num_classes, flat, num_weights):
     model = _model('simple_cnn', num_classes, augmentation)

@@ -170,8 +170,7 @@ class EmnistDataTest(parameterized.TestCase):
       (
           'other_feature',
           lambda path: _execute(
-              path,
-              "UPDATE examples SET serialized_example_proto = x''",
+              path, "UPDATE examples SET serialized_example_proto = x''"
           ),
           'do not have the features .*label.*pixels',
       ),

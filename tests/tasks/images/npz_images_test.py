@@ -110,11 +110,7 @@ class NpzImagesTest(parameterized.TestCase):
           ),
           'is damaged',
       ),
-      (
-          'one_array',
-          lambda path, good: path.write_bytes(_NPY),
-          'is damaged',
-      ),
+      ('one_array', lambda path, good: path.write_bytes(_NPY), 'is damaged'),
   )
   def test_file_that_is_damaged(self, damage, sentence):
     np.savez_compressed(self.npz, **_small())

@@ -52,10 +52,7 @@ class BagsOfWordsTest(parameterized.TestCase):
   def test_equals_the_preprocessing_of_tff(self):
     examples = stackoverflow_testing.examples()
     self._assert_equal(
-        examples,
-        tf.data.Dataset.from_tensor_slices(examples),
-        _WORDS,
-        _TAGS,
+        examples, tf.data.Dataset.from_tensor_slices(examples), _WORDS, _TAGS
     )
 
   def test_examples_by_hand(self):
@@ -71,8 +68,7 @@ class BagsOfWordsTest(parameterized.TestCase):
     lists = bags_of_words.WordLists(['a', 'b'], ['t', 'u'], 4)
     # The fifth word does not count any more.
     np.testing.assert_array_equal(
-        lists(examples)['x'],
-        [[1, 0, 1, 0], [-1, -1, -1, -1], [1, 1, -1, -1]],
+        lists(examples)['x'], [[1, 0, 1, 0], [-1, -1, -1, -1], [1, 1, -1, -1]]
     )
     for form in (dense, lists):
       np.testing.assert_array_equal(

@@ -115,9 +115,7 @@ class TagPredictionModelsTest(parameterized.TestCase):
         for model_id in ('words', 'logistic')
     )
     for a, b in zip(
-        words.initial_weights[0],
-        logistic.initial_weights[0],
-        strict=True,
+        words.initial_weights[0], logistic.initial_weights[0], strict=True
     ):
       np.testing.assert_array_equal(a, b)
     self.assertEqual(

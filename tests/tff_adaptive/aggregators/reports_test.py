@@ -237,8 +237,7 @@ class ClientReportsTest(tf.test.TestCase, parameterized.TestCase):
         ValueError, "aggregator of 'mean_loss' is unweighted"
     ):
       _build(
-          [_ClientReport.MEAN_LOSS],
-          {'mean_loss': tff.aggregators.SumFactory()},
+          [_ClientReport.MEAN_LOSS], {'mean_loss': tff.aggregators.SumFactory()}
       )
 
   @parameterized.named_parameters(
@@ -354,8 +353,7 @@ class StackingTest(equality_testing.TestCase):
     self.assertTrue(found.is_identical_to(tff.to_type(expected)))
 
   @parameterized.parameters(
-      (tff.TensorType(np.float32),),
-      (tff.TensorType(np.float32, [None, None]),),
+      (tff.TensorType(np.float32),), (tff.TensorType(np.float32, [None, None]),)
   )
   def test_other_shapes_raise(self, tensor_type):
     with self.assertRaisesRegex(TypeError, 'must have rows along.*tf.newaxis'):

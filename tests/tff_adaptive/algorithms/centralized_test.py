@@ -138,8 +138,7 @@ class CentralizedTest(compiled_testing.TestCase):
     # Training continues as if that round had not been.
     without = _run(_build('adam'), [first, last])
     self.assert_same_bits(
-        testing.trainable(outputs[2].state),
-        testing.trainable(without[1].state),
+        testing.trainable(outputs[2].state), testing.trainable(without[1].state)
     )
 
   @pytest.mark.slow

@@ -50,8 +50,7 @@ class UnhealthyClientsTest(compiled_testing.TestCase):
       start = process.initialize()
       healthy = process.next(start, [one, two])
       mixed = process.next(
-          start,
-          [[], one, _infinite_client(), testing.unhealthy_client(), two],
+          start, [[], one, _infinite_client(), testing.unhealthy_client(), two]
       )
     self.assertEqual(mixed.metrics['client_work']['clients']['num_rejected'], 3)
     self.assert_same_bits(healthy.state, mixed.state)

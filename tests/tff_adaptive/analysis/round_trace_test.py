@@ -250,11 +250,7 @@ class TracePlotTest(figure_testing.FigureTestCase):
       (
           'delta_sgd',
           _DELTA_SGD,
-          [
-              'step size',
-              'smoothness\nlimit',
-              'growth\nlimit',
-          ],
+          ['step size', 'smoothness\nlimit', 'growth\nlimit'],
       ),
       ('sgd', ('loss', 'step_size'), ['step size', 'batch loss']),
       ('adagrad', ('loss',), ['batch loss']),

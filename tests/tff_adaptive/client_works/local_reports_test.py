@@ -51,10 +51,7 @@ class _Sends(optimizers.FederatedOptimizer):
 
   def start_round(self, state, shared, kept, round_num):
     return collections.OrderedDict(
-        state,
-        round_num=round_num,
-        shared=shared['number'],
-        kept=kept['number'],
+        state, round_num=round_num, shared=shared['number'], kept=kept['number']
     )
 
   def finish_round(self, state):

@@ -277,10 +277,7 @@ class MoonProcessTest(tf.test.TestCase, parameterized.TestCase):
 
 
 _LAYERS = tf.keras.layers
-_SPEC = (
-    tf.TensorSpec([None, 2], tf.float32),
-    tf.TensorSpec([None], tf.int32),
-)
+_SPEC = (tf.TensorSpec([None, 2], tf.float32), tf.TensorSpec([None], tf.int32))
 _EXAMPLES = (np.array([[1.0, -2.0], [0.5, 4.0]], np.float32), np.array([0, 1]))
 
 

@@ -42,11 +42,7 @@ def _lazy():
   return client_data.LazyClientArrays(_clients(), _clients().get, _SPEC)
 
 
-_SOURCES = (
-    ('packed', _packed),
-    ('partitioned', _partitioned),
-    ('lazy', _lazy),
-)
+_SOURCES = (('packed', _packed), ('partitioned', _partitioned), ('lazy', _lazy))
 
 
 class ClientArraysTest(parameterized.TestCase):

@@ -8,6 +8,7 @@ from absl.testing import parameterized
 import tensorflow as tf
 
 from tests import folder_testing
+from tff_adaptive.data import sources
 
 FEATURES = collections.OrderedDict(
     x=tf.TensorSpec([2], tf.float32), y=tf.TensorSpec([], tf.int32)
@@ -35,3 +36,10 @@ class DataSourceTestCase(parameterized.TestCase):
     self.assertIn(sentence, str(caught.exception))
     self.assertNotIn('\n', str(caught.exception))
     self.assertEndsWith(str(caught.exception), '.')
+
+  def assert_unreadable(
+      self, sentence, source, features=FEATURES, read=None, **keywords
+  ):
+    """Checks the error of reading examples, or of another function."""
+    read = read or sources.read_examples
+    self.assert_error(ValueError, sentence, read, source, features, **keywords)

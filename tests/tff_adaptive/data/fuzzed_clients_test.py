@@ -20,12 +20,7 @@ from tff_adaptive import optimizers
 from tff_adaptive import runtime
 from tff_adaptive.client_works import totals
 
-_CLEAN = (
-    TypeError,
-    ValueError,
-    KeyError,
-    runtime.UnsupportedComputationError,
-)
+_CLEAN = (TypeError, ValueError, KeyError, runtime.UnsupportedComputationError)
 
 
 @functools.cache

@@ -201,10 +201,7 @@ def _numbered_clients(sizes):
     return {'x': starts[client_id] + np.arange(sizes[client_id])}
 
   source = client_data.LazyClientArrays(
-      sizes,
-      load,
-      {'x': tf.TensorSpec([], tf.int64)},
-      client_sizes=sizes,
+      sizes, load, {'x': tf.TensorSpec([], tf.int64)}, client_sizes=sizes
   )
   return source, was_read
 

@@ -168,12 +168,8 @@ class FilesTest(data_source_testing.DataSourceTestCase):
   def test_sqlite_needs_a_split(self):
     path = self.path('data.sqlite')
     _write_sqlite(path)
-    self.assert_error(
-        ValueError,
-        "it has 'test', 'train'",
-        sources.read_clients,
-        path,
-        _FEATURES,
+    self.assert_unreadable(
+        "it has 'test', 'train'", path, _FEATURES, read=sources.read_clients
     )
 
   def test_a_file_without_splits_is_of_any(self):
@@ -187,12 +183,11 @@ class FilesTest(data_source_testing.DataSourceTestCase):
   def test_an_empty_file(self, name, write):
     del write
     path = self.text_file(name, '')
-    self.assert_error(
-        ValueError,
+    self.assert_unreadable(
         f'{path} is empty; replace it by an intact copy.',
-        sources.read_clients,
         path,
         _FEATURES,
+        read=sources.read_clients,
         split_name='train',
     )
 
@@ -211,12 +206,11 @@ class FilesTest(data_source_testing.DataSourceTestCase):
     path = self.path(name)
     dict(file[1:] for file in _TABLES)[name](path)
     path.write_bytes(path.read_bytes()[:-20])
-    self.assert_error(
-        ValueError,
+    self.assert_unreadable(
         f'{path} could not be read (',
-        sources.read_clients,
         path,
         _FEATURES,
+        read=sources.read_clients,
     )
 
   @parameterized.named_parameters(*_FILES)
@@ -233,21 +227,17 @@ class FilesTest(data_source_testing.DataSourceTestCase):
 
   def test_an_unknown_suffix(self):
     path = self.text_file('data.parquet', 'x')
-    self.assert_error(
-        ValueError,
+    self.assert_unreadable(
         'The test data must be in a file that ends in one of .npz, .csv, '
         f'.jsonl, .jsonl.gz, .sqlite, found {path}; convert it, or rename it.',
-        sources.read_examples,
         path,
         _FEATURES,
     )
 
   def test_features_of_unknown_shape_are_refused(self):
     path = self.text_file('data.csv', 'y\n1\n')
-    self.assert_error(
-        ValueError,
+    self.assert_unreadable(
         "Feature 'y' must have a fixed shape to be read from a file",
-        sources.read_examples,
         path,
         {'y': tf.TensorSpec([None], tf.int32)},
     )
@@ -314,13 +304,11 @@ class ObjectsTest(data_source_testing.DataSourceTestCase):
 
   def test_client_data_without_a_feature(self):
     data = tff.simulation.datasets.TestClientData({'a': {'y': [1]}})
-    self.assert_error(
-        ValueError,
+    self.assert_unreadable(
         "The training data must have the features ['x', 'y'], found ['y']; add "
         "or rename ['x'].",
-        sources.read_clients,
         data,
-        _XY,
+        read=sources.read_clients,
     )
 
   def test_client_arrays_are_returned_if_they_are_as_asked_for(self):
@@ -334,22 +322,16 @@ class ObjectsTest(data_source_testing.DataSourceTestCase):
           tf.int32,
           "the order ['x', 'y']; make it ['y', 'x']",
       ),
-      (
-          'types',
-          ['x', 'y'],
-          tf.int64,
-          "found int32[?] in field 'y'; make it ",
-      ),
+      ('types', ['x', 'y'], tf.int64, "found int32[?] in field 'y'; make it "),
   )
   def test_client_arrays_of_another_spec(self, names, dtype, sentence):
     source = sources.read_clients({'a': {'x': [[1, 2]], 'y': [0]}}, _XY)
     spec = {**_XY, 'y': tf.TensorSpec([], dtype)}
-    self.assert_error(
-        ValueError,
+    self.assert_unreadable(
         sentence,
-        sources.read_clients,
         source,
         {name: spec[name] for name in names},
+        read=sources.read_clients,
     )
 
   @parameterized.named_parameters(
@@ -368,11 +350,8 @@ class ObjectsTest(data_source_testing.DataSourceTestCase):
     self.assert_error(kind, sentence, sources.read_clients, data, _XY)
 
   def test_features_of_different_length(self):
-    self.assert_error(
-        ValueError,
+    self.assert_unreadable(
         'The test data must have the same number of examples in every feature, '
         "found {'x': 1, 'y': 2}.",
-        sources.read_examples,
         {'x': [[1, 2]], 'y': [1, 2]},
-        _XY,
     )

@@ -110,8 +110,7 @@ class FindDifferenceTest(parameterized.TestCase):
   def test_fields_within_fields(self):
     expected = _Dict(x=_EXPECTED, y=_Pair(_EXPECTED['y'], _EXPECTED['y']))
     self.assertEqual(
-        specs.field_names(expected),
-        ["'x/x'", "'x/y'", "'y/a'", "'y/b'"],
+        specs.field_names(expected), ["'x/x'", "'x/y'", "'y/a'", "'y/b'"]
     )
     found = _Dict(expected, x=_Dict(x=_EXPECTED['x']))
     self.assertEqual(
@@ -141,8 +140,7 @@ class FindDifferenceTest(parameterized.TestCase):
   )
   def test_outside_of_pipelines(self, found, sentence):
     self.assertEqual(
-        specs.find_difference(_found(x=found), _EXPECTED),
-        sentence,
+        specs.find_difference(_found(x=found), _EXPECTED), sentence
     )
 
   def test_a_size_that_is_open_fits_a_fixed_one_in_a_pipeline_alone(self):
@@ -185,8 +183,7 @@ class _Checked:
   name: str = attrs.field(validator=specs.instance_of(str))
   fn: Any = attrs.field(default=len, validator=specs.instance_of(Callable))
   other: Optional[str] = attrs.field(
-      default=None,
-      validator=attrs.validators.optional(specs.instance_of(str)),
+      default=None, validator=attrs.validators.optional(specs.instance_of(str))
   )
 
 

@@ -58,13 +58,7 @@ class NpzTest(data_source_testing.DataSourceTestCase):
       ),
   )
   def test_errors(self, arrays, sentence):
-    self.assert_error(
-        ValueError,
-        sentence,
-        sources.read_examples,
-        self._npz(**arrays),
-        _FEATURES,
-    )
+    self.assert_unreadable(sentence, self._npz(**arrays))
 
   def test_rows_are_counted_in_the_file_not_in_the_split(self):
     path = self._npz(
@@ -72,23 +66,14 @@ class NpzTest(data_source_testing.DataSourceTestCase):
         y=np.array([0, 1, 2**40]),
         split=np.array(['test', 'train', 'train']),
     )
-    self.assert_error(
-        ValueError,
-        'row 2: ',
-        sources.read_examples,
-        path,
-        _FEATURES,
-        split_name='train',
-    )
+    self.assert_unreadable('row 2: ', path, split_name='train')
 
   def test_clients_must_be_names(self):
     arrays = dict(x=np.zeros([1, 2]), y=np.zeros([1], int))
-    self.assert_error(
-        ValueError,
+    self.assert_unreadable(
         "array 'client_id' must hold a string for each row, found type float64",
-        sources.read_clients,
         self._npz(**arrays, client_id=np.zeros([1])),
-        _FEATURES,
+        read=sources.read_clients,
     )
     for names in (np.array([7]), np.array([b'7']), np.array(['7'])):
       path = self._npz(**arrays, client_id=names)
@@ -99,12 +84,9 @@ class NpzTest(data_source_testing.DataSourceTestCase):
     path = self.path('data.npz')
     with open(path, 'wb') as file:
       np.save(file, np.zeros([3]))
-    self.assert_error(
-        ValueError,
+    self.assert_unreadable(
         f'{path} could not be read (File is not a zip file); replace it by ',
-        sources.read_examples,
         path,
-        _FEATURES,
     )
 
 
@@ -133,9 +115,7 @@ class RowFilesTest(data_source_testing.DataSourceTestCase):
   )
   def test_errors_of_csv(self, text, sentence):
     path = self.text_file('data.csv', text)
-    self.assert_error(
-        ValueError, sentence, sources.read_examples, path, _FEATURES
-    )
+    self.assert_unreadable(sentence, path)
 
   @parameterized.named_parameters(
       ('json', '{"x": [1, 2], "y": 1}\n{"x": [1,\n', 'line 2 is not JSON ('),
@@ -164,16 +144,12 @@ class RowFilesTest(data_source_testing.DataSourceTestCase):
   )
   def test_errors_of_json_lines(self, text, sentence):
     path = self.text_file('data.jsonl', text)
-    self.assert_error(
-        ValueError, sentence, sources.read_examples, path, _FEATURES
-    )
+    self.assert_unreadable(sentence, path)
 
   def test_strings_must_be_strings(self):
     path = self.text_file('data.jsonl', '{"text": "a"}\n{"text": 7}\n')
-    self.assert_error(
-        ValueError,
+    self.assert_unreadable(
         f"{path}, line 2: feature 'text' must hold strings, found 7; convert ",
-        sources.read_examples,
         path,
         {'text': tf.TensorSpec([], tf.string)},
     )
@@ -188,38 +164,29 @@ class RowFilesTest(data_source_testing.DataSourceTestCase):
     self.assertEqual(examples['y'].tolist(), list(range(num_rows)))
     with open(path, 'a', encoding='utf-8') as file:
       file.write('\n3000000000\n7\n')
-    self.assert_error(
-        ValueError,
-        f'{path}, line {num_rows + 2}: ',
-        sources.read_examples,
-        path,
-        spec,
-    )
+    self.assert_unreadable(f'{path}, line {num_rows + 2}: ', path, spec)
 
   @parameterized.named_parameters(
-      ('csv', 'data.csv', 'y\n1\n'),
-      ('jsonl', 'data.jsonl', '{"y": 1}\n'),
+      ('csv', 'data.csv', 'y\n1\n'), ('jsonl', 'data.jsonl', '{"y": 1}\n')
   )
   def test_rows_without_a_client(self, name, text):
     path = self.text_file(name, text)
-    self.assert_error(
-        ValueError,
+    self.assert_unreadable(
         "lacks the client id 'writer', found 'y'; add it to ",
-        sources.read_clients,
         path,
         {'y': tf.TensorSpec([], tf.int32)},
+        read=sources.read_clients,
         client_key='writer',
     )
 
   @parameterized.parameters('null', '""', 'true', '1.5')
   def test_bad_client_ids(self, value):
     path = self.text_file('data.jsonl', f'{{"y": 1, "client_id": {value}}}')
-    self.assert_error(
-        ValueError,
+    self.assert_unreadable(
         "line 1: the client id 'client_id' must be a string",
-        sources.read_clients,
         path,
         {'y': tf.TensorSpec([], tf.int32)},
+        read=sources.read_clients,
     )
 
   def test_integers_are_client_ids(self):
@@ -229,10 +196,4 @@ class RowFilesTest(data_source_testing.DataSourceTestCase):
 
   def test_wide_headers_are_shown_in_part(self):
     path = self.text_file('data.csv', ','.join(f'p{i}' for i in range(99)))
-    self.assert_error(
-        ValueError,
-        "'p7', 91 more; add them",
-        sources.read_examples,
-        path,
-        _FEATURES,
-    )
+    self.assert_unreadable("'p7', 91 more; add them", path)

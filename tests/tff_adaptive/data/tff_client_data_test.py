@@ -44,11 +44,7 @@ def _lazy():
   )
 
 
-_SOURCES = (
-    ('packed', _packed),
-    ('partitioned', _partitioned),
-    ('lazy', _lazy),
-)
+_SOURCES = (('packed', _packed), ('partitioned', _partitioned), ('lazy', _lazy))
 
 
 def _labels(dataset):
@@ -135,8 +131,7 @@ class ToClientDataTest(parameterized.TestCase):
     data = tff_client_data.to_client_data(_partitioned())
     computation = data.dataset_computation
     self.assertEqual(
-        str(computation.type_signature),
-        '(str -> <x=float32[2],y=int32>*)',
+        str(computation.type_signature), '(str -> <x=float32[2],y=int32>*)'
     )
 
   def test_empty_client_is_an_empty_dataset(self):

@@ -189,12 +189,7 @@ class FrankWolfeTest(tf.test.TestCase, parameterized.TestCase):
         ),
     ):
       step = reports_testing.step(
-          rule,
-          x,
-          deltas,
-          weights=[0.75, 0.25],
-          losses=[0.8, 0.4],
-          state=state,
+          rule, x, deltas, weights=[0.75, 0.25], losses=[0.8, 0.4], state=state
       )
       x, state = step.x, step.state
       self.assertAllClose(x, expected, rtol=1e-9, atol=1e-12)

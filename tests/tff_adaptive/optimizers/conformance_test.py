@@ -173,8 +173,7 @@ class OptimizerConformanceTest(tf.test.TestCase, parameterized.TestCase):
       self.assertAllEqual(weights[1], 3.0)
 
   @parameterized.product(
-      row=rules_testing.RULES,
-      bad=[float('nan'), float('inf'), float('-inf')],
+      row=rules_testing.RULES, bad=[float('nan'), float('inf'), float('-inf')]
   )
   def test_gradient_that_is_not_finite_is_not_hidden(self, row, bad):
     # So the client is seen to fail.
@@ -343,11 +342,7 @@ class OptimizerConformanceTest(tf.test.TestCase, parameterized.TestCase):
 
   @parameterized.parameters(
       (optimizers.build_adagrad_norm, {}, 'AdaGrad-Norm'),
-      (
-          optimizers.build_delta_sgd,
-          dict(previous_gradient='reuse'),
-          'DeltaSGD',
-      ),
+      (optimizers.build_delta_sgd, dict(previous_gradient='reuse'), 'DeltaSGD'),
   )
   def test_a_rule_that_keeps_state_needs_a_loop_with_rounds(
       self, build, arguments, title

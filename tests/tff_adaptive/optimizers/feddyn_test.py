@@ -71,8 +71,7 @@ class FedDynTest(tf.test.TestCase, parameterized.TestCase):
     _, store = _run(_build(optimizers.build_feddyn(3, 0.1, 0.5)), (('a',),))
     models, _ = _run(
         _build(
-            optimizers.build_sgd(0.1),
-            loss_term=client_works.build_fedprox(0.5),
+            optimizers.build_sgd(0.1), loss_term=client_works.build_fedprox(0.5)
         ),
         (('a',),),
     )

@@ -35,11 +35,7 @@ def _value_and_grad(weights):
 def _step(rule, state, weights):
   value, gradients = _value_and_grad(weights)
   return rule.next(
-      state,
-      weights,
-      gradients,
-      value=value,
-      value_and_grad_fn=_value_and_grad,
+      state, weights, gradients, value=value, value_and_grad_fn=_value_and_grad
   )
 
 

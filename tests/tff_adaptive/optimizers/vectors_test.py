@@ -75,10 +75,7 @@ class VectorsTest(tf.test.TestCase):
 
 
 _LARGE, _SMALL = [256, 256], [3]
-_SPECS = (
-    tf.TensorSpec(_LARGE, tf.float32),
-    tf.TensorSpec(_SMALL, tf.float32),
-)
+_SPECS = (tf.TensorSpec(_LARGE, tf.float32), tf.TensorSpec(_SMALL, tf.float32))
 _RULES = (
     ('adagrad', optimizers.build_adagrad()),
     ('yogi', optimizers.build_yogi()),

@@ -50,11 +50,7 @@ def source() -> data.PackedClientArrays:
 def cohort(round_num: int = 0) -> data.Cohort:
   """Returns the clients of a round, in batches of 4."""
   return data.Cohort(
-      source(),
-      ROUNDS[round_num],
-      round_num,
-      seed=1,
-      plan=data.BatchPlan(4),
+      source(), ROUNDS[round_num], round_num, seed=1, plan=data.BatchPlan(4)
   )
 
 

@@ -35,11 +35,7 @@ _sgd = optimizers.build_sgd
 
 
 def _dense():
-  return _IMAGE, [
-      _keras.Flatten(),
-      _keras.Dense(16, 'relu'),
-      _keras.Dense(3),
-  ]
+  return _IMAGE, [_keras.Flatten(), _keras.Dense(16, 'relu'), _keras.Dense(3)]
 
 
 def _cnn():
@@ -52,11 +48,7 @@ def _cnn():
 
 
 def _lstm():
-  return _TOKENS, [
-      _keras.Embedding(10, 4),
-      layers.LSTM(5),
-      _keras.Dense(3),
-  ]
+  return _TOKENS, [_keras.Embedding(10, 4), layers.LSTM(5), _keras.Dense(3)]
 
 
 def _model(build_layers, variables=False):
@@ -213,9 +205,7 @@ class ExportTest(parameterized.TestCase):
   def test_pipelines_are_refused(self):
     process = algorithms.build_fed_opt(_model(_dense), _sgd(0.1))
     ragged = [
-        [
-            (np.zeros([2, 8, 8, 1], np.float32), np.zeros([3, 1], np.int32)),
-        ]
+        [(np.zeros([2, 8, 8, 1], np.float32), np.zeros([3, 1], np.int32))]
     ]
     with self.assertRaisesRegex(
         runtime.UnsupportedComputationError, 'pipelines cannot be exported'

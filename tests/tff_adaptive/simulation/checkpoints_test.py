@@ -239,8 +239,7 @@ class CheckpointsTest(parameterized.TestCase):
     for name in ('fsync', 'replace'):
       with mock.patch.object(os, name, side_effect=full):
         with self.assertRaisesRegex(
-            checkpoints.CheckpointWriteError,
-            'No space left on device; earlier',
+            checkpoints.CheckpointWriteError, 'No space left on device; earlier'
         ):
           self.manager.save(2, checkpoint_testing.state())
       self.assertLen(os.listdir(self.directory), 1)

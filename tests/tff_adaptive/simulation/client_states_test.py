@@ -45,8 +45,7 @@ def _cohort(round_index):
 def _signature(result_state=None):
   """Returns the type of `next`, or one whose metrics hold other states."""
   state = _Dict(
-      total=tff.TensorType(np.float32, [2]),
-      count=tff.TensorType(np.int32),
+      total=tff.TensorType(np.float32, [2]), count=tff.TensorType(np.int32)
   )
   stacked = _Dict(
       total=tff.TensorType(np.float32, [None, 2]),
@@ -65,10 +64,7 @@ def _signature(result_state=None):
   metrics = _Dict(client_work=_Dict(client_states=client_states))
   at_server = lambda member: tff.FederatedType(member, tff.SERVER)
   return tff.FunctionType(
-      [
-          at_server(np.float32),
-          tff.FederatedType(client, tff.CLIENTS),
-      ],
+      [at_server(np.float32), tff.FederatedType(client, tff.CLIENTS)],
       _Dict(state=at_server(np.float32), metrics=at_server(metrics)),
   )
 
@@ -311,11 +307,7 @@ class KillTest(_LoopTestCase, killed_loop_testing.KilledLoopTestCase):
   def _check(self, step):
     file_name = client_states._file_name('a', 1)
     self.check_killed_runs(
-        step,
-        [
-            f'after replace {file_name}.tmp',
-            f'before unlink {file_name}',
-        ],
+        step, [f'after replace {file_name}.tmp', f'before unlink {file_name}']
     )
 
   def test_killed_at_some_instants(self):
@@ -424,8 +416,7 @@ class ClientStateStoreTest(parameterized.TestCase):
       state['b'][0] = 5
 
   @parameterized.product(
-      max_bytes=[0, _NUM_BYTES, 5 * _NUM_BYTES],
-      saves=[False, True],
+      max_bytes=[0, _NUM_BYTES, 5 * _NUM_BYTES], saves=[False, True]
   )
   def test_a_bound_changes_nothing(self, max_bytes, saves):
     store = self._store(max_bytes=max_bytes)

@@ -28,9 +28,7 @@ def _task():
   return attrs.evolve(
       task,
       train_data=client_data.PackedClientArrays(
-          {'x': x, 'y': y},
-          task.train_data.offsets,
-          task.train_data.client_ids,
+          {'x': x, 'y': y}, task.train_data.offsets, task.train_data.client_ids
       ),
   )
 

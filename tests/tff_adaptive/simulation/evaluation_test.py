@@ -267,7 +267,6 @@ class EvaluationTest(tf.test.TestCase, parameterized.TestCase):
     arrays['y'][3] = 7
     evaluate = evaluation.build_central_evaluation(_functional_model(), arrays)
     with self.assertRaisesRegex(
-        ValueError,
-        'rejected the examples .* 7 .*check_central_examples',
+        ValueError, 'rejected the examples .* 7 .*check_central_examples'
     ):
       evaluate(_weights(1))

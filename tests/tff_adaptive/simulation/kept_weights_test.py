@@ -130,8 +130,7 @@ class BestCheckpointTest(loop_testing.LoopTestCase):
       kept_weights.load_best(self.folder, _TEMPLATE)
     self.run_loop(callbacks=_make(self.folder / 'run'), **_KWARGS)
     with self.assertRaisesRegex(
-        checkpoints.CheckpointError,
-        r'`weights` is float32\[\].* float64\[2\]',
+        checkpoints.CheckpointError, r'`weights` is float32\[\].* float64\[2\]'
     ):
       self.load(template=np.zeros(2))
     path = self.folder / 'run' / 'checkpoints' / 'best.npz'

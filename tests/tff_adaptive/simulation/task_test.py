@@ -215,8 +215,7 @@ class BaselineTaskTest(absltest.TestCase):
       return {'x': noise, 'y': examples['raw']}
 
     baseline = task_testing.build_task(
-        train_data=clients,
-        augmentation=batching.Augmentation(augment, spec),
+        train_data=clients, augmentation=batching.Augmentation(augment, spec)
     ).to_baseline_task()
     datasets = baseline.datasets
     self.assertEqual(datasets.element_type_structure, task_testing.INPUT_SPEC)

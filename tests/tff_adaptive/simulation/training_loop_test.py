@@ -190,8 +190,7 @@ class TrainingLoopTest(loop_testing.LoopTestCase):
     self.assertAlmostEqual(result.evaluation['accuracy'], 15.5, places=5)
     # A run that is finished evaluates the same.
     again = self.run_loop(
-        evaluate_fn=evaluate,
-        callbacks=[kept_weights.WeightsMovingAverage(0.5)],
+        evaluate_fn=evaluate, callbacks=[kept_weights.WeightsMovingAverage(0.5)]
     )
     self.assertEqual(asked[-1], 10)
     self.assertEqual(again.evaluation, result.evaluation)

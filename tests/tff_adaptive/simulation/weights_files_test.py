@@ -174,10 +174,7 @@ class WeightsFilesTest(folder_testing.FolderTestCase):
       ),
       (
           'not_trained',
-          {
-              'trainable/1': None,
-              'non_trainable/1': np.zeros([3], np.float32),
-          },
+          {'trainable/1': None, 'non_trainable/1': np.zeros([3], np.float32)},
           'expected 3 weights, found 3, and no `trainable/1`',
       ),
   )

@@ -36,10 +36,7 @@ class DirichletPerClientTest(parameterized.TestCase):
     )
     self.assertEqual(
         _lists(drawn),
-        {
-            'client_000': [1, 6, 3, 3, 4, 6],
-            'client_001': [7, 8, 8, 9, 4, 10],
-        },
+        {'client_000': [1, 6, 3, 3, 4, 6], 'client_001': [7, 8, 8, 9, 4, 10]},
     )
 
   @parameterized.product(

@@ -117,11 +117,7 @@ class IidTest(parameterized.TestCase):
   def test_literal_partition_so_that_no_release_changes_a_run(self):
     self.assertEqual(
         _lists(partition.iid(7, 3, seed=1)),
-        {
-            'client_000': [1, 5, 0],
-            'client_001': [6, 3],
-            'client_002': [2, 4],
-        },
+        {'client_000': [1, 5, 0], 'client_001': [6, 3], 'client_002': [2, 4]},
     )
 
   @parameterized.parameters((100, 7), (5, 5), (3, 1), (2, 4))
