@@ -196,17 +196,6 @@ class LocalTrainingTest(tf.test.TestCase, parameterized.TestCase):
     self.assertLess(norms[1], 0.95 * norms[0])
     self.assertNotEqual(*losses)
 
-  def test_both_kinds_of_models_agree(self):
-    batches = testing.client(11, seed=7)
-    results = [
-        training_testing.train(
-            testing.either_model(kind), optimizers.build_delta_sgd(), batches
-        )
-        for kind in ('functional', 'variable')
-    ]
-    self.assertAllClose(results[0].update, results[1].update, atol=1e-7)
-    self.assertAllClose(results[0].statistics, results[1].statistics)
-
 
 class GradientOptionsTest(tf.test.TestCase, parameterized.TestCase):
 

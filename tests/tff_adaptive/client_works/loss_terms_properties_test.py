@@ -5,7 +5,6 @@
 import hypothesis
 from hypothesis import strategies as st
 import numpy as np
-import pytest
 import tensorflow as tf
 
 from tests.tff_adaptive import property_testing
@@ -36,40 +35,6 @@ class FedProxPropertiesTest(tf.test.TestCase):
     )
     self.assertAllClose(value, mu / 2 * np.sum(np.square(x - received)))
     self.assertAllClose(gradient, mu * (x - received))
-
-  @hypothesis.given(property_testing.vectors(), _MUS)
-  def test_leaves_the_first_local_step(self, x, mu):
-    value, gradient = _value_and_gradient(
-        client_works.build_fedprox(mu), x, (tf.constant(x),), None
-    )
-    self.assertEqual(value, 0.0)
-    self.assertAllEqual(gradient, np.zeros_like(x))
-
-  @hypothesis.given(property_testing.vectors(), property_testing.vectors())
-  def test_mu_of_zero_is_no_term(self, x, received):
-    value, gradient = _value_and_gradient(
-        client_works.build_fedprox(0.0), x, (tf.constant(received),), None
-    )
-    self.assertEqual(value, 0.0)
-    self.assertAllEqual(gradient, np.zeros_like(x))
-
-  @hypothesis.given(
-      property_testing.hessians(),
-      property_testing.STARTS,
-      st.lists(_MUS, min_size=2, max_size=3, unique=True),
-      st.integers(2, 4),
-  )
-  @pytest.mark.slow
-  def test_larger_mu_moves_less(self, curved, start, mus, num_steps):
-    rate = 0.25 / (curved.largest + max(mus))
-    norms = []
-    for mu in sorted(mus):
-      term, x = client_works.build_fedprox(mu), start
-      for _ in range(num_steps):
-        _, pull = _value_and_gradient(term, x, (tf.constant(start),), None)
-        x = x - rate * (curved.hessian @ x + pull)
-      norms.append(np.linalg.norm(x - start))
-    self.assertEqual(norms, sorted(norms, reverse=True))
 
 
 class MoonPropertiesTest(tf.test.TestCase):
@@ -110,12 +75,6 @@ class MoonPropertiesTest(tf.test.TestCase):
     )
     self.assertAllClose(value, np.log(2.0), rtol=1e-9)
     self.assertAllEqual(gradient, np.zeros_like(x))
-
-  @hypothesis.given(_MODELS)
-  def test_mu_of_zero_is_no_term(self, models):
-    value, gradient = self._evaluate(models, mu=0.0)
-    self.assertEqual(value, 0.0)
-    self.assertAllEqual(gradient, np.zeros_like(gradient))
 
   @hypothesis.given(_MODELS, _MUS)
   def test_mu_scales_the_term(self, models, mu):

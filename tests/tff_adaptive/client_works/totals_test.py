@@ -89,7 +89,7 @@ class MaxUpdateNormTest(tf.test.TestCase):
 
 
 def _build_process():
-  """Asserts that exploding clients, and only these, are far above the limit."""
+  """Builds a process whose limit only exploding clients exceed, by far."""
   return algorithms.build_fed_opt(
       testing.functional_model(), optimizers.build_sgd(0.1), max_update_norm=1.0
   )

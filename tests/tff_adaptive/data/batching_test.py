@@ -23,52 +23,21 @@ def _indices(plan, num_examples, seed=0):
 class BatchingTest(parameterized.TestCase):
 
   @parameterized.named_parameters(
-      dict(
-          testcase_name='short_last_batch_of_every_epoch_is_kept',
-          plan=batching.BatchPlan(2, num_epochs=2, shuffle=False),
-          num_examples=5,
-          expected=[[0, 1], [2, 3], [4], [0, 1], [2, 3], [4]],
+      ('short_last_batch', dict(num_epochs=2), 5, 2 * [[0, 1], [2, 3], [4]]),
+      (
+          'remainder_dropped',
+          dict(num_epochs=2, drop_remainder=True),
+          5,
+          2 * [[0, 1], [2, 3]],
       ),
-      dict(
-          testcase_name='remainder_dropped',
-          plan=batching.BatchPlan(
-              2, num_epochs=2, shuffle=False, drop_remainder=True
-          ),
-          num_examples=5,
-          expected=[[0, 1], [2, 3], [0, 1], [2, 3]],
-      ),
-      dict(
-          testcase_name='remainder_dropped_of_a_small_client',
-          plan=batching.BatchPlan(8, shuffle=False, drop_remainder=True),
-          num_examples=5,
-          expected=[],
-      ),
-      dict(
-          testcase_name='first_examples_in_stored_order',
-          plan=batching.BatchPlan(2, max_examples=3, shuffle=False),
-          num_examples=100,
-          expected=[[0, 1], [2]],
-      ),
-      dict(
-          testcase_name='max_examples_larger_than_the_client',
-          plan=batching.BatchPlan(2, max_examples=30, shuffle=False),
-          num_examples=3,
-          expected=[[0, 1], [2]],
-      ),
-      dict(
-          testcase_name='batch_larger_than_the_client',
-          plan=batching.BatchPlan(64, shuffle=False),
-          num_examples=3,
-          expected=[[0, 1, 2]],
-      ),
-      dict(
-          testcase_name='empty_client',
-          plan=batching.BatchPlan(2, num_epochs=3),
-          num_examples=0,
-          expected=[],
-      ),
+      ('small_client', dict(batch_size=8, drop_remainder=True), 5, []),
+      ('first_in_stored_order', dict(max_examples=3), 100, [[0, 1], [2]]),
+      ('max_examples_too_large', dict(max_examples=30), 3, [[0, 1], [2]]),
+      ('batch_too_large', dict(batch_size=64), 3, [[0, 1, 2]]),
+      ('empty_client', dict(num_epochs=3), 0, []),
   )
-  def test_batches(self, plan, num_examples, expected):
+  def test_batches(self, options, num_examples, expected):
+    plan = batching.BatchPlan(**{'batch_size': 2, 'shuffle': False, **options})
     self.assertEqual(_indices(plan, num_examples), expected)
 
   @parameterized.product(
