@@ -180,6 +180,6 @@ def copied_project() -> Iterator[pathlib.Path]:
     )
     for environment in ROOT.glob('.venv-*'):
       (copy / environment.name).symlink_to(environment)
-    # What a page's commands run is what runs the tests, whatever its name is.
+    # Commands of pages use the Python of the tests, whatever its name.
     (copy / '.venv').symlink_to(sys.prefix)
     yield copy

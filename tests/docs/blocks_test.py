@@ -24,7 +24,7 @@ _FLOWER = 'docs/migration/flower.md'
 _GOOGLE = 'docs/migration/google_research_federated.md'
 _PFL = 'docs/migration/pfl_research.md'
 _TFF = 'docs/migration/tff_learning.md'
-# What pages take for granted: "a model and the clients that you have".
+# The names that pages assume: "a model and the clients that you have".
 _GIVEN = """
 import collections
 import numpy as np

@@ -24,7 +24,7 @@ from tests import program_testing
 
 _ROOT = page_testing.ROOT
 _PYTHON = '.venv/bin/python -m '
-# How commands begin that other tests run, or that take hours.
+# Beginnings of commands that other tests run, or that take hours.
 _RUN_ELSEWHERE = {
     'make venv': 'tests/packaging/make_venv_test.py',
     'make check': 'tests/packaging/tree_test.py',
@@ -141,7 +141,7 @@ class FlagsTest(absltest.TestCase):
             _define_flags(binary)([binary, *arguments])
 
   def test_flags_of_the_guide_exist(self):
-    # Of absl, TensorBoard, pip, and of docs/examples/wine.py.
+    # Flags of absl, TensorBoard, pip and docs/examples/wine.py.
     known = {'help', 'helpfull', 'flagfile', 'logdir', 'list'}
     known |= {'wine_model', 'wine_loss', 'wine_alpha'}
     known.add('wine_examples_per_client')

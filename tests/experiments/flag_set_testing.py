@@ -27,7 +27,7 @@ SMALL = (
     '--rounds_per_evaluation=1',
 )
 
-# What is the same in every run, or needs what a test does not have.
+# Flags that are the same in every run, or that a test cannot satisfy.
 _NOT_DRAWN = (
     registry.TASK,
     registry.RUNTIME,
@@ -51,7 +51,7 @@ _NO_NUMBERS = ('one',)
 _NO_INTEGERS = ('1.5', '-2147483648')
 _WORDS = ('', ' ', 'none', '../x', 'a//b', '-1', 'nan', 'größe', 'x' * 300)
 
-# Of flags whose types do not say enough: what most often means something.
+# Valid values of flags whose types do not say enough.
 _MEANT = {
     'client_schedule_table': ('0:1,1:0.5', '0:1', '0:1,10:0'),
     'clients_per_round': ('1', '2', '3', '4'),

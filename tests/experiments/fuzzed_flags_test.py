@@ -103,7 +103,7 @@ class FuzzedFlagsTest(parameterized.TestCase):
   @parameterized.parameters(*_SEEDS)
   @pytest.mark.slow
   def test_any_flags_end_in_a_run_or_in_a_sentence(self, seed):
-    # What fails is shown as it was drawn: to make it smaller takes hours.
+    # Failing flags are shown as drawn: shrinking them takes hours.
     @hypothesis.seed(seed)
     @hypothesis.given(flag_set_testing.flag_sets())
     @hypothesis.settings(

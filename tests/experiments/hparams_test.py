@@ -303,7 +303,7 @@ class HparamsTest(parameterized.TestCase):
         settings.experiment_name,
         f'digits.{algorithm}.{client}.{server}',
     )
-    # What the algorithm brings may be said, too.
+    # Flags may repeat the algorithm's own parts.
     said = [f'--client_optimizer={client}', f'--server_optimizer={server}']
     self.assertEqual(_choices(f'--algorithm={algorithm}', *said), choices)
 

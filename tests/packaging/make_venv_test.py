@@ -12,7 +12,7 @@ from tests import folder_testing
 
 _ROOT = pathlib.Path(__file__).resolve().parents[2]
 
-# What the script uses besides Python.
+# The commands that the script uses besides Python.
 _COMMANDS = (
     *('awk', 'cat', 'chmod', 'cmp', 'cp', 'dirname', 'mkdir', 'mv', 'sed'),
     'sh',

@@ -16,7 +16,7 @@ from tests import folder_testing
 from tests import page_testing
 
 _ROOT = page_testing.ROOT
-# What packages may import of the others; each may import what it is above of.
+# The packages that each package of the library may import.
 _LIBRARY = {
     'data': (),
     'aggregators': (),

@@ -86,7 +86,7 @@ class WheelTest(parameterized.TestCase):
     super().setUpClass()
     folder = folder_testing.new(cls)
     cls.folder = folder.resolve()
-    # Of a copy, so that the tree stays clean.
+    # Builds a copy, so that the tree stays clean.
     copy = cls.enterClassContext(page_testing.copied_project())
     result = page_testing.run('make wheel', copy)
     assert not result.returncode, result.stderr

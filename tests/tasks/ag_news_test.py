@@ -2,9 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of the task on AG News."""
 
-import pathlib
-import tempfile
-
 from absl.testing import parameterized
 import numpy as np
 import pytest
@@ -173,10 +170,9 @@ class AGNewsTasksTest(parameterized.TestCase):
 
   @pytest.mark.slow
   def test_tokens_of_a_pretrained_model_are_its_own(self):
-    with tempfile.TemporaryDirectory() as name:
-      folder = pathlib.Path(name)
-      original = text_testing.write_pretrained(folder)
-      mine = _from_data(model_id='distilbert', pretrained_dir=folder)
+    folder = folder_testing.new(self)
+    original = text_testing.write_pretrained(folder)
+    mine = _from_data(model_id='distilbert', pretrained_dir=folder)
     place = text_testing.PIECES.index
     np.testing.assert_array_equal(
         mine.train_data.examples('bob')['x'],

@@ -2,9 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests that every task is what its definition says, on made-up data."""
 
-import pathlib
-import tempfile
-
 from absl.testing import parameterized
 import numpy as np
 import pytest
@@ -13,6 +10,7 @@ import tensorflow_federated as tff
 
 from tasks import catalogue
 from tasks import definitions
+from tests import folder_testing
 from tff_adaptive.data import checks
 
 _PROTOCOL = definitions.Protocol(
@@ -56,7 +54,7 @@ class CatalogueTest(parameterized.TestCase):
   @classmethod
   def setUpClass(cls):
     super().setUpClass()
-    cls.folder = cls.enterClassContext(tempfile.TemporaryDirectory())
+    cls.folder = folder_testing.new(cls)
     cls.created = {}
 
   def _create(self, definition, seed=1):
@@ -149,7 +147,7 @@ class CatalogueTest(parameterized.TestCase):
   def test_missing_data_name_the_command(self, definition):
     if not definition.data.reads_files:
       self.skipTest('comes with its data')
-    nowhere = pathlib.Path(self.folder) / 'nowhere'
+    nowhere = self.folder / 'nowhere'
     command = f'python -m tasks.fetch {definition.source.name} --data_dir='
     with self.assertRaisesRegex(FileNotFoundError, command):
       definition.create(nowhere)

@@ -303,7 +303,7 @@ class CatalogueTest(parameterized.TestCase):
       self.assertRegex(file.digest, '^(sha256:[0-9a-f]{64}|md5:[0-9a-f]{32})$')
     for path in (file.path, *file.results):
       self.assertFalse(pathlib.PurePath(path).is_absolute())
-    # What `downloads.unpack` can unpack.
+    # The formats that `downloads.unpack` can unpack.
     self.assertEqual(
         bool(file.unpacked), file.path.endswith(('.lzma', '.bz2', '.gz'))
     )

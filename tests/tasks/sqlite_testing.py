@@ -3,11 +3,10 @@
 """Writes small SQLite files in the format of TFF's data sets."""
 
 import collections
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 import contextlib
 import pathlib
 import sqlite3
-import tempfile
 
 import tensorflow as tf
 
@@ -72,14 +71,7 @@ def execute(path: pathlib.Path, statement: str):
     connection.execute(statement)
 
 
-def new_folder(add_cleanup: Callable[..., None]) -> pathlib.Path:
-  """Returns a folder that a test, or a class of tests, cleans up."""
-  folder = tempfile.TemporaryDirectory()
-  add_cleanup(folder.cleanup)
-  return pathlib.Path(folder.name)
-
-
-# How a file is spoiled, and what is said then.
+# Kinds of damage to a file, with their errors.
 DAMAGES = (
     ('empty', lambda path: path.write_bytes(b''), 'is empty'),
     (

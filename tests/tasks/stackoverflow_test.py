@@ -12,8 +12,8 @@ import tensorflow_federated as tff
 from tasks import stackoverflow
 from tasks.language import bags_of_words
 from tasks.language import word_sequences
+from tests import folder_testing
 from tests.tasks import data_testing
-from tests.tasks import sqlite_testing
 from tests.tasks.language import stackoverflow_testing
 from tff_adaptive import algorithms
 from tff_adaptive import runtime
@@ -56,7 +56,7 @@ class StackOverflowTasksTest(parameterized.TestCase):
   @classmethod
   def setUpClass(cls):
     super().setUpClass()
-    cls.data_dir = sqlite_testing.new_folder(cls.addClassCleanup)
+    cls.data_dir = folder_testing.new(cls)
     stackoverflow_testing.write(cls.data_dir)
     # Building the models takes most of the time.
     cls.made = {name: create(cls.data_dir) for name, create in _CREATE.items()}

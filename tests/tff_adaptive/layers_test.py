@@ -21,7 +21,7 @@ from tff_adaptive import optimizers
 from tff_adaptive import runtime
 
 _UNITS, _SIZE, _TIME = 6, 3, 7
-# Of the largest entry: what rounding makes of sums in another order.
+# Relative to the largest entry: rounding of sums in another order.
 _TOLERANCE = {tf.float32: 1e-6, tf.float64: 1e-14}
 
 

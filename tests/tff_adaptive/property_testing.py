@@ -144,7 +144,7 @@ def hessians(draw: Any) -> Curved:
   )
 
 
-# Where to start on a quadratic: away from its minimum.
+# Starting points on a quadratic, away from its minimum.
 STARTS = vectors(positive(0.5, 4.0))
 
 

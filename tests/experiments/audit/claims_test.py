@@ -90,7 +90,7 @@ class ClaimsTest(parameterized.TestCase):
     self.assertEqual(list(found), list(expected))
     for place, number in expected.items():
       if isinstance(number, float):
-        # What is left of a distance is rounding, and that of a machine.
+        # Only rounding is left of a distance, and it depends on the machine.
         self.assertAlmostEqual(
             found[place], number, delta=1e-6 + 1e-3 * abs(number), msg=place
         )

@@ -16,7 +16,7 @@ from tests.experiments.conformance import golden_testing
 from tff_adaptive import runtime
 
 _RUNS, _PROBLEMS = conformance.read_goldens(golden_testing.GOLDENS)
-# Of the same problems.
+# The problems are the same.
 _RUNS += conformance.read_goldens(golden_testing.TUNING_FREE)[0]
 
 

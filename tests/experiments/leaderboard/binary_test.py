@@ -105,7 +105,7 @@ class LeaderboardTest(folder_testing.FolderTestCase):
       self.assertIn(f'--task={line[0]}', _call(*arguments, '--dry_run'))
     self.assertEqual(total[0], 'all')
     self.assertEqual(int(total[2]), sum(int(line[2]) for line in lines))
-    # Of some tasks nobody knows the time.
+    # The time of some tasks is unknown.
     self.assertRegex(total[3], r'^over \d+ h')
     self.assertIn(f'--tasks={",".join(tasks)}', total[4])
 

@@ -341,7 +341,7 @@ class DrawingTest(absltest.TestCase):
   def test_a_trial_that_diverged_knows_nothing(self):
     curve = self.curves['leaderboard_trials']
     np.testing.assert_array_equal(curve.x, [1, 2, 3])
-    # Of the defaults 0; with one more trial, which is the better one, 90 or 60.
+    # The defaults have 0; one more, better trial has 90 or 60.
     np.testing.assert_allclose(curve.mean, [0.0, 75.0, 90.0])
 
   def test_of_many_methods_the_best_of_each_kind_have_a_colour(self):

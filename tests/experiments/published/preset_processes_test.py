@@ -48,7 +48,7 @@ _SMALL_MODELS = {
     'resnet50': 'simple_cnn',
     'distilbert': 'cnn',
 }
-# What a task has in the place of its own value.
+# The value that a task uses instead of its own.
 _SMALL_TASK = {
     'num_clients': 10,
     'examples_per_client': '4-8',

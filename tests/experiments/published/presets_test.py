@@ -14,7 +14,7 @@ from experiments.published import tables
 from experiments.report import figures
 
 _PAPERS = published.ROOT / 'experiments' / 'presets'
-# Of all papers.
+# These are of all papers.
 _OTHER_PAGES = [
     f'../../../docs/results/{name}.md'
     for name in ('claims', 'figures', 'leaderboard')
@@ -40,7 +40,7 @@ class PresetsTest(absltest.TestCase):
   def setUpClass(cls):
     super().setUpClass()
     cls.tables = published.load_tables()
-    # What is shared by a table and its figures, or by a grid of rates, once.
+    # Parts shared by a table and its figures, or by a grid, count once.
     cells = {
         _without_numbers(cell): cell
         for table in cls.tables
@@ -125,7 +125,7 @@ class PresetsTest(absltest.TestCase):
 
   def test_a_published_table_has_a_number_in_every_cell(self):
     for table in self.tables:
-      # Of FedOpt's tables not every number is known.
+      # Some numbers of FedOpt's tables are unknown.
       if table.name.startswith('table') and table.paper != 'fedopt':
         for cell in table.cells:
           self.assertIsNotNone(cell.published, cell.experiment_name)

@@ -164,7 +164,7 @@ class ExpectedTimesTest(parameterized.TestCase):
   def test_the_same_method_counts_before_others(self):
     self._write('other', seconds=(9.0,), client_optimizer='adam')
     self._write('another', seconds=(7.0,), algorithm='scaffold')
-    # Of others the median.
+    # Others have the median.
     self.assertEqual(self._describe(), '32 s')
     self._write()
     self.assertEqual(self._describe(), '2 s')

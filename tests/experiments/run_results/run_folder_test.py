@@ -45,7 +45,7 @@ class RunFolderTest(folder_testing.FolderTestCase):
     self.assertEqual(run.rounds_done, 3)
     self.assertEqual(run.summarize('accuracy', 'final'), 0.75)
     self.assertEqual(run.seconds, 13.0)
-    # Of the rounds after the first, in which is compiled.
+    # The first round, which compiles, does not count.
     self.assertEqual(run.seconds_per_round, 2.0)
     self.assertEqual(run.find_round('accuracy', 0.6), 3)
     self.assertEqual(run.find_round('accuracy', 0.9), math.inf)

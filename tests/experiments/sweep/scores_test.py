@@ -133,7 +133,7 @@ class ScoresTest(parameterized.TestCase):
       selection.check_metric(metric)
 
   @parameterized.parameters(
-      # What is chosen by does not depend on it.
+      # The criterion of the choice does not depend on it.
       (scores.TRAIN_LOSS, 'evaluation/average/accuracy'),
       (scores.TRAIN_ACCURACY, 'accuracy'),
       (scores.TRAIN_ACCURACY, 'train/recall_at_5'),

@@ -72,7 +72,7 @@ class RecordsTest(sweep_testing.SweepTestCase):
           {'early_stopping_patience': '1'},
           {'early_stopping_patience': None},
       ),
-      # What the flags leave open is the default, and not what the run had.
+      # Omitted flags have their defaults, not the values of the run.
       ('fewer_clients', {}, {'num_clients': 5}),
       ('smaller_cohort', {}, {'clients_per_round': 2}),
       ('other_argument', {}, {'sgd_momentum': 0.9}),

@@ -194,7 +194,7 @@ class TraceTest(folder_testing.FolderTestCase):
     before = file_testing.read_files(self.run_dir)
     chosen = ('--cka', '--cka_part=first_moment')
     out = _call(f'--run={self.run_dir}', '--round=3', *chosen)
-    # Of the clients of this round, three of five.
+    # Three of the five clients of this round.
     self.assertStartsWith(out, 'round 3: linear CKA of 3 clients, mean over ')
     after = file_testing.read_files(self.run_dir)
     self.assertCountEqual(set(after) - set(before), ['plots/cka.png'])

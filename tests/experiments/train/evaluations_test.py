@@ -192,7 +192,7 @@ class BuildTest(parameterized.TestCase):
     def build(model, examples, devices):
       del model  # Unused.
       built.append(examples)
-      # Where the clients train.
+      # The device on which clients train.
       self.assertEqual(devices, 'auto')
       return lambda weights: {'accuracy': len(built[-1]['y'])}
 

@@ -2,9 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of `cifar100` and `cifar_data`."""
 
-import pathlib
 import pickle
-import tempfile
 
 from absl.testing import absltest
 from absl.testing import parameterized
@@ -167,19 +165,17 @@ class Cifar100PreprocessingTest(absltest.TestCase):
     )
 
   def test_published_archive_has_fine_labels(self):
-    with tempfile.TemporaryDirectory() as data_dir:
-      folder = pathlib.Path(data_dir) / 'cifar-100-python'
-      folder.mkdir()
-      for name in ('train', 'test'):
-        contents = {
-            b'data': np.zeros([2, 3072], np.uint8),
-            b'fine_labels': [3, 99],
-            b'coarse_labels': [8, 13],
-        }
-        (folder / name).write_bytes(pickle.dumps(contents, 2))
-      train, _ = cifar100.CIFAR100.data.files.load(
-          pathlib.Path(data_dir), download=False
-      )
+    data_dir = folder_testing.new(self)
+    folder = data_dir / 'cifar-100-python'
+    folder.mkdir()
+    for name in ('train', 'test'):
+      contents = {
+          b'data': np.zeros([2, 3072], np.uint8),
+          b'fine_labels': [3, 99],
+          b'coarse_labels': [8, 13],
+      }
+      (folder / name).write_bytes(pickle.dumps(contents, 2))
+    train, _ = cifar100.CIFAR100.data.files.load(data_dir, download=False)
     np.testing.assert_array_equal(train['label'], [3, 99])
     np.testing.assert_array_equal(
         np.array(cifar_data.COARSE_CLASSES)[train['label']], [8, 13]

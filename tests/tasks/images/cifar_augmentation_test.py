@@ -12,7 +12,7 @@ from tasks.images import cifar_augmentation
 _STATISTICS = cifar_augmentation.ChannelStatistics(
     mean=(0.5, 0.25, 0.125), deviation=(0.5, 0.25, 2.0)
 )
-# Of which the pixel value p comes back as p - 1: black is -1.
+# These map the pixel value p to p - 1: black is -1.
 _PIXEL_NUMBERS = cifar_augmentation.ChannelStatistics(
     mean=(1 / 255,) * 3, deviation=(1 / 255,) * 3
 )

@@ -2,9 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of `emnist_data`."""
 
-import contextlib
-import sqlite3
-
 from absl.testing import parameterized
 import numpy as np
 import pytest
@@ -15,6 +12,7 @@ from tasks import emnist
 from tasks.images import emnist_data
 from tests import folder_testing
 from tests.tasks import data_testing
+from tests.tasks import sqlite_testing
 from tests.tasks.images import emnist_testing
 from tff_adaptive.data import client_data
 from tff_adaptive.data import tff_client_data
@@ -149,27 +147,10 @@ class EmnistDataTest(parameterized.TestCase):
     )
 
   @parameterized.named_parameters(
-      ('empty', lambda path: path.write_bytes(b''), 'is empty'),
+      *sqlite_testing.DAMAGES,
       (
-          'truncated',
-          lambda path: path.write_bytes(path.read_bytes()[:5000]),
-          'is damaged',
-      ),
-      (
-          'without_table',
-          lambda path: _execute(path, 'DROP TABLE client_metadata'),
-          'must have a table client_metadata',
-      ),
-      (
-          'other_split',
-          lambda path: _execute(
-              path, "UPDATE client_metadata SET split_name = 'train'"
-          ),
-          "has no split 'all_test'; it has 'train'",
-      ),
-      (
-          'other_feature',
-          lambda path: _execute(
+          'named_features',
+          lambda path: sqlite_testing.execute(
               path, "UPDATE examples SET serialized_example_proto = x''"
           ),
           'do not have the features .*label.*pixels',
@@ -231,8 +212,3 @@ class EmnistDataTest(parameterized.TestCase):
       _from_data({'ann': bad}, good, None)
     with self.assertRaisesRegex(ValueError, message):
       _from_data({'ann': good}, bad, None)
-
-
-def _execute(path, statement):
-  with contextlib.closing(sqlite3.connect(path)) as file, file:
-    file.execute(statement)

@@ -4,7 +4,6 @@
 
 from absl.testing import parameterized
 import numpy as np
-import tensorflow as tf
 
 from tasks import mnist
 
@@ -14,15 +13,6 @@ _FAN_INS = {
     'logistic': (784,),
     'mlp': (784, 200, 100),
 }
-
-
-def _variables_in_graph(model_id, seed):
-  """Returns the initial weights of the form that TFF builds inside a graph."""
-  with tf.Graph().as_default() as graph:
-    model = mnist.build_variable_model_fn(model_id, seed)()
-    with tf.compat.v1.Session(graph=graph) as session:
-      session.run(tf.compat.v1.global_variables_initializer())
-      return session.run(list(model.trainable_variables))
 
 
 class MnistModelsTest(parameterized.TestCase):

@@ -10,6 +10,7 @@ import tensorflow_federated as tff
 from tasks import definitions
 from tasks import shakespeare
 from tasks.language import shakespeare_data
+from tests import folder_testing
 from tests.tasks import baseline_testing
 from tests.tasks import data_testing
 from tests.tasks import sqlite_testing
@@ -111,7 +112,7 @@ class ShakespearePreprocessingTest(parameterized.TestCase):
       shakespeare_data.to_sequences(_examples([]), sequence_length)
 
   def test_missing_file_is_one_sentence(self):
-    folder = sqlite_testing.new_folder(self.addCleanup)
+    folder = folder_testing.new(self)
     with self.assertRaises(FileNotFoundError) as caught:
       shakespeare_data.load_shakespeare(folder)
     self.assertEqual(
@@ -123,7 +124,7 @@ class ShakespearePreprocessingTest(parameterized.TestCase):
 
   @parameterized.named_parameters(*sqlite_testing.DAMAGES)
   def test_damaged_file_is_one_sentence(self, damage, sentence):
-    folder = sqlite_testing.new_folder(self.addCleanup)
+    folder = folder_testing.new(self)
     path = folder / 'tff' / 'shakespeare.sqlite'
     clients = {'a': _examples(_SNIPPETS[:-2] * 30)}
     sqlite_testing.write(path, {'train': clients, 'test': clients})
@@ -134,7 +135,7 @@ class ShakespearePreprocessingTest(parameterized.TestCase):
     self.assertNotIn('\n', str(caught.exception))
 
   def test_unknown_client_raises_naming_near_ones(self):
-    folder = sqlite_testing.new_folder(self.addCleanup)
+    folder = folder_testing.new(self)
     clients = {'HAMLET_OPHELIA': _examples([b'My lord?'])}
     sqlite_testing.write(
         folder / 'tff' / 'shakespeare.sqlite',

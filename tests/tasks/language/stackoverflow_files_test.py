@@ -10,6 +10,7 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tasks.language import stackoverflow_files
+from tests import folder_testing
 from tests.tasks import data_testing
 from tests.tasks import sqlite_testing
 from tests.tasks.language import stackoverflow_testing
@@ -21,7 +22,7 @@ class CountsTest(parameterized.TestCase):
 
   def setUp(self):
     super().setUp()
-    self.data_dir = sqlite_testing.new_folder(self.addCleanup)
+    self.data_dir = folder_testing.new(self)
     stackoverflow_testing.write_counts(self.data_dir)
     self.counts = self.data_dir / 'tff' / 'datasets'
 
@@ -108,7 +109,7 @@ class PostsTest(parameterized.TestCase):
 
   def setUp(self):
     super().setUp()
-    self.data_dir = sqlite_testing.new_folder(self.addCleanup)
+    self.data_dir = folder_testing.new(self)
 
   def test_splits_are_opened_with_what_is_asked_for(self):
     stackoverflow_testing.write(self.data_dir)

@@ -10,6 +10,7 @@ from absl.testing import absltest
 import pytest
 
 from tasks import stackoverflow
+from tests import folder_testing
 from tests.tasks import sqlite_testing
 from tests.tasks.language import stackoverflow_testing
 from tff_adaptive.data import client_data
@@ -64,7 +65,7 @@ class StackOverflowScaleTest(absltest.TestCase):
 
   @pytest.mark.slow
   def test_many_clients_are_opened_and_few_are_read(self):
-    data_dir = sqlite_testing.new_folder(self.addCleanup)
+    data_dir = folder_testing.new(self)
     stackoverflow_testing.write_counts(data_dir)
     sqlite_testing.write_rows(
         data_dir / 'tff' / 'stackoverflow.sqlite', _rows()

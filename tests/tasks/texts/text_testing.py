@@ -8,7 +8,7 @@ import pathlib
 
 import numpy as np
 
-# Of every class, words that tell it.
+# Words that identify a class.
 _WORDS = ('cup', 'win', 'bank', 'rates', 'moon', 'chip', 'vote', 'war')
 SPECIAL_TOKENS = ('[PAD]', '[UNK]', '[CLS]', '[SEP]', '[MASK]')
 PIECES = (*SPECIAL_TOKENS, 'the', *_WORDS, '##s', '##ner')

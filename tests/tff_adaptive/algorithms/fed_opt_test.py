@@ -215,7 +215,7 @@ class FedOptTest(tf.test.TestCase, parameterized.TestCase):
   )
   @pytest.mark.sample(1)
   def test_has_the_map_reduce_form(self, arguments):
-    # What other runtimes than TFF's own execute.
+    # Other runtimes than TFF's own need this form.
     process = algorithms.build_fed_opt(
         testing.functional_model(), optimizers.build_delta_sgd(), **arguments
     )

@@ -237,7 +237,7 @@ class BandCurvesTest(figure_testing.FigureTestCase):
     self.assertContainsSubset([f'{value:g}' for value in values], ticks)
     heights = axes.transData.transform([(0, v) for v in (0, 90, 99)])[:, 1]
     self.assertAlmostEqual(heights[1] - heights[0], heights[2] - heights[1])
-    # What has no distance has a place nonetheless.
+    # A value at no distance has a place nonetheless.
     top = axes.transData.transform((0, 100.0))[1]
     self.assertBetween(top, heights[2], axes.bbox.y1)
 

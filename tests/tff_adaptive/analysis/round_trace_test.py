@@ -172,7 +172,7 @@ class RoundTraceTest(parameterized.TestCase):
             tff.structure.from_container(first.client_states['ann'], True)
         ),
     )
-    # What was kept changes the round, and stays.
+    # The kept state changes the round, and stays.
     self.assertIs(store.get('ann'), kept)
     self.assertTrue(
         np.any(

@@ -135,7 +135,7 @@ class MomentsCKATest(parameterized.TestCase):
   def test_kernels_without_variation_at_both_clients_are_left_out(self):
     a = [_random(5, 2), np.zeros([4, 3])]
     self.assertAlmostEqual(similarity.moments_cka(a, a), 1.0, places=12)
-    # Where only one of the clients has trained the layer, it counts.
+    # A layer counts if only one of the clients has trained it.
     b = [a[0], _random(4, 3)]
     self.assertAlmostEqual(similarity.moments_cka(a, b), 10 / 22, places=12)
     untrained = [np.zeros([5, 2])]

@@ -16,6 +16,7 @@ from tff_adaptive import client_works
 from tff_adaptive import optimizers
 from tff_adaptive.aggregators import reports as reports_lib
 from tff_adaptive.client_works import local_training
+from tff_adaptive.optimizers import optimizer as optimizer_lib
 
 _Report = reports_lib.ClientReport
 _Start = local_training.RoundStart
@@ -31,10 +32,11 @@ def _norm(structure):
   return tf.linalg.global_norm(tf.nest.flatten(structure)).numpy()
 
 
-class _Sends(optimizers.FederatedOptimizer):
+class _Sends(optimizer_lib.HparamsInState, optimizers.FederatedOptimizer):
   """A rule that does not move, and sends and keeps a number."""
 
   def __init__(self, sent=1.0, kept=1.0):
+    super().__init__({'learning_rate': 0.1})
     self._sent = sent
     self._kept = kept
 
@@ -67,12 +69,6 @@ class _Sends(optimizers.FederatedOptimizer):
 
   def report(self, state):
     return collections.OrderedDict(round_num=state['round_num'])
-
-  def get_hparams(self, state):
-    return collections.OrderedDict(learning_rate=state['learning_rate'])
-
-  def set_hparams(self, state, hparams):
-    return collections.OrderedDict(state, **hparams)
 
 
 def _start(shared=0.0, kept=0.0, round_num=0):

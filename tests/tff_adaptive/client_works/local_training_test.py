@@ -19,10 +19,15 @@ from tff_adaptive.client_works import local_training
 from tff_adaptive.optimizers import optimizer as optimizer_lib
 
 
-class _EvaluatesTwice(optimizer_lib.ExtraArgsOptimizer):
+class _EvaluatesTwice(
+    optimizer_lib.HparamsInState, optimizer_lib.ExtraArgsOptimizer
+):
   """Evaluates each batch again at the same point and reports how it differs."""
 
   evaluates_again = True
+
+  def __init__(self):
+    super().__init__({'learning_rate': 0.1})
 
   def initialize(self, specs):
     del specs  # Unused.
@@ -47,12 +52,6 @@ class _EvaluatesTwice(optimizer_lib.ExtraArgsOptimizer):
     return collections.OrderedDict(
         (key, state[key]) for key in ('gradient_gap', 'value_gap', 'norm')
     )
-
-  def get_hparams(self, state):
-    return collections.OrderedDict(learning_rate=state['learning_rate'])
-
-  def set_hparams(self, state, hparams):
-    return collections.OrderedDict(state, **hparams)
 
 
 class LocalTrainingTest(tf.test.TestCase, parameterized.TestCase):

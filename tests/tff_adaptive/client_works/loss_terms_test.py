@@ -253,7 +253,7 @@ class MoonProcessTest(tf.test.TestCase, parameterized.TestCase):
         if round_num < 2:
           self.assertAllClose(*weights, atol=1e-6)
           self.assertAllClose(losses[1], losses[0] + np.log(2.0), rtol=1e-5)
-          # Of a single client the new model is the client's own.
+          # With a single client the new model is the client's own.
           (client_id,) = cohort
           previous = moon.kept[client_id]['previous_model']
           self.assertAllClose(previous, tuple(weights[1]), atol=1e-6)

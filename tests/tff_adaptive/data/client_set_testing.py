@@ -78,7 +78,7 @@ def _read_only(array: np.ndarray) -> np.ndarray:
   return array
 
 
-# What a client is good with all the same.
+# Changes that leave a client valid.
 HARMLESS: Mapping[str, Callable[[_Features], Any]] = {
     '': lambda features: features,
     'strided': _with('x', _strided),
@@ -87,7 +87,7 @@ HARMLESS: Mapping[str, Callable[[_Features], Any]] = {
     'read-only': _with('x', _read_only),
     'other order': lambda features: dict(reversed(features.items())),
 }
-# What rejects a client, or is an error.
+# Changes that reject a client, or are an error.
 HARMFUL: Mapping[str, Callable[[_Features], Any]] = {
     'NaN': _with('x', _put(np.nan)),
     'infinite': _with('x', _put(-np.inf)),

@@ -37,7 +37,7 @@ def _source():
 
 
 def _shift(examples, generator):
-  # What an example gets depends on how many there are.
+  # An example's share depends on the number of examples.
   shifts = generator.permutation(len(examples['x'])).astype(np.float32)
   return {'x': examples['x'] + shifts, 'y': examples['y']}
 

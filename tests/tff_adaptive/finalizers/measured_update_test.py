@@ -159,7 +159,7 @@ class ReportsTest(tf.test.TestCase, parameterized.TestCase):
     tf.nest.map_structure(self.assertAllEqual, state, output.state)
     self.assertEqual(output.measurements['update_non_finite'], 1)
     self.assertEqual(output.measurements['update_norm'], 0.0)
-    # What the rule reports is of no step.
+    # The rule reports before any step.
     self.assertTrue(np.isnan(output.measurements['gamma']))
 
   def test_hyperparameters_pass_through(self):

@@ -120,7 +120,7 @@ class FedAMSTest(tf.test.TestCase, parameterized.TestCase):
     points, states = _run(
         optimizers.build_fedams(epsilon=0.25), _random_changes()
     )
-    # What the published code does: `max_init` in the place of `eps`.
+    # The published code uses `max_init` instead of `eps`.
     expected, expected_states = _run(
         optimizers.build_fedams(epsilon=0.0, option=2),
         _random_changes(),

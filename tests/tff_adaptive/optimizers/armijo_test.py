@@ -336,7 +336,7 @@ class ArmijoPropertiesTest(tf.test.TestCase, parameterized.TestCase):
       property_testing.batch_sequences(3), property_testing.STARTS
   )
   def test_negative_loss_changes_nothing(self, reset, batches, start):
-    # Of a loss only differences are taken.
+    # Only differences of losses are used.
     lowered = batches._replace(constants=batches.constants - 64.0)
     paths = [_run_path(b, start, reset=reset) for b in (batches, lowered)]
     self.assertAllClose(paths[0].points, paths[1].points, atol=1e-6)

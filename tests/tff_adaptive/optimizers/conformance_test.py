@@ -308,7 +308,7 @@ class OptimizerConformanceTest(tf.test.TestCase, parameterized.TestCase):
     optimizer = build(**arguments)
     state = optimizer.initialize(tf.TensorSpec([3], tf.float32))
     if not any(map(np.ndim, tf.nest.flatten(state))):
-      # What is kept of no coordinate fits any weights.
+      # A state without coordinates fits any weights.
       rules_testing.next_step(optimizer, state, tf.ones([2]), _twice)
       return
     with self.assertRaisesRegex(ValueError, r'The optimizer state `\w+` must'):

@@ -57,7 +57,7 @@ class FedDynTest(tf.test.TestCase, parameterized.TestCase):
     self.assertAllClose(
         federated_testing.flat(store.state.finalizer['mean_dual']), mean
     )
-    # Of the first round the duals are the changes, which the server doubles
+    # After the first round the duals are the changes, which the server doubles
     # but for the share of the client that was not there.
     first, first_store = _run(
         _build(optimizers.build_feddyn(3, 0.1, 0.5)), _COHORTS[:1]

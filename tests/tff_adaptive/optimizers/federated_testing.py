@@ -33,7 +33,7 @@ CLIENTS = (
 )
 START = np.array([1.0, -2.0])
 
-# How close float64 comes to a plain loop.
+# The tolerances of float64 against a plain loop.
 EXACT = dict(rtol=1e-10, atol=1e-12)
 
 

@@ -154,7 +154,7 @@ class ScaffoldProcessTest(tf.test.TestCase):
         np.subtract,
         *(k['second']['optimizer']['control'] for k in (store.kept, kept)),
     )
-    # Of five clients one has changed.
+    # One of five clients has changed.
     for a, b, c in zip(after, before, change):
       self.assertAllClose(a, b + c / 5, atol=1e-6)
     self.assertGreater(max(np.max(np.abs(c)) for c in change), 1e-3)

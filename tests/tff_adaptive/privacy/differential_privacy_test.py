@@ -68,7 +68,7 @@ class AggregatorsTest(tf.test.TestCase, parameterized.TestCase):
     self.assertAllEqual(found[2:], np.zeros(_SIZE - 2))
 
   def test_adaptive_bound_follows_the_median(self):
-    # Of the 40 that are expected three are there, and two are not clipped:
+    # Three of the expected 40 are there, and two are not clipped:
     # the fraction is 1/2 + (2 - 1) / 2 / 40.
     output = _aggregate(
         [(3.0, 4.0), (0.0, 0.25), (0.0, 0.0)],

@@ -12,10 +12,28 @@ import tensorflow_federated as tff
 
 from tests.tff_adaptive import testing
 from tests.tff_adaptive.runtime import compiled_testing
+from tests.tff_adaptive.runtime import sequence_testing
 from tff_adaptive import data
 from tff_adaptive import runtime
 
 _Dict = collections.OrderedDict
+# The type of the elements of `compiled_testing.process`.
+_XY = 'x=float32[?,5],y=int32[?]'
+
+
+def _batch(**changes: Any) -> _Dict:
+  """Returns a batch of two examples, with changes."""
+  return _Dict(
+      {
+          'x': np.zeros([2, 5], np.float32),
+          'y': np.zeros([2], np.int32),
+          **changes,
+      }
+  )
+
+
+def _mapped(change: Any) -> tf.data.Dataset:
+  return testing.dataset(5).map(change)
 
 
 class ArgumentsTest(compiled_testing.TestCase):
@@ -42,16 +60,10 @@ class ArgumentsTest(compiled_testing.TestCase):
     )
 
   def test_values_of_several_shapes(self):
-
-    @tff.federated_computation(
-        tff.FederatedType(tff.TensorType(np.float32, [None, 2]), tff.CLIENTS)
+    count = sequence_testing.over_clients(
+        lambda array: tf.cast(tf.size(array), tf.float32),
+        tff.TensorType(np.float32, [None, 2]),
     )
-    def count(arrays):
-      size = tff.tensorflow.computation(
-          lambda array: tf.cast(tf.size(array), tf.float32)
-      )
-      return tff.federated_sum(tff.federated_map(size, arrays))
-
     arrays = [np.ones([rows, 2], np.float32) for rows in (3, 1, 3)]
     with compiled_testing.installed():
       self.assertEqual(count(arrays[::2]), 12.0)
@@ -61,63 +73,47 @@ class ArgumentsTest(compiled_testing.TestCase):
       ):
         count(arrays)
 
-  def test_dataset_of_other_shapes(self):
-    dataset = tf.data.Dataset.from_tensor_slices(
-        _Dict(x=np.zeros([3, 7], np.float32), y=np.zeros([3], np.int32))
-    )
-    self._assert_refused(
-        [dataset.batch(2)],
-        'elements of type <x=float32[?,5],y=int32[?]>',
-        "found float32[?,7] in field 'x'; make it float32[?,5].",
-    )
-
-  def test_dataset_that_is_not_batched(self):
-    self._assert_refused(
-        [testing.dataset(5).unbatch()],
-        "found float32[5] in field 'x'; make it float32[?,5].",
-    )
-
-  def test_dataset_of_other_dtypes(self):
-    dataset = testing.dataset(5).map(
-        lambda b: _Dict(x=b['x'], y=tf.cast(b['y'], tf.int64))
-    )
-    self._assert_refused(
-        [testing.dataset(5), dataset],
-        'y=int32[?]',
-        "found int64[?] in field 'y'; make it int32[?].",
-    )
-
-  def test_dataset_of_other_names(self):
-    dataset = testing.dataset(5).map(lambda b: _Dict(a=b['x'], b=b['y']))
-    self._assert_refused(
-        [dataset],
-        'x=float32[?,5]',
-        "found the fields ['a', 'b']; make them ['x', 'y'].",
-    )
-
-  def test_dataset_without_a_feature(self):
-    dataset = testing.dataset(5).map(lambda b: _Dict(x=b['x']))
-    self._assert_refused(
-        [dataset], 'x=float32[?,5]', "the fields ['x']; make them ['x', 'y']."
-    )
-
-  def test_dataset_without_values(self):
-    dataset = testing.dataset(5).map(lambda b: _Dict(x=None, y=b['y']))
-    self._assert_refused([dataset], 'x=float32[?,5]', 'NoneTensorSpec')
+  @parameterized.named_parameters(
+      (
+          'shapes',
+          lambda: tf.data.Dataset.from_tensors(
+              _batch(x=np.zeros([2, 7], np.float32))
+          ),
+          "found float32[2,7] in field 'x'; make it float32[?,5].",
+      ),
+      (
+          'examples',
+          lambda: testing.dataset(5).unbatch(),
+          "found float32[5] in field 'x'; make it float32[?,5].",
+      ),
+      (
+          'dtypes',
+          lambda: _mapped(lambda b: _Dict(b, y=tf.cast(b['y'], tf.int64))),
+          "found int64[?] in field 'y'; make it int32[?].",
+      ),
+      (
+          'names',
+          lambda: _mapped(lambda b: _Dict(a=b['x'], b=b['y'])),
+          "found the fields ['a', 'b']; make them ['x', 'y'].",
+      ),
+      (
+          'one_feature',
+          lambda: _mapped(lambda b: _Dict(x=b['x'])),
+          "the fields ['x']; make them ['x', 'y'].",
+      ),
+      ('none', lambda: _mapped(lambda b: _Dict(b, x=None)), 'NoneTensorSpec'),
+  )
+  def test_dataset_of_other(self, build, found):
+    self._assert_refused([testing.dataset(5), build()], _XY, found)
 
   def test_dataset_that_another_computation_has_read(self):
     element = _Dict(x=tff.TensorType(np.float32, [None]))
-    read = tff.tensorflow.computation(
+    add_up = sequence_testing.over_clients(
         lambda dataset: dataset.reduce(
             0.0, lambda total, e: total + tf.reduce_sum(e['x'])
         ),
         tff.SequenceType(element),
     )
-
-    @tff.federated_computation(testing.at_clients(tff.SequenceType(element)))
-    def add_up(clients):
-      return tff.federated_sum(tff.federated_map(read, clients))
-
     dataset = tf.data.Dataset.from_tensor_slices(
         _Dict(x=np.ones([3], np.float32))
     ).batch(2)
@@ -125,41 +121,32 @@ class ArgumentsTest(compiled_testing.TestCase):
       self.assertEqual(add_up([dataset]), 3.0)
     self._assert_refused([dataset], 'x=float32[?,5]', "the fields ['x']")
 
-  def test_batches_of_other_shapes(self):
-    batch = _Dict(x=np.zeros([2, 7], np.float32), y=np.zeros([2], np.int32))
-    self._assert_refused(
-        [[batch]], 'x=float32[?,5]', "float32[2,7] in field 'x'", '[?,5]'
-    )
-
-  def test_batches_without_a_feature(self):
-    self._assert_refused(
-        [[_Dict(x=np.zeros([2, 5], np.float32))]],
-        'x=float32[?,5],y=int32[?]',
-        "found OrderedDict with different fields: ['x'].",
-    )
-
-  def test_batches_with_a_feature_more(self):
-    batch = _Dict(
-        x=np.zeros([2, 5], np.float32),
-        y=np.zeros([2], np.int32),
-        z=np.zeros([2], np.int32),
-    )
-    self._assert_refused(
-        [[batch]],
-        'x=float32[?,5],y=int32[?]',
-        "found OrderedDict with different fields: ['x', 'y', 'z'].",
-    )
-
-  def test_batch_in_place_of_a_list_of_them(self):
-    batch = _Dict(x=np.zeros([2, 5], np.float32), y=np.zeros([2], np.int32))
-    self._assert_refused(
-        [batch],
-        'a list of elements of type <x=float32[?,5],y=int32[?]>',
-        'found OrderedDict; if it is a single element, put it into a list.',
-    )
-
-  def test_batches_without_names_or_arrays(self):
-    self._assert_refused(['xy'], 'x=float32[?,5],y=int32[?]', 'found str.')
+  @parameterized.named_parameters(
+      (
+          'shapes',
+          [_batch(x=np.zeros([2, 7], np.float32))],
+          "float32[2,7] in field 'x'",
+      ),
+      (
+          'one_feature',
+          [_Dict(x=np.zeros([2, 5], np.float32))],
+          "found OrderedDict with different fields: ['x'].",
+      ),
+      (
+          'three_features',
+          [_batch(z=np.zeros([2], np.int32))],
+          "found OrderedDict with different fields: ['x', 'y', 'z'].",
+      ),
+      (
+          'a_batch_alone',
+          _batch(),
+          'found OrderedDict; if it is a single element, put it into a list.',
+      ),
+      ('a_string', 'xy', 'found str.'),
+      ('a_number', 3, 'found int'),
+  )
+  def test_batches_of_other(self, client, found):
+    self._assert_refused([client], _XY, found)
 
   @parameterized.parameters(
       ('y', np.float32([0.5, np.nan]), 'int32', 'float32'),
@@ -167,8 +154,7 @@ class ArgumentsTest(compiled_testing.TestCase):
       ('x', np.zeros([2, 5], np.complex64), 'float32', 'complex64'),
   )
   def test_numbers_that_a_cast_would_change(self, name, value, wanted, found):
-    batch = _Dict(x=np.zeros([2, 5], np.float32), y=np.zeros([2], np.int32))
-    batch[name] = value
+    batch = _batch(**{name: value})
     self._assert_refused(
         [[batch]],
         f"Field '{name}': ",
@@ -181,8 +167,7 @@ class ArgumentsTest(compiled_testing.TestCase):
       ('x', np.full([2, 5], 1e300), 'float32', '1e+300'),
   )
   def test_numbers_out_of_the_range_of_a_type(self, name, value, wanted, found):
-    batch = _Dict(x=np.zeros([2, 5], np.float32), y=np.zeros([2], np.int32))
-    batch[name] = value
+    batch = _batch(**{name: value})
     process = compiled_testing.process()
     with compiled_testing.installed():
       with self.assertRaises(ValueError) as raised:
@@ -218,11 +203,6 @@ class ArgumentsTest(compiled_testing.TestCase):
           r'`data\.check_clients` finds the client\.$',
       ):
         process.next(process.initialize(), clients)
-
-  def test_client_that_is_no_sequence(self):
-    self._assert_refused(
-        [3], 'a list of elements of type <x=float32[?,5]', 'found int'
-    )
 
   @parameterized.parameters(
       ({'x': np.zeros([3, 5])}, "the fields ['x']; make them ['x', 'y']"),

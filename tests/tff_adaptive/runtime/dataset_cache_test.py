@@ -20,43 +20,31 @@ import tensorflow_federated as tff
 
 from tests.tff_adaptive import testing
 from tests.tff_adaptive.runtime import equality_testing
+from tests.tff_adaptive.runtime import sequence_testing
 from tff_adaptive import runtime
 from tff_adaptive.runtime import dataset_cache
 
 _BATCH_TYPE = tff.types.tensorflow_to_type(testing.INPUT_SPEC)
+_NUMBERS = tff.SequenceType(np.float32)
 
 
 @functools.cache
 def _weigh() -> tff.framework.ConcreteComputation:
   """Returns a computation that depends on the order of clients' data."""
 
-  @tff.tensorflow.computation(tff.SequenceType(_BATCH_TYPE))
-  def weigh(dataset):
-    return dataset.reduce(
-        0.0, lambda total, b: 0.7 * total + tf.reduce_sum(b['x'])
-    )
-
-  return _over_clients(weigh)
-
-
-def _over_clients(work: Any) -> tff.framework.ConcreteComputation:
-  """Returns the sum of what the work of each client returns."""
-
-  @tff.federated_computation(testing.at_clients(work.type_signature.parameter))
-  def add_up(clients):
-    return tff.federated_sum(tff.federated_map(work, clients))
-
-  return add_up
+  return sequence_testing.over_clients(
+      lambda dataset: dataset.reduce(
+          0.0, lambda total, b: 0.7 * total + tf.reduce_sum(b['x'])
+      ),
+      tff.SequenceType(_BATCH_TYPE),
+  )
 
 
 def _add_up(change: Any = lambda numbers: numbers) -> Any:
   """Returns a new sum of the clients' changed numbers."""
-
-  @tff.tensorflow.computation(tff.SequenceType(np.float32))
-  def work(numbers):
-    return change(numbers).reduce(0.0, lambda total, number: total + number)
-
-  return _over_clients(work)
+  return sequence_testing.over_clients(
+      lambda numbers: change(numbers).reduce(0.0, lambda a, b: a + b), _NUMBERS
+  )
 
 
 def _draw(batch: Any) -> Any:
@@ -187,7 +175,6 @@ class DatasetsTest(tf.test.TestCase, parameterized.TestCase):
   def test_of_endless_datasets_a_part_is_taken(self, build):
     first_five = _add_up(lambda numbers: numbers.take(5))
 
-    @tff.tensorflow.computation(tff.SequenceType(np.float32))
     def until_five(numbers):
       @tf.function
       def add_up():
@@ -206,7 +193,7 @@ class DatasetsTest(tf.test.TestCase, parameterized.TestCase):
         for computation, reason in (
             (first_five, 'it calls TakeDataset'),
             (
-                _over_clients(until_five),
+                sequence_testing.over_clients(until_five, _NUMBERS),
                 'a dataset is infinite|holds more than 10000 bytes',
             ),
         ):
@@ -236,14 +223,7 @@ class DatasetsTest(tf.test.TestCase, parameterized.TestCase):
     limit = num_bytes * 2 // 3
     with runtime.compiled_context(strict=True, max_cache_bytes=limit) as some:
       with self._count_reads() as read:
-        for number, num_reads in (
-            (0, 1),
-            (1, 2),
-            (0, 2),
-            (2, 3),
-            (0, 3),
-            (1, 4),
-        ):
+        for number, num_reads in zip((0, 1, 0, 2, 0, 1), (1, 2, 2, 3, 3, 4)):
           self.assertEqual(_weigh()([datasets[number]]), expected[number])
           self.assertEqual(read.call_count, num_reads)
           self.assertLessEqual(some.num_cache_bytes, limit)

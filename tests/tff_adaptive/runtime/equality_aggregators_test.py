@@ -72,7 +72,7 @@ _VALUES = {
     ),
     'integers': ((np.int32, [2]), lambda k: k * np.array([1, 2], np.int32)),
 }
-# What TFF's aggregators take.
+# The dtypes that TFF's aggregators accept.
 _OF_INTEGERS = ('sum', 'secure_sum', 'secure_modular')
 _OF_INTEGERS_ALONE = ('secure_sum', 'secure_modular')
 _OF_ONE_DTYPE = ('concatenation', 'noise', 'secure', 'secure_sum_that_adapts')
@@ -138,15 +138,6 @@ class AggregatorsTest(equality_testing.TestCase):
       _, found = process.next(process.initialize(), clients)
     for left, right in zip(tf.nest.flatten(expected), tf.nest.flatten(found)):
       self.assertAllEqual(left, right)
-
-
-@pytest.mark.filterwarnings('ignore:Secure sums are computed in the clear')
-class SecureSumsTest(equality_testing.TestCase):
-
-  @pytest.fixture(autouse=True)
-  def _use_secure_runtime(self, secure_test_runtime):
-    with tff.framework.get_context_stack().install(secure_test_runtime):
-      yield
 
   @parameterized.parameters('functional', 'variable')
   @pytest.mark.slow

@@ -3,7 +3,6 @@
 """Tests that clients' data of all forms give what they give natively."""
 
 import collections
-from collections.abc import Callable
 import functools
 from typing import Any
 
@@ -31,26 +30,6 @@ def _process() -> tff.learning.templates.LearningProcess:
 
 @pytest.mark.usefixtures('native_runtime')
 class CohortsTest(equality_testing.TestCase):
-
-  @pytest.mark.slow
-  def test_a_client_that_occurs_twice_counts_twice(self):
-    process = _process()
-    state = process.initialize()
-    cohort = data.Cohort(
-        equality_testing.source(),
-        ['nine', 'one', 'nine'],
-        round_num=0,
-        seed=1,
-        plan=data.BatchPlan(4),
-    )
-    expected = process.next(state, list(cohort))
-    with equality_testing.compiled():
-      found = process.next(state, cohort)
-    self.assert_same(expected, found, 1e-5)
-    once = process.next(state, list(cohort)[:2])
-    self.assertNotAllClose(
-        testing.trainable(once.state)[0], testing.trainable(found.state)[0]
-    )
 
   def test_all_forms_of_a_cohort(self):
     process = _process()
@@ -85,14 +64,19 @@ class CohortsTest(equality_testing.TestCase):
           found = process.next(state, clients)
         self.assert_same(expected, found, 1e-5, f'{name}, {plan}')
 
-  def test_client_that_occurs_twice(self):
+  def test_client_that_occurs_twice_counts_twice(self):
     process = _process()
     state = process.initialize()
     source, plan = equality_testing.source(), data.BatchPlan(4)
     cohort = data.Cohort(source, ['nine', 'one', 'nine'], 0, 1, plan)
     expected = process.next(state, list(cohort))
     with equality_testing.compiled():
-      self.assert_same(expected, process.next(state, cohort), 1e-5)
+      found = process.next(state, cohort)
+    self.assert_same(expected, found, 1e-5)
+    once = process.next(state, list(cohort)[:2])
+    self.assertNotAllClose(
+        testing.trainable(once.state)[0], testing.trainable(found.state)[0]
+    )
 
   def test_no_clients(self):
     process = _process()
@@ -172,18 +156,6 @@ def _static(vocabulary: bool) -> Any:
   return _lookup.StaticHashTable(initializer, -1)
 
 
-def _sum_over_clients(
-    fn: Callable[[tf.data.Dataset], tf.Tensor],
-) -> tff.framework.ConcreteComputation:
-  work = tff.tensorflow.computation(fn, _WORDS)
-
-  @tff.federated_computation(testing.at_clients(_WORDS))
-  def add_up(words):
-    return tff.federated_sum(tff.federated_map(work, words))
-
-  return add_up
-
-
 @pytest.mark.usefixtures('native_runtime')
 class ResourcesTest(equality_testing.TestCase):
 
@@ -200,11 +172,10 @@ class ResourcesTest(equality_testing.TestCase):
 
       return count()
 
-    add_up = _sum_over_clients(
-        (lambda words: tf.function(lambda: count_distinct(words))())
-        if in_function
-        else count_distinct
-    )
+    count = count_distinct
+    if in_function:
+      count = lambda words: tf.function(lambda: count_distinct(words))()
+    add_up = sequence_testing.over_clients(count, _WORDS)
     with equality_testing.pipelines():
       for clients in ([['a', 'b', 'a'], ['c'], ['a']], [['z']], [[]]):
         self.assert_equals(add_up, clients)
@@ -221,7 +192,7 @@ class ResourcesTest(equality_testing.TestCase):
 
     for word in 'abc':
       self.assert_equals(look_up, word)
-    add_up = _sum_over_clients(look_up_all)
+    add_up = sequence_testing.over_clients(look_up_all, _WORDS)
     with equality_testing.pipelines():
       for clients in ([['a', 'b', 'c'], ['b']], []):
         self.assert_equals(add_up, clients)

@@ -198,7 +198,7 @@ class ElementsTest(equality_testing.TestCase):
         self.assert_same(expected, digest(clients), 1e-6)
 
   def test_several_fields(self):
-    # What a client has need not be a sequence alone.
+    # A client's value may hold more than a sequence.
     fields = tff.StructType(
         [('a', _ROWS), ('b', _tensor(np.float32, 2)), ('c', _ROWS)]
     )

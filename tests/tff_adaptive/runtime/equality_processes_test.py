@@ -34,7 +34,7 @@ def _halving(round_num: Any) -> tf.Tensor:
   return 0.1 * 0.5 ** tf.cast(round_num, tf.float32)
 
 
-# How the clients' part, and that of the server, is made from a model.
+# Builders of processes from a model.
 _PROCESSES = {
     'weighted_fed_avg': lambda model: _learning.build_weighted_fed_avg(
         model, _sgdm(0.1), _sgdm(1.0, 0.9)
@@ -168,7 +168,7 @@ class ProcessesTest(equality_testing.TestCase):
 
   def _check(self, name, kind):
     cohorts = [equality_testing.cohort(0), equality_testing.cohort(1)]
-    # What the compiled runtime has of a cohort and of datasets is the same.
+    # The compiled runtime gets the same from a cohort and from datasets.
     self.assert_process_equals(
         _process(name, kind),
         [list(cohort) for cohort in cohorts],

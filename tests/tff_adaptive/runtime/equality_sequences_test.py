@@ -75,7 +75,7 @@ def _digest_of_variable(dataset):
   return run()
 
 
-# How a client may read its dataset, and what takes a `tf.data` pipeline.
+# Ways to read a dataset, and those that need a `tf.data` pipeline.
 _READ = {
     'reduction': _digest,
     'iterator': _digest_by_iterator,

@@ -23,6 +23,7 @@ import tensorflow_federated as tff
 from tests.tff_adaptive import testing
 from tests.tff_adaptive.runtime import compiled_testing
 from tests.tff_adaptive.runtime import dropout_testing
+from tests.tff_adaptive.runtime import sequence_testing
 from tests.tff_adaptive.runtime import worker_testing
 from tff_adaptive import runtime
 
@@ -75,16 +76,9 @@ def _enqueue(number):
     return queue.size()
 
 
-@tff.tensorflow.computation(tff.TensorType(np.float32, [None]))
-def _sum_of(array):
-  return tf.reduce_sum(array)
-
-
-@tff.federated_computation(
-    testing.at_clients(tff.TensorType(np.float32, [None]))
+_sum_of_all = sequence_testing.over_clients(
+    lambda array: tf.reduce_sum(array), tff.TensorType(np.float32, [None])
 )
-def _sum_of_all(arrays):
-  return tff.federated_sum(tff.federated_map(_sum_of, arrays))
 
 
 # Computations that are no round, their arguments and results, and why not.
@@ -239,17 +233,8 @@ _ROWS_TYPE = tff.TensorType(np.float32, [None, None])
 def _build_sum_of(
     element_type: tff.Type, add: Any
 ) -> tff.framework.ConcreteComputation:
-  """Returns a new sum of what clients make of their datasets."""
-
-  @tff.tensorflow.computation(tff.SequenceType(element_type))
-  def work(elements):
-    return add(elements)
-
-  @tff.federated_computation(testing.at_clients(work.type_signature.parameter))
-  def add_up(clients):
-    return tff.federated_sum(tff.federated_map(work, clients))
-
-  return add_up
+  """Returns a new sum of the clients' results from their datasets."""
+  return sequence_testing.over_clients(add, tff.SequenceType(element_type))
 
 
 def _reduce(elements: tf.data.Dataset) -> tf.Tensor:

@@ -109,7 +109,7 @@ class MemoryTest(tf.test.TestCase):
   def _check(self, form):
     process = _wide_process()
     gc.collect()
-    # What there is already need not be looked at in every round.
+    # Existing objects need not be scanned in every round.
     gc.freeze()
     self.addCleanup(gc.unfreeze)
     allocated = []

@@ -96,7 +96,7 @@ class NativeTest(tf.test.TestCase, parameterized.TestCase):
     before = len(os.listdir('/proc/self/fd'))
     for _ in range(5):
       run()
-    # What other tests left may go or come, but not one in each run.
+    # Leftovers of other tests may come and go, but not one in each run.
     self.assertLess(len(os.listdir('/proc/self/fd')), before + 5)
 
   def test_context_before_is_back(self):
@@ -147,7 +147,7 @@ class NativeSeedsTest(tf.test.TestCase, parameterized.TestCase):
   def test_masks_differ_by_client_round_and_step(self):
     process = dropout_testing.build_process('variable')
     first, second = _train(process, [_client()], [_client()])
-    # Of a mask, entries are 0 or 2; two that differ have sums of 2, too.
+    # Entries of a mask are 0 or 2; sums of two different ones may be 2.
     self.assertContainsSubset({0.0, 2.0, 4.0}, set(first))
     self.assertNotAllEqual(first, second - first)
     (other,) = _train(process, [_client(label=2e6)])

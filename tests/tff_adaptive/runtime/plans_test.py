@@ -13,6 +13,7 @@ import tensorflow_federated as tff
 
 from tests.tff_adaptive import testing
 from tests.tff_adaptive.runtime import compiled_testing
+from tests.tff_adaptive.runtime import sequence_testing
 from tff_adaptive import runtime
 from tff_adaptive.runtime import plans
 
@@ -28,16 +29,10 @@ _CHECKS = (
 
 def _build_checked_sum(add: Any) -> tff.framework.ConcreteComputation:
   """Returns a new sum of numbers that clients add up in steps."""
-
-  @tff.tensorflow.computation(tff.SequenceType(np.float32))
-  def work(numbers):
-    return add(tf.constant(1.0), numbers.reduce(0.0, add))
-
-  @tff.federated_computation(testing.at_clients(work.type_signature.parameter))
-  def add_up(clients):
-    return tff.federated_sum(tff.federated_map(work, clients))
-
-  return add_up
+  return sequence_testing.over_clients(
+      lambda numbers: add(tf.constant(1.0), numbers.reduce(0.0, add)),
+      tff.SequenceType(np.float32),
+  )
 
 
 class PlansTest(compiled_testing.TestCase):
@@ -170,7 +165,7 @@ def _devices_of_calls(function: Any) -> set[str]:
   return {
       operation.device
       for operation in function.graph.get_operations()
-      # What is in no loop happens at the server.
+      # Operations outside of loops run at the server.
       if 'PartitionedCall' in operation.type and '/while/' in operation.name
   }
 
@@ -231,7 +226,7 @@ class GpuTest(tf.test.TestCase):
 
   @pytest.mark.slow
   def test_trains_there_with_the_same_result(self):
-    # What a GPU makes of float32 by itself keeps three digits only.
+    # By default a GPU keeps only three digits of float32.
     tensor_float = tf.config.experimental.tensor_float_32_execution_enabled()
     tf.config.experimental.enable_tensor_float_32_execution(False)
     self.addCleanup(

@@ -62,7 +62,7 @@ class RandomAggregatorsTest(tf.test.TestCase):
           3.0,
           atol=4 * np.sqrt(96 / sample.size),
       )
-    # What is drawn for rows, tensors, rounds and seeds is not the same.
+    # Draws differ between rows, tensors, rounds and seeds.
     pairs = [
         (kernel[0], kernel[1]),
         (kernel[0], bias),

@@ -10,9 +10,9 @@ import pytest
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tests.tff_adaptive import testing
 from tests.tff_adaptive.runtime import compiled_testing
 from tests.tff_adaptive.runtime import dropout_testing
+from tests.tff_adaptive.runtime import sequence_testing
 from tff_adaptive import data
 from tff_adaptive import runtime
 
@@ -29,17 +29,10 @@ def _cohort_of_ones(
 
 
 def _build_noise() -> tff.framework.ConcreteComputation:
-  """Returns a new computation that adds up what clients draw."""
-
-  @tff.tensorflow.computation(np.float32)
-  def draw(value):
-    return value + tf.random.uniform([8])
-
-  @tff.federated_computation(testing.at_clients())
-  def add_up(values):
-    return tff.federated_sum(tff.federated_map(draw, values))
-
-  return add_up
+  """Returns a new computation that adds up the clients' draws."""
+  return sequence_testing.over_clients(
+      lambda value: value + tf.random.uniform([8]), np.float32
+  )
 
 
 class RandomNumbersTest(compiled_testing.TestCase):
@@ -113,7 +106,7 @@ class RandomNumbersTest(compiled_testing.TestCase):
       context.begin_round(3, 4, ['d', 'b', 'd'])
       for clients in (list(cohort), batches):
         self.assertAllEqual(self._masks(clients), expected)
-      # What a cohort says of itself counts for more.
+      # The seed and round of a cohort take precedence.
       context.begin_round(9, 9, ['a', 'b', 'c'])
       self.assertAllEqual(self._masks(cohort), expected)
       self.assertNotAllEqual(self._masks(batches), expected)

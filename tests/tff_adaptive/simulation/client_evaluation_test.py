@@ -11,8 +11,8 @@ from absl.testing import parameterized
 import numpy as np
 import pytest
 import tensorflow as tf
-import tensorflow_federated as tff
 
+from tests.tff_adaptive.simulation import evaluation_testing
 from tff_adaptive import optimizers
 from tff_adaptive.client_works import local_training
 from tff_adaptive.data import batching
@@ -77,46 +77,19 @@ class ClientMetricsTest(parameterized.TestCase):
       client_evaluation.ClientMetrics(['a'], [1, 1], {'accuracy': [1.0]})
 
 
-_SPEC = collections.OrderedDict(
-    x=tf.TensorSpec([None, 4], tf.float32), y=tf.TensorSpec([None], tf.int32)
-)
+_expected = evaluation_testing.expected
+_weights = evaluation_testing.weights
 _SIZES = [5, 0, 3, 30, 1, 12]
 _WITH_EXAMPLES = ('c0', 'c2', 'c3', 'c4', 'c5')
 
 
-def _keras_model(dropout=0.0):
-  return tf.keras.Sequential(
-      [
-          tf.keras.layers.InputLayer((4,)),
-          tf.keras.layers.Dropout(dropout),
-          tf.keras.layers.Dense(3, kernel_initializer='ones'),
-      ]
-  )
-
-
-def _loss():
-  return tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-
-
 @functools.lru_cache
 def _functional_model(dropout=0.0):
-  return tff.learning.models.functional_model_from_keras(
-      _keras_model(dropout),
-      _loss(),
-      _SPEC,
-      metrics_constructor=lambda: collections.OrderedDict(
-          accuracy=tf.keras.metrics.SparseCategoricalAccuracy()
-      ),
-  )
+  return evaluation_testing.functional_model(dropout)
 
 
 def _variable_model():
-  return tff.learning.models.from_keras_model(
-      _keras_model(),
-      loss=_loss(),
-      input_spec=_SPEC,
-      metrics=[tf.keras.metrics.SparseCategoricalAccuracy('accuracy')],
-  )
+  return evaluation_testing.variable_model(dropout=0.0)
 
 
 def _clients(seed, sizes=_SIZES):
@@ -143,28 +116,8 @@ def _lazy(source, read=None):
   )
 
 
-def _weights(seed=1):
-  generator = np.random.default_rng(seed)
-  return tff.learning.models.ModelWeights(
-      trainable=[
-          generator.normal(size=(4, 3)).astype(np.float32),
-          generator.normal(size=(3,)).astype(np.float32),
-      ],
-      non_trainable=[],
-  )
-
-
-def _expected(trainable, arrays):
-  """Returns cross entropy and accuracy of all examples at once, in float64."""
-  kernel, bias = (np.asarray(leaf, np.float64) for leaf in trainable)
-  logits = arrays['x'] @ kernel + bias
-  picked = logits[np.arange(len(logits)), arrays['y']]
-  loss = np.log(np.exp(logits).sum(axis=1)) - picked
-  return loss.mean(), (logits.argmax(axis=1) == arrays['y']).mean()
-
-
 def _train(optimizer, trainable, batches, clip_norm=None):
-  """Returns the optimizer in a plain loop."""
+  """Returns the weights after a plain loop of the optimizer."""
   weights = tuple(map(tf.constant, trainable))
   state = optimizer.initialize(
       tuple(tf.TensorSpec(w.shape, w.dtype) for w in weights)
@@ -173,7 +126,9 @@ def _train(optimizer, trainable, batches, clip_norm=None):
   def value_and_grad(batch, point):
     with tf.GradientTape() as tape:
       tape.watch(point)
-      loss = _loss()(batch['y'], batch['x'] @ point[0] + point[1])
+      loss = evaluation_testing.loss()(
+          batch['y'], batch['x'] @ point[0] + point[1]
+      )
     found = tape.gradient(loss, point)
     if clip_norm is not None:
       found, _ = tf.clip_by_global_norm(found, clip_norm)

@@ -202,7 +202,7 @@ class PooledDataTest(parameterized.TestCase):
       )
 
 
-# Of 4, 0, 1, 2 and 10 batches in two epochs.
+# Clients with different numbers of batches in two epochs.
 _SOURCE = client_data.PackedClientArrays.from_clients(
     {
         name: task_testing.examples(size)
@@ -294,7 +294,7 @@ class StragglersTest(parameterized.TestCase):
     found = _many(straggler_fraction=0.4)(0)
     self.assertBetween(len(found.step_limits), 338, 462)
     counts = collections.Counter(found.step_limits.values())
-    # Of three steps one or two; half of them one.
+    # They take one or two of three steps; half of them one.
     self.assertEqual(counts.keys(), {1, 2})
     self.assertBetween(counts[1] / sum(counts.values()), 0.4, 0.6)
 

@@ -17,7 +17,7 @@ from tff_adaptive.simulation import kept_weights
 from tff_adaptive.simulation import metrics_writers
 from tff_adaptive.simulation import run_directory
 
-# What the binaries turn into a sentence.
+# Errors that the binaries turn into a sentence.
 _SENTENCES = (
     OSError,
     checkpoints.CheckpointError,

@@ -10,45 +10,15 @@ import pytest
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tests.tff_adaptive.simulation import evaluation_testing
 from tff_adaptive.simulation import evaluation
 
-_SPEC = collections.OrderedDict(
-    x=tf.TensorSpec([None, 4], tf.float32), y=tf.TensorSpec([None], tf.int32)
-)
-
-
-def _keras_model():
-  return tf.keras.Sequential(
-      [
-          tf.keras.layers.InputLayer((4,)),
-          tf.keras.layers.Dropout(0.5),
-          tf.keras.layers.Dense(3, kernel_initializer='ones'),
-      ]
-  )
-
-
-def _loss():
-  return tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-
-
-def _functional_model():
-  return tff.learning.models.functional_model_from_keras(
-      _keras_model(),
-      _loss(),
-      _SPEC,
-      metrics_constructor=lambda: collections.OrderedDict(
-          accuracy=tf.keras.metrics.SparseCategoricalAccuracy()
-      ),
-  )
-
-
-def _variable_model():
-  return tff.learning.models.from_keras_model(
-      _keras_model(),
-      loss=_loss(),
-      input_spec=_SPEC,
-      metrics=[tf.keras.metrics.SparseCategoricalAccuracy('accuracy')],
-  )
+_SPEC = evaluation_testing.SPEC
+_expected = evaluation_testing.expected
+_functional_model = evaluation_testing.functional_model
+_keras_model = evaluation_testing.keras_model
+_variable_model = evaluation_testing.variable_model
+_weights = evaluation_testing.weights
 
 
 def _arrays(num_examples=11):
@@ -57,26 +27,6 @@ def _arrays(num_examples=11):
       x=generator.normal(size=(num_examples, 4)).astype(np.float32),
       y=generator.integers(0, 3, num_examples).astype(np.int32),
   )
-
-
-def _weights(seed):
-  generator = np.random.default_rng(seed)
-  return tff.learning.models.ModelWeights(
-      trainable=[
-          generator.normal(size=(4, 3)).astype(np.float32),
-          generator.normal(size=(3,)).astype(np.float32),
-      ],
-      non_trainable=[],
-  )
-
-
-def _expected(weights, arrays):
-  """Returns cross entropy and accuracy of the whole set at once, in float64."""
-  kernel, bias = (leaf.astype(np.float64) for leaf in weights.trainable)
-  logits = arrays['x'] @ kernel + bias
-  picked = logits[np.arange(len(logits)), arrays['y']]
-  loss = np.log(np.exp(logits).sum(axis=1)) - picked
-  return loss.mean(), (logits.argmax(axis=1) == arrays['y']).mean()
 
 
 class _Doubled(tf.keras.metrics.Metric):
@@ -110,7 +60,7 @@ class EvaluationTest(tf.test.TestCase, parameterized.TestCase):
     for seed in (1, 2):
       weights = _weights(seed)
       found = evaluate(weights)
-      loss, accuracy = _expected(weights, arrays)
+      loss, accuracy = _expected(weights.trainable, arrays)
       self.assertEqual(list(found)[0], 'loss')
       self.assertIsInstance(found['accuracy'], float)
       self.assertAllClose(found['loss'], loss, rtol=1e-6)
@@ -160,7 +110,7 @@ class EvaluationTest(tf.test.TestCase, parameterized.TestCase):
     weights = _weights(1)
     for round_num in (0, 3, 0):
       found = evaluate(weights, round_num=round_num)
-      loss, accuracy = _expected(weights, sample(round_num))
+      loss, accuracy = _expected(weights.trainable, sample(round_num))
       self.assertAllClose(found['loss'], loss, rtol=1e-6)
       self.assertAllClose(found['accuracy'], accuracy, rtol=1e-6)
     self.assertEqual(asked, [0, 0, 3, 3, 0, 0])
@@ -203,7 +153,10 @@ class EvaluationTest(tf.test.TestCase, parameterized.TestCase):
 
   def test_variable_that_is_read_for_another_one(self):
     model = lambda: tff.learning.models.from_keras_model(
-        _keras_model(), loss=_loss(), input_spec=_SPEC, metrics=[_Doubled()]
+        _keras_model(),
+        loss=evaluation_testing.loss(),
+        input_spec=_SPEC,
+        metrics=[_Doubled()],
     )
     evaluate = evaluation.build_central_evaluation(model, _arrays())
     self.assertEqual(evaluate(_weights(1))['doubled'], 2.0)

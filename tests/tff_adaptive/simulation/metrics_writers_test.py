@@ -245,7 +245,7 @@ class TensorBoardMetricsWriterTest(absltest.TestCase):
         killed.write_bytes(data[:size])
         self._write(folder, round_num, 4)
         seen = self._read(folder)
-        # What was cut off before its first round is not there.
+        # A file cut off before its first round has no events.
         self.assertEqual(seen, self._read(whole)[-len(seen) :])
         self.assertGreaterEqual(len(seen), 4 - round_num)
 
