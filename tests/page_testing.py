@@ -54,12 +54,7 @@ def read(name: str) -> str:
 def find_blocks(page: str) -> list[Block]:
   """Returns the fenced blocks of a page, in order.
 
-  Args:
-    page: The text of the page.
-
-  Returns:
-    The blocks. A block of the language `text` that follows another one at once
-    is the output of that.
+  A block of the language `text` right after another one is its output.
   """
   blocks: list[Block] = []
   end = 0
@@ -76,12 +71,7 @@ def find_blocks(page: str) -> list[Block]:
 def commands_of(page: str) -> list[Block]:
   """Returns the commands of the bash blocks, each on one line.
 
-  Args:
-    page: The text of the page.
-
-  Returns:
-    A block for each command; the output below a bash block is that of its last
-    command.
+  The output below a bash block belongs to its last command.
   """
   commands: list[Block] = []
   for block in find_blocks(page):
@@ -93,14 +83,7 @@ def commands_of(page: str) -> list[Block]:
 
 
 def module_and_flags(command: str) -> tuple[str, list[str]]:
-  """Returns the module that `python -m` runs in a command, and its arguments.
-
-  Args:
-    command: A line for a shell.
-
-  Returns:
-    The module's name, empty if there is none, and its arguments.
-  """
+  """Returns the module of `python -m` in a command, or empty, and its flags."""
   lexer = shlex.shlex(command, posix=True, punctuation_chars=True)
   lexer.whitespace_split = True
   words = list(lexer)
@@ -132,15 +115,7 @@ def names_in(cells: Iterable[str]) -> list[str]:
 
 
 def run(command: str, cwd: pathlib.Path = ROOT) -> subprocess.CompletedProcess:
-  """Runs a line of bash as from a user's shell, on the CPU.
-
-  Args:
-    command: The line.
-    cwd: The folder to run it in.
-
-  Returns:
-    The process, with its output as text.
-  """
+  """Runs a line of bash as from a user's shell, on the CPU."""
   if cwd == ROOT:
     # The environment of the tests may have another name.
     command = command.replace('.venv/bin/python', sys.executable)

@@ -73,13 +73,7 @@ class Program:
   ):
     """Starts a function of a module in a fork.
 
-    Args:
-      function: What to call.
-      *arguments: What to call it with.
-      cwd: The folder that it begins in.
-      merged: Whether what it writes to the standard error is part of its
-        output.
-      **environment: Variables, besides those of this process.
+    With `merged` the standard error is part of the output.
     """
     self._folder = tempfile.TemporaryDirectory()
     output = pathlib.Path(self._folder.name)
@@ -126,27 +120,13 @@ class Program:
 
 
 def run_module(name: str, *arguments: str):
-  """Runs a module in this process, as `python -m` does.
-
-  Args:
-    name: The name of the module.
-    *arguments: Its arguments.
-  """
+  """Runs a module in this process, as `python -m` does."""
   sys.argv = [name, *arguments]
   runpy.run_module(name, run_name='__main__', alter_sys=True)
 
 
 def start(module: str, *arguments: str, **options: Any) -> Program:
-  """Starts `python -m` of a module.
-
-  Args:
-    module: The name of the module.
-    *arguments: Its arguments.
-    **options: Those of `Program`.
-
-  Returns:
-    The program.
-  """
+  """Starts `python -m` of a module, with the options of `Program`."""
   return Program(run_module, module, *arguments, **options)
 
 

@@ -98,13 +98,7 @@ _PAGES = tuple(page for page in page_testing.PAGES if _blocks(page))
 
 
 def run_blocks(name: str, given: str, blocks: Sequence[page_testing.Block]):
-  """Runs the blocks of a page, which share their names, in this process.
-
-  Args:
-    name: The name of the page.
-    given: Code that it takes for granted.
-    blocks: Its blocks.
-  """
+  """Runs the blocks of a page, after the code that is given."""
   from tff_adaptive import runtime
 
   if 'set_threads' not in ''.join(block.text for block in blocks):

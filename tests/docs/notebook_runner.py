@@ -88,11 +88,7 @@ def _run_cell(source: str, name: str, namespace: dict[str, Any]) -> Any:
 def run(notebook: pathlib.Path) -> list[dict[str, Any]]:
   """Runs a notebook in its folder, as Jupyter does.
 
-  Args:
-    notebook: The file.
-
-  Returns:
-    For every code cell its `text` and its number of `pictures`.
+  Returns the `text` and the number of `pictures` of every code cell.
   """
   counts: dict[str, int] = {}
   namespace: dict[str, Any] = {'__name__': '__main__', '_pip': _pip}

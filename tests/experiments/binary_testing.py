@@ -32,14 +32,8 @@ def run_quickly(
 ) -> subprocess.CompletedProcess:
   """Runs a binary in a process of its own, to an end before any slow import.
 
-  Args:
-    binary: The name of a module of `experiments`.
-    *arguments: Its arguments.
-    forbidden: Modules that it must not import, separated by commas.
-
-  Returns:
-    The process, with its output as text. It has a traceback if one of the
-    modules was imported.
+  The output has a traceback if one of the forbidden modules, which commas
+  separate, was imported.
   """
   return subprocess.run(
       [sys.executable, '-c', _CODE, binary, forbidden, *arguments],
@@ -53,15 +47,9 @@ def run_quickly(
 def call(
     binary: ModuleType, *arguments: str, out: Optional[io.StringIO] = None
 ) -> str:
-  """Runs a binary in this process.
+  """Runs a binary in this process; returns what is printed.
 
-  Args:
-    binary: The module, with `define` and `main`.
-    *arguments: Its arguments.
-    out: Gets what is printed, also if the binary raises.
-
-  Returns:
-    What is printed.
+  `out` gets it also if the binary raises.
   """
   values = flags.FlagValues()
   binary.define(values)

@@ -235,15 +235,9 @@ def _draw_flags(random: random_lib.Random, min_extremes: int) -> dict[str, Any]:
 
 @st.composite
 def flag_sets(draw: Any, min_extremes: int = 0) -> tuple[str, ...]:
-  """Returns flags of a run, after `SMALL`.
+  """Draws flags of a run, to follow `SMALL`.
 
-  Args:
-    draw: Given by Hypothesis.
-    min_extremes: How many of the flags have a value that is seldom meant, at
-      least.
-
-  Returns:
-    The command line.
+  At least `min_extremes` of them have an extreme value.
   """
   # Hypothesis' own draws come in groups that are nearly the same.
   random = draw(st.randoms(use_true_random=True))

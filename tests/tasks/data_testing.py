@@ -35,17 +35,7 @@ def _find_data_dir(task: str) -> Optional[pathlib.Path]:
 
 
 def real_data(task: str) -> pathlib.Path:
-  """Returns the folder of the complete data sets, or skips the test.
-
-  Args:
-    task: The name of the task whose data are needed.
-
-  Returns:
-    The folder.
-
-  Raises:
-    SkipTest: If `TFF_ADAPTIVE_DATA` names no folder that has them.
-  """
+  """Returns the folder of the complete data sets, or skips the test."""
   folder = _find_data_dir(task)
   if folder is None:
     raise unittest.SkipTest(
@@ -55,15 +45,7 @@ def real_data(task: str) -> pathlib.Path:
 
 
 def data_flags(task: str) -> tuple[str, ...]:
-  """Returns the flags that say where a task's data come from.
-
-  Args:
-    task: The name of the task.
-
-  Returns:
-    `--data_dir` where the data are there, `--use_synthetic_data` where they are
-    not, and nothing for a task that comes with its data.
-  """
+  """Returns the flags for a task's data: published if found, else made up."""
   if task not in _FILES:
     return ()
   folder = _find_data_dir(task)

@@ -39,16 +39,7 @@ class Server:
 
 @contextlib.contextmanager
 def serve(content: bytes, path: str = 'file', **options) -> Iterator[Server]:
-  """Serves a file while the block runs.
-
-  Args:
-    content: The file.
-    path: Its name in the address.
-    **options: What the server does otherwise, see `Server`.
-
-  Yields:
-    What the server does, which may be changed, and what it was asked for.
-  """
+  """Serves a file while the block runs; `options` are those of `Server`."""
   server = Server(content, **options)
   with http.server.ThreadingHTTPServer(
       ('127.0.0.1', 0), _build_handler(server)

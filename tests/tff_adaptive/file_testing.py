@@ -10,15 +10,9 @@ import resource
 
 @contextlib.contextmanager
 def max_file_size(size: int) -> Iterator[None]:
-  """Lets the system refuse to write beyond a size, in any file.
+  """Lets the system refuse to write beyond a size in bytes, in any file.
 
   As on a full disk, a write may end early, and the next one fails.
-
-  Args:
-    size: The size in bytes.
-
-  Yields:
-    Nothing.
   """
   soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
   resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))

@@ -48,14 +48,7 @@ _WITHOUT_HELP = ('experiments.conformance.numpy_adapter', 'tff_adaptive.doctor')
 
 
 def _imported_at_once(name: str) -> set[str]:
-  """Returns all of our modules that the import of one imports, itself too.
-
-  Args:
-    name: The module.
-
-  Returns:
-    The names of ours, and of others the first part of their names.
-  """
+  """Returns our modules, and other packages, that the import of one imports."""
   found: set[str] = set()
   waiting = [name]
   while waiting:

@@ -32,12 +32,9 @@ class Instants:
   """
 
   def __init__(self, folder: pathlib.Path, kill_at: int = 0):
-    """Initializes the list.
+    """Watches files in a folder.
 
-    Args:
-      folder: Files elsewhere do not count.
-      kill_at: At which instant this process kills itself, counted from 1; 0 for
-        never.
+    The process kills itself at the instant `kill_at`, counted from 1.
     """
     self.names: list[str] = []
     self._folder = f'{folder}'
@@ -103,13 +100,9 @@ class Instants:
 
 
 def fork(function: Callable[[], Any]) -> int:
-  """Calls a function in a child of this process.
+  """Calls a function in a child of this process; returns its id.
 
-  Args:
-    function: What to call.
-
-  Returns:
-    The id of the child, which ends with code 0, or 70 after an exception.
+  The child ends with code 0, or 70 after an exception.
   """
   with warnings.catch_warnings():
     # Python 3.12 advises against it where there are threads; importing TFF anew

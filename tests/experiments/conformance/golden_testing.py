@@ -12,16 +12,10 @@ TUNING_FREE = ROOT / 'tests/goldens/tuning_free.json'
 
 
 def create_tiny_run(**config):
-  """Returns a run on one weight's worth of data; its reference is made by hand.
+  """Returns a run that differs from FedAvg by `config`, and the problems.
 
   x = (0, 0, 0, 0), one example X = (1, 0, 0, 0), y = 1: the gradient is x - y
   in the first coordinate, so SGD with 0.5 moves to 0.5, then to 0.75.
-
-  Args:
-    **config: What is other than in FedAvg.
-
-  Returns:
-    The run, and the problems by name.
   """
   problem = {
       'name': 'quadratic',
@@ -53,15 +47,7 @@ def create_tiny_run(**config):
 
 
 def name_parameters(problem, names):
-  """Returns parameters of a test: the runs of the goldens with these names.
-
-  Args:
-    problem: The name of their problem.
-    names: The names of runs.
-
-  Returns:
-    Tuples of name, run and problems.
-  """
+  """Returns tuples of name, run and problems for runs of the goldens."""
   runs, problems = conformance.read_goldens(GOLDENS)
   found = {
       run['config']['name']: run

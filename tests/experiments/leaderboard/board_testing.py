@@ -43,13 +43,7 @@ def write_run(
     accuracies: Sequence[float],
     loss: float = 1.0,
 ):
-  """Writes the files of a finished run of `ROUNDS` rounds.
-
-  Args:
-    trial: The trial.
-    accuracies: The test accuracy of every second round.
-    loss: The training loss of every round.
-  """
+  """Writes a finished run with a test accuracy in every second round."""
   trial.folder.mkdir(parents=True)
   (trial.folder / 'hparams.json').write_text(json.dumps(dict(trial.hparams)))
   rows = [

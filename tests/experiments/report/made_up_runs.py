@@ -25,21 +25,10 @@ def build_table(
     numbers: Optional[Mapping[tuple[str, str, str], float]] = None,
     figure: Optional[Mapping[str, Any]] = None,
 ) -> published.Table:
-  """Returns a table on the digits; rows differ in nothing but their names.
+  """Returns a table on digits whose rows differ only in their names.
 
-  Args:
-    num_seeds: The runs of a cell.
-    metric: What is compared.
-    scale: What a measured metric is multiplied by.
-    higher_is_better: Whether the largest number is the best.
-    groups: The names of the groups.
-    rows: The names of the rows.
-    columns: The names of the columns.
-    numbers: The published numbers by group, row and column.
-    figure: How it is drawn.
-
-  Returns:
-    The table.
+  `numbers` are the published ones by group, row and column; measured metrics
+  are multiplied by `scale`.
   """
   flags = tuple(
       published.GivenFlag(text, origin)
@@ -86,13 +75,8 @@ def write_run(
 ):
   """Writes the folder of a run with one evaluation a round.
 
-  Args:
-    path: The folder.
-    values: The metric by round, from the first on.
-    metric: The name of the metric.
-    step_size: The mean step size of the clients; none by default.
-    seconds: The times of the first rounds; the last one is that of all others.
-    **hparams: What hparams.json says, or says otherwise.
+  The last of `seconds` is the time of all further rounds; `hparams` add to
+  hparams.json, or change it.
   """
   path.mkdir(parents=True, exist_ok=True)
   recorded = {
@@ -134,14 +118,7 @@ def write_cell(
     values_by_seed: Sequence[Sequence[float]],
     **kwargs: Any,
 ):
-  """Writes the runs of a cell.
-
-  Args:
-    runs_dir: The folder of all runs.
-    cell: The cell.
-    values_by_seed: The metric by round, for the seeds 0, 1, ...
-    **kwargs: Of `write_run`.
-  """
+  """Writes the runs of a cell: the metric by round, for seeds 0, 1, ..."""
   for seed, values in enumerate(values_by_seed):
     folder = runs_dir / cell.experiment_name / f'seed_{seed}'
     write_run(folder, values, **{'seed': seed, **kwargs})

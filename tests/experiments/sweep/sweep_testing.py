@@ -41,14 +41,7 @@ def build_trials(
     seeds: tuple[int, ...] = (0,),
     **given: str,
 ) -> list[trials_lib.Trial]:
-  """Returns the trials of a search for a learning rate of SGD.
-
-  Args:
-    output_dir: The folder of all runs.
-    rates: The values of --client_learning_rate.
-    seeds: The seeds.
-    **given: Further flags of every trial.
-  """
+  """Returns the trials of a search for SGD's rate, with further flags."""
   flags = {'client_optimizer': 'sgd', **given}
   return trials_lib.build_search_trials(
       [(('client_learning_rate', rate),) for rate in rates],

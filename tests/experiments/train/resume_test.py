@@ -130,19 +130,11 @@ class ResumeTest(parameterized.TestCase):
   def _train(
       self, name, case, *, kill_at=0, kill_after=None, max_file_size=None
   ):
-    """Trains in a fork of the driver.
+    """Trains in a fork of the driver, with the flags of `case`.
 
-    Args:
-      name: The name of the experiment.
-      case: Its other flags.
-      kill_at: The number of the instant of `kill_testing.Instants` to kill at.
-      kill_after: The seconds after which to kill, from the time when the
-        training begins with its folder.
-      max_file_size: What the system lets a file have, in bytes.
-
-    Returns:
-      The exit code, the seconds from the same time on, and the names of all
-      instants if the training came to its end.
+    It is killed at an instant of `kill_testing.Instants`, or seconds after the
+    training begins with its folder. Returns the exit code, the seconds since
+    then, and the names of all instants if the training ended.
     """
     request = {
         'arguments': self._arguments(name, case),

@@ -33,14 +33,9 @@ def read_rows(path: pathlib.Path) -> list[dict[str, str]]:
 def train(
     output_dir: pathlib.Path, *arguments: str
 ) -> tuple[training_loop.TrainingResult, str]:
-  """Trains two rounds of logistic regression on digits, unless told.
+  """Trains two rounds of logistic regression on digits, with further flags.
 
-  Args:
-    output_dir: The folder of all runs; the run is 'run'.
-    *arguments: Flags.
-
-  Returns:
-    What the training ended with, and what was printed.
+  The run is 'run'. Returns the result of the training and the output.
   """
   return train_as_told(output_dir, *_SMALL, *arguments)
 
@@ -48,15 +43,7 @@ def train(
 def train_as_told(
     output_dir: pathlib.Path, *arguments: str
 ) -> tuple[training_loop.TrainingResult, str]:
-  """Trains what the flags say.
-
-  Args:
-    output_dir: The folder of all runs.
-    *arguments: Flags.
-
-  Returns:
-    What the training ended with, and what was printed.
-  """
+  """Trains with these flags; returns the result and the output."""
   choices, settings = hparams_testing.read(
       f'--output_dir={output_dir}', *arguments
   )

@@ -17,17 +17,7 @@ from tests import program_testing
 
 
 def train(*arguments: str) -> str:
-  """Runs `experiments.train`, after those that run already.
-
-  Args:
-    *arguments: Its flags.
-
-  Returns:
-    What it printed.
-
-  Raises:
-    AssertionError: If it fails; has what it said.
-  """
+  """Runs `experiments.train` after other runs; returns its output."""
   with _one_at_a_time():
     result = program_testing.run('experiments.train', *arguments)
   if result.returncode:

@@ -41,14 +41,9 @@ def _rows():
 
 
 def _measured(what, call):
-  """Prints time and memory of a call, which is made for either.
+  """Prints the time and memory of a call, which is made once for each.
 
-  Args:
-    what: What is measured.
-    call: The call, without arguments.
-
-  Returns:
-    What the call returns, and its peak of memory in megabytes.
+  Returns its result and its peak memory in megabytes.
   """
   start = time.monotonic()
   call()

@@ -30,17 +30,8 @@ def train(
 ):
   """Trains one client in a graph of its own; returns numpy results.
 
-  Args:
-    model: Either kind of model.
-    optimizer: The optimizer.
-    batches: The client.
-    fetch_after: Called in the graph, gives tensors or variables that are read
-      when the training is over.
-    start: What the round starts with besides the model.
-    **kwargs: For `LocalTraining`.
-
-  Returns:
-    The `LocalResult`, or a pair with what was fetched after it.
+  If `fetch_after` returns tensors or variables, these are read after the
+  training and returned, too.
   """
   hparams = optimizer.get_hparams(
       optimizer.initialize(tf.TensorSpec([], tf.float32))

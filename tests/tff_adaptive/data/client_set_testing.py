@@ -308,17 +308,5 @@ FORMS = tuple(_BUILDERS)
 
 
 def build(drawn: ClientSet) -> Any:
-  """Builds what a process takes as its clients.
-
-  Args:
-    drawn: The clients.
-
-  Returns:
-    A `Cohort` or a list.
-
-  Raises:
-    KeyError: If a sampled client is unknown.
-    TypeError: If a part has a type that cannot be.
-    ValueError: If a part has a value that cannot be.
-  """
+  """Builds the clients of a process: a `Cohort` or a list."""
   return _BUILDERS[drawn.form](drawn)

@@ -37,18 +37,8 @@ def step(
 ) -> Step:
   """Takes a step on the clients' reports, aggregated as on the server.
 
-  Args:
-    rule: The server rule.
-    x: The weights, a flat array.
-    deltas: The clients' changes, [clients, size of x].
-    weights: The clients' shares, which sum to 1; by default all the same.
-    losses: The clients' losses, whichever the rule asks for.
-    step_sizes: The clients' last step sizes.
-    state: The state before the step; by default a new one.
-    dtype: The dtype of the model.
-
-  Returns:
-    What the step gave.
+  `deltas` are [clients, size of x]; `weights` are shares of clients that sum
+  to 1, equal by default; `losses` are those that the rule asks for.
   """
   deltas = np.asarray(deltas, np.float64)
   if weights is None:

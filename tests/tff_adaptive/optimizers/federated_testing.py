@@ -166,14 +166,7 @@ class Store:
 def run_process(optimizer, num_rounds=2, clients=None, **kwargs) -> list[Any]:
   """Trains the linear classifier on the compiled runtime.
 
-  Args:
-    optimizer: A `FederatedOptimizer` that keeps nothing.
-    num_rounds: How many rounds.
-    clients: The cohort; by default one of 10 and one of 7 examples.
-    **kwargs: Arguments of `build_fed_opt`.
-
-  Returns:
-    What `next` returned, of every round.
+  Returns the rounds' outputs, by default of clients of 10 and 7 examples.
   """
   clients = clients or testing.clients([10, 7])
   with runtime.compiled_context(strict=True):

@@ -45,13 +45,9 @@ def run(
     start: Any = None,
     **arguments: Any,
 ) -> Path:
-  """Takes a step on each batch.
+  """Takes a step on each batch, from zeros by default.
 
-  Args:
-    build: A builder of a rule.
-    batches: The batches.
-    start: The weights; by default zeros.
-    **arguments: Arguments of the builder; floats are its hyperparameters.
+  Floats among the arguments of the builder are hyperparameters.
   """
   fixed = {k: v for k, v in arguments.items() if not isinstance(v, float)}
   hparams = {k: v for k, v in arguments.items() if isinstance(v, float)}

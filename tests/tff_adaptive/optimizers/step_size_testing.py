@@ -66,14 +66,7 @@ def run(optimizer, losses, x) -> Run:
 def train(optimizer, clients, num_rounds=1, **kwargs) -> list[Any]:
   """Trains the linear classifier on the compiled runtime.
 
-  Args:
-    optimizer: The client optimizer.
-    clients: The cohort of every round.
-    num_rounds: How many rounds.
-    **kwargs: `model`, and arguments of `build_fed_opt`.
-
-  Returns:
-    The metrics of each round.
+  Returns the rounds' metrics. `kwargs` are those of `build_fed_opt`.
   """
   model = kwargs.pop('model', None) or testing.functional_model()
   rounds = []

@@ -23,12 +23,6 @@ def build_process(kind: str) -> Any:
   The inputs are ones, the label is out of reach and the loss is the absolute
   error, so that a step adds the mask, which is 0 or 2, to the weights. The
   weights after a round are the mean of the sums of the clients' masks.
-
-  Args:
-    kind: Of the model, 'functional' or 'variable'.
-
-  Returns:
-    The learning process.
   """
   spec = collections.OrderedDict(
       x=tf.TensorSpec([None, NUM_INPUTS], tf.float32),
@@ -70,14 +64,9 @@ def ones(num_examples: int, label: float = 1e6) -> Any:
 def build_draw(
     draw_number: Callable[[], tf.Tensor],
 ) -> tff.framework.ConcreteComputation:
-  """Returns a computation that the compiled runtime hands on to the native one.
+  """Returns a new computation that needs the native runtime.
 
-  Args:
-    draw_number: Draws a random number.
-
-  Returns:
-    A new computation. Each client adds up a number a step over its integers;
-    the sums stay at the clients.
+  Each client adds up a draw for each of its integers; the sums stay there.
   """
 
   @tff.tensorflow.computation(tff.SequenceType(np.int64))

@@ -162,14 +162,7 @@ def _train(name, kind, sizes, num_rounds, as_lists=False):
 
 
 def save_compiled(name: str, kind: str, num_threads: int, path: str) -> None:
-  """Trains with a number of threads in an op, and saves the weights.
-
-  Args:
-    name: The model.
-    kind: 'functional' or 'variable'.
-    num_threads: Threads in an op.
-    path: The file.
-  """
+  """Trains with a number of threads in an op, and saves the weights."""
   tf.config.threading.set_intra_op_parallelism_threads(num_threads)
   with runtime.compiled_context(strict=True):
     np.savez(path, *_train(name, kind, _SEVERAL_STEPS, _NUM_ROUNDS))

@@ -39,12 +39,7 @@ class KilledLoopTestCase(loop_testing.LoopTestCase):
     return code, json.loads(seen.read_text()) if code == 0 else None
 
   def check_killed_runs(self, step, expected_instants):
-    """Kills runs at every so many instants, and finishes them.
-
-    Args:
-      step: How many instants there are from one kill to the next.
-      expected_instants: Some that must be among them.
-    """
+    """Kills runs at every `step`-th instant, and finishes them."""
     code, instants = self.train('whole')
     self.assertEqual(code, 0)
     self.assertContainsSubset(expected_instants, instants)

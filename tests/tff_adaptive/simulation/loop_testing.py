@@ -75,14 +75,7 @@ class LoopTestCase(folder_testing.FolderTestCase):
   def run_in_two_parts(self, name, killed_in, make_callbacks, **kwargs):
     """Runs until round `killed_in` fails, and then to the end.
 
-    Args:
-      name: The folder of the run.
-      killed_in: The round that fails.
-      make_callbacks: Returns new callbacks, from the folder of the run.
-      **kwargs: As for `run_loop`.
-
-    Returns:
-      The result and the callbacks of the second part.
+    Returns the result and the callbacks of the second part.
     """
 
     def fail(state):
