@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Builds the wheel as setup.cfg says, with one more file.
 
-A `.pth` file at the top of the wheel lands in `site-packages`, where Python reads
-it at start: programs that import TFF before `tff_adaptive` need it, see
+A `.pth` file at the top of the wheel lands in `site-packages`, where Python
+reads it at start: programs that import TFF before `tff_adaptive` need it, see
 tff_adaptive/_stack.py. setup.cfg has no place for such a file.
 """
 

@@ -80,7 +80,7 @@ class EveryTaskTest(folder_testing.FolderTestCase):
       self.assertEqual(float(row['clients/num_rejected']), 0)
     self.assertTrue(np.isfinite(float(rows[-1]['evaluation/loss'])))
     if '--use_synthetic_data' in data_testing.data_flags(task):
-      self.assertIn('synthetic data: made up', out)
+      self.assertIn('synthetic data in the format of', out)
     self.assertRegex(
         out.splitlines()[-1], r'^test (accuracy|recall_at_5|loss): \d+\.\d\d$'
     )
@@ -103,7 +103,7 @@ class EveryTaskTest(folder_testing.FolderTestCase):
         flags=('--use_synthetic_data',),
     )
     self.assertLen(rows, 1)
-    self.assertIn('synthetic data: made up', out)
+    self.assertIn('synthetic data in the format of', out)
 
   @parameterized.parameters(*_SMALL_TASKS)
   @pytest.mark.slow

@@ -243,7 +243,7 @@ class NewInterpreterTest(parameterized.TestCase):
     self.assertLen(lines, 4)
     for line, name in zip(lines, ['Sequential'] * 2 + ['Mine'] * 2):
       self.assertRegex(
-          line, rf'must be a Keras 2 model, found .*\.{name}, .*tf_keras as'
+          line, rf'a Keras 2 model, found .*\.{name} of Keras 3: .*tf_keras as'
       )
 
   @_on_current

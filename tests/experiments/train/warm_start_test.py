@@ -96,7 +96,7 @@ class WarmStartTest(parameterized.TestCase):
             f'--initial_weights="{self.other_npz}" was given; choose another',
         ),
         (None, f'="{self.npz}", but --initial_weights=nothing was given'),
-        ('/gone.npz', '^--initial_weights: there is no /gone.npz$'),
+        ('/gone.npz', '^--initial_weights: /gone.npz does not exist$'),
     ):
       with self.assertRaisesRegex(command_line.UserError, sentence):
         self.train(path, *arguments)
