@@ -21,8 +21,8 @@ from experiments.benchmark import reports
 from experiments.benchmark import workloads
 from experiments.train import run_parts
 from tff_adaptive.runtime import scale_out
+from tff_adaptive.simulation import prefetching
 from tff_adaptive.simulation import task as task_lib
-from tff_adaptive.simulation import training_loop
 
 
 class _AlgorithmTrainer(measurement.Trainer):
@@ -144,7 +144,7 @@ class _TaskTrainer(measurement.Trainer):
       context: tff.framework.SyncContext,
       workload: workloads.Workload,
       task: task_lib.Task,
-      prefetcher: training_loop.CohortPrefetcher,
+      prefetcher: prefetching.CohortPrefetcher,
   ):
     super().__init__(
         runtime, context, workload, functools.partial(_build_process, task)
@@ -270,7 +270,7 @@ def measure_task(
             workload,
             task,
             stack.enter_context(
-                training_loop.CohortPrefetcher(cohort_fn, num_rounds)
+                prefetching.CohortPrefetcher(cohort_fn, num_rounds)
             ),
         )
         for runtime, context in zip(runtimes, contexts)

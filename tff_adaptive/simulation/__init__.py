@@ -34,6 +34,7 @@ from tff_adaptive.simulation.metrics_writers import find_rejected
 from tff_adaptive.simulation.metrics_writers import MetricsWriter
 from tff_adaptive.simulation.metrics_writers import RejectedClientsWriter
 from tff_adaptive.simulation.metrics_writers import TensorBoardMetricsWriter
+from tff_adaptive.simulation.prefetching import CohortPrefetcher
 from tff_adaptive.simulation.run_directory import RunDirectory
 from tff_adaptive.simulation.task import hold_out_clients
 from tff_adaptive.simulation.task import hold_out_examples
@@ -43,7 +44,6 @@ from tff_adaptive.simulation.task import Task
 from tff_adaptive.simulation.trackers import MLflowWriter
 from tff_adaptive.simulation.trackers import TrackerError
 from tff_adaptive.simulation.trackers import WandbWriter
-from tff_adaptive.simulation.training_loop import CohortPrefetcher
 from tff_adaptive.simulation.training_loop import run_training
 from tff_adaptive.simulation.training_loop import TrainingInterrupted
 from tff_adaptive.simulation.training_loop import TrainingResult

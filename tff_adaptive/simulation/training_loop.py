@@ -4,13 +4,10 @@
 
 import collections
 from collections.abc import Callable, Collection, Mapping, Sequence
-from concurrent import futures
 import contextlib
 import functools
 import inspect
 import os
-import signal
-import threading
 import time
 from typing import Any, Optional, Union
 
@@ -18,151 +15,18 @@ import attrs
 import numpy as np
 import tensorflow_federated as tff
 
-from tff_adaptive.data import cohort as cohort_lib
 from tff_adaptive.data import specs
 from tff_adaptive.simulation import callbacks as callbacks_lib
 from tff_adaptive.simulation import checkpoints as checkpoints_lib
 from tff_adaptive.simulation import client_states as client_states_lib
+from tff_adaptive.simulation import interrupts
 from tff_adaptive.simulation import metrics_writers
+from tff_adaptive.simulation import prefetching
 from tff_adaptive.simulation import profiling
 from tff_adaptive.simulation import progress as progress_lib
 
 # By then, graphs are compiled and caches are full.
 _ROUNDS_BEFORE_PROFILE = 2
-
-
-class CohortPrefetcher:
-  """Prepares cohorts in another thread, one round ahead.
-
-  While a round runs, the clients of the next one are sampled, read, shuffled
-  and augmented. At most two cohorts are in memory. Prefetching does not affect
-  the results.
-
-  Attributes:
-    seconds_waited: The total time that `get` has waited.
-
-  Example:
-    >>> with CohortPrefetcher(cohort_fn, total_rounds=2) as prefetcher:
-    ...   for round_index in range(2):
-    ...     state = process.next(state, prefetcher.get(round_index)).state
-  """
-
-  def __init__(self, cohort_fn: Callable[[int], Any], total_rounds: int):
-    """Initializes the prefetcher; nothing is read yet.
-
-    Args:
-      cohort_fn: Maps the number of finished rounds to the client data of the
-        next one. It must be a pure function, and is called in another thread.
-      total_rounds: The number of rounds; nothing is read beyond them.
-    """
-    self._cohort_fn = cohort_fn
-    self._total_rounds = total_rounds
-    self._executor = futures.ThreadPoolExecutor(
-        max_workers=1, thread_name_prefix='cohort_prefetcher'
-    )
-    self._begun: dict[int, futures.Future] = {}
-    self.seconds_waited = 0.0
-
-  def __enter__(self) -> 'CohortPrefetcher':
-    return self
-
-  def __exit__(self, *unused_error) -> None:
-    self.close()
-
-  def close(self) -> None:
-    """Ends the thread; discards the cohort that is being read."""
-    self._executor.shutdown(wait=True, cancel_futures=True)
-
-  def get(self, round_index: int) -> Any:
-    """Returns the cohort of a round, and starts to prepare the next one.
-
-    Args:
-      round_index: The number of finished rounds.
-
-    Returns:
-      The result of `cohort_fn`; a `Cohort` is in memory.
-
-    Raises:
-      Exception: Any error of `cohort_fn` in this round.
-    """
-    start = time.perf_counter()
-    begun = self._begun.pop(round_index, None) or self._begin(round_index)
-    cohort = begun.result()
-    self._begun.clear()
-    if round_index + 1 < self._total_rounds:
-      self._begun[round_index + 1] = self._begin(round_index + 1)
-    self.seconds_waited += time.perf_counter() - start
-    return cohort
-
-  def _begin(self, round_index: int) -> futures.Future:
-    return self._executor.submit(self._read, round_index)
-
-  def _read(self, round_index: int) -> Any:
-    cohort = self._cohort_fn(round_index)
-    return cohort.fetch() if isinstance(cohort, cohort_lib.Cohort) else cohort
-
-
-class InterruptGuard:
-  """Turns SIGINT and SIGTERM into KeyboardInterrupt outside shielded blocks.
-
-  A signal within a shielded block is raised at the end of the block; so is an
-  earlier one that Python dropped. The previous handlers are restored at the
-  end. Outside the main thread Python delivers no signals, and the guard does
-  nothing.
-
-  Example:
-    >>> with InterruptGuard() as guard:
-    ...   output = process.next(state, cohort)
-    ...   with guard.shielded():
-    ...     state = output.state
-  """
-
-  def __init__(self):
-    self._shielded = False
-    self._pending = False
-    self._previous = {}
-
-  def __enter__(self):
-    if threading.current_thread() is threading.main_thread():
-      for number in (signal.SIGINT, signal.SIGTERM):
-        self._previous[number] = signal.signal(number, self._handle)
-    return self
-
-  def __exit__(self, *unused_exception):
-    for number, handler in self._previous.items():
-      # Python cannot restore a handler of C code, which is None here.
-      signal.signal(number, signal.SIG_DFL if handler is None else handler)
-    self._previous = {}
-
-  def _handle(self, unused_number, unused_frame):
-    # Python drops exceptions in destructors and callbacks of the garbage
-    # collector; a pending signal is raised after the next shielded block.
-    self._pending = True
-    if not self._shielded:
-      raise KeyboardInterrupt
-
-  @contextlib.contextmanager
-  def shielded(self, raise_at_end: bool = True):
-    """Defers signals while the block runs.
-
-    Args:
-      raise_at_end: Whether a deferred signal is raised at the end; otherwise it
-        is dropped.
-
-    Yields:
-      Nothing.
-
-    Raises:
-      KeyboardInterrupt: At the end, if a signal was deferred.
-    """
-    self._shielded = True
-    try:
-      yield
-    finally:
-      self._shielded = False
-      pending, self._pending = self._pending, False
-    if pending and raise_at_end:
-      raise KeyboardInterrupt
 
 
 class TrainingInterrupted(KeyboardInterrupt):
@@ -398,7 +262,7 @@ def _train(run: _Run, profile_path: Optional[Union[str, os.PathLike]]):
   before_profile = min(
       run.round_num + _ROUNDS_BEFORE_PROFILE, run.total_rounds - 1
   )
-  with InterruptGuard() as guard:
+  with interrupts.InterruptGuard() as guard:
     try:
       while not run.finished:
         with contextlib.ExitStack() as stack:
@@ -538,7 +402,7 @@ def run_training(
       run.evaluation = run.evaluate(run.state, run.round_num)
     else:
       if read_ahead:
-        prefetcher = CohortPrefetcher(cohort_fn, total_rounds)
+        prefetcher = prefetching.CohortPrefetcher(cohort_fn, total_rounds)
         run.cohort_fn = stack.enter_context(prefetcher).get
       _train(run, profile_path)
   return TrainingResult(
