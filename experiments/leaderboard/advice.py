@@ -24,9 +24,14 @@ def format_number(value: float) -> str:
   return f'{value:.3g}'
 
 
+def format_points(margin: float) -> str:
+  """Formats a margin."""
+  return f'{margin:g} point{"s" * (margin != 1)}'
+
+
 def format_loss(points: float) -> str:
-  """Returns a difference to the best; 'diverged' of infinity."""
-  return 'diverged' if math.isinf(points) else f'{points:+.2f} points'
+  """Returns how far behind the best a score is; 'diverged' of infinity."""
+  return 'diverged' if math.isinf(points) else f'{-points:.2f} points behind'
 
 
 def format_interval(interval: seed_statistics.Interval) -> str:
@@ -99,7 +104,7 @@ def situations(
   """
   tasks = results.plan.board.tasks
   found = [
-      ('Without tuning, with the defaults of the library', task, outcomes)
+      ("Without tuning, with the library's defaults", task, outcomes)
       for task, outcomes in ((task, results.defaults(task)) for task in tasks)
   ]
   for task in sorted(tasks, key=results.budget, reverse=True):

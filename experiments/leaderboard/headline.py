@@ -82,7 +82,7 @@ def find_curves(results: results_lib.Results, task: str) -> Curves:
 
 
 def answer(results: results_lib.Results) -> str:
-  """Returns who wins, for the first paragraph of the page.
+  """Returns who wins: the first paragraph of the page, then a list by task.
 
   Args:
     results: The finished runs.
@@ -90,14 +90,15 @@ def answer(results: results_lib.Results) -> str:
   Returns:
     The text; empty if nothing can be compared.
   """
-  sentences = [_answer_picks(results)]
+  items = []
   for task in results.plan.board.tasks:
     curves = find_curves(results, task)
-    if len(curves.scores) > max(len(curves.areas), len(results.defaults(task))):
-      sentences.append(_answer_first_trials(task, curves))
     if len(curves.areas) > 1:
-      sentences.append(_answer_areas(results, task, curves))
-  return ' '.join(filter(None, sentences))
+      items.append(_answer_areas(results, task, curves))
+    if len(curves.scores) > max(len(curves.areas), len(results.defaults(task))):
+      items.append(_answer_first_trials(task, curves))
+  bullets = '\n'.join(f'- {item}' for item in items)
+  return '\n\n'.join(filter(None, [_answer_picks(results), bullets]))
 
 
 def _answer_picks(results: results_lib.Results) -> str:
@@ -108,35 +109,20 @@ def _answer_picks(results: results_lib.Results) -> str:
     standings = advice.rank_on_all(results, outcomes)
     best = next(iter(standings))
     sentence = (
-        f'**{situation}: {best}**, of {len(standings)} methods on '
-        f'{", ".join(outcomes)}'
+        f'**{situation}, take {best}**, the choice among {len(standings)} '
+        f'methods on {" and ".join(outcomes)}'
     )
     free = [name for name in standings if methods[name].tuning_free]
     if best in free:
-      sentence += ', which is said to need no tuning'
+      sentence += '; it needs no tuning according to its authors'
     elif free:
-      place = list(standings).index(free[0]) + 1
       losses = (s.difference.mean for s in standings[free[0]].values())
-      loss = advice.format_loss(min(losses))
       sentence += (
-          f'; of the {len(free)} that are said to need no tuning {free[0]}, at '
-          f'place {place}, {loss}'
+          f'; the best of the {len(free)} that need no tuning according to '
+          f'their authors is {free[0]}, {advice.format_loss(min(losses))}'
       )
     sentences.append(f'{sentence}.')
   return ' '.join(sentences)
-
-
-def _answer_first_trials(task: str, curves: Curves) -> str:
-  """Returns whose defaults are best, where many methods have no more."""
-  firsts = {method: scores[0] for method, scores in curves.scores.items()}
-  order = sorted(firsts, key=lambda method: -firsts[method])
-  best = ', '.join(
-      f'{name} ({firsts[name]:.2f})' for name in order[:_NUM_NAMED]
-  )
-  return (
-      f'**Of the defaults of {len(firsts)} methods on {task}, run with the '
-      f'tuning seed alone, the best are {best}**.'
-  )
 
 
 def _answer_areas(
@@ -146,15 +132,22 @@ def _answer_areas(
   areas = curves.areas
   best, *others = areas
   margin = results.plan.board.tasks[task].margin
-  equal = [m for m in others if areas[best] - areas[m] <= margin]
-  within = f'within the margin of {margin:g} point{"s" * (margin != 1)}'
-  near = (
-      f'; {within}: {", ".join(equal)}' if equal else f'; no other is {within}'
-  )
+  near = [m for m in others if areas[best] - areas[m] <= margin]
   return (
-      f'**Over all budgets up to {curves.budget} trials on {task}: '
-      f'{best}** has the largest area under the metric over the number of '
-      f'trials, {areas[best]:.2f}, of {len(areas)} methods{near}.'
+      f'Over all budgets up to {curves.budget} trials, {best} is the best of '
+      f'{len(areas)} methods on {task} (area {areas[best]:.2f}). Within '
+      f'{advice.format_points(margin)}: {", ".join(near) or "none"}.'
+  )
+
+
+def _answer_first_trials(task: str, curves: Curves) -> str:
+  """Returns whose defaults are best, where many methods have no more."""
+  firsts = {method: scores[0] for method, scores in curves.scores.items()}
+  order = sorted(firsts, key=lambda method: -firsts[method])
+  best = ', '.join(f'{name} {firsts[name]:.2f}' for name in order[:_NUM_NAMED])
+  return (
+      f'With defaults and the tuning seed alone, the best of {len(firsts)} '
+      f'methods on {task} are {best}.'
   )
 
 

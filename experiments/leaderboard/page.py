@@ -233,8 +233,8 @@ def _task_blocks(
           f'{task.name}, tuned with {results.budget(task.name)} trials'
       ),
       pages.paragraph(
-          f'`{task.metric}`, {task.num_seeds} seeds, margin {task.margin:g} '
-          f'points, target {task.target:g} %.{flags}'
+          f'`{task.metric}`, {task.num_seeds} seeds, a margin of '
+          f'{advice.format_points(task.margin)}, target {task.target:g} %.{flags}'
       ),
       pages.table(_HEADER, rows),
   ]
