@@ -234,7 +234,8 @@ def _task_blocks(
       ),
       pages.paragraph(
           f'`{task.metric}`, {task.num_seeds} seeds, a margin of '
-          f'{advice.format_points(task.margin)}, target {task.target:g} %.{flags}'
+          f'{advice.format_points(task.margin)}, target {task.target:g} %.'
+          f'{flags}'
       ),
       pages.table(_HEADER, rows),
   ]
