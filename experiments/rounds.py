@@ -77,12 +77,12 @@ class Rounds:
       return output.metrics
     return self.client_states.keep(self.round_num, output.metrics)
 
-  def _bring(self, client_id: str, batches: Sequence[Any]) -> Any:
+  def _bring(self, client_id: str, batches: Any) -> Any:
     """Returns the batches of a client with its id and state."""
     assert self.store is not None
     state = self.store.get(client_id)
     return collections.OrderedDict(
-        data=list(batches),
+        data=batches,
         client_id=[client_id],
         client_state=[] if state is None else [state],
     )

@@ -118,8 +118,8 @@ def create_representation_fn(
 
 def create_client_batches(
     problem: Mapping[str, Any], batch_size: int, num_epochs: int
-) -> list[list[Any]]:
-  """Creates the clients of a problem, as lists of batches.
+) -> list[tf.data.Dataset]:
+  """Creates the clients of a problem, as datasets of batches.
 
   Args:
     problem: See `create_functional_model`.
@@ -127,7 +127,7 @@ def create_client_batches(
     num_epochs: The number of passes over a client's batches, in order.
 
   Returns:
-    A list per client, of ordered dictionaries of `x` (float32) and `y`.
+    A dataset per client, of ordered dictionaries of `x` (float32) and `y`.
 
   Raises:
     ValueError: If the problem's name is unknown.
@@ -136,15 +136,12 @@ def create_client_batches(
   label_dtype = _PROBLEMS[problem['name']][2]
   clients = []
   for client in problem['clients']:
-    x = np.asarray(client['X'], np.float32)
-    y = np.asarray(client['y'], label_dtype)
-    batches = [
-        collections.OrderedDict(
-            x=x[start : start + batch_size], y=y[start : start + batch_size]
-        )
-        for start in range(0, len(x), batch_size)
-    ]
-    clients.append(batches * num_epochs)
+    examples = collections.OrderedDict(
+        x=np.asarray(client['X'], np.float32),
+        y=np.asarray(client['y'], label_dtype),
+    )
+    dataset = tf.data.Dataset.from_tensor_slices(examples)
+    clients.append(dataset.batch(batch_size).repeat(num_epochs))
   return clients
 
 

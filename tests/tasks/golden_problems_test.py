@@ -37,7 +37,8 @@ class GoldenProblemsTest(tf.test.TestCase, parameterized.TestCase):
     (client,) = golden_problems.create_client_batches(
         _problem('softmax', 18), batch_size=2, num_epochs=2
     )
-    self.assertEqual([list(b['y']) for b in client], [[0, 1], [2]] * 2)
+    batches = client.as_numpy_iterator()
+    self.assertEqual([list(b['y']) for b in batches], [[0, 1], [2]] * 2)
 
   def test_wrong_length_raises(self):
     with self.assertRaisesRegex(ValueError, '18 weights.*(17,)'):

@@ -103,7 +103,12 @@ class ReplayerTest(tf.test.TestCase, parameterized.TestCase):
     self.assertIn("KeyError: 'batch_size'", str(result))
 
   @parameterized.named_parameters(
-      *_named(key for key in _all_runs() if key[1] == 'softmax')
+      # The quadratic has clients with a short last batch, in these runs.
+      *_named(
+          key
+          for key in _all_runs()
+          if key[1] == 'softmax' or 'fednova' in key[0] or 'scaled' in key[0]
+      )
   )
   @pytest.mark.sample(2)
   def test_native_runtime_has_the_reference_numbers(self, run):
