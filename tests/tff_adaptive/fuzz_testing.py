@@ -24,7 +24,7 @@ def watched() -> Iterator[None]:
   faulthandler.dump_traceback_later(_MAX_SECONDS, exit=True, file=file)
   try:
     with warnings.catch_warnings():
-      warnings.simplefilter('error', RuntimeWarning)
+      warnings.filterwarnings('error', '.* encountered', RuntimeWarning)
       yield
   finally:
     faulthandler.cancel_dump_traceback_later()
