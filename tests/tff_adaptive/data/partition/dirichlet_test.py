@@ -5,21 +5,32 @@
 from absl.testing import parameterized
 import numpy as np
 
+from tests.tff_adaptive.data.partition import partition_testing
 from tff_adaptive.data import partition
 from tff_adaptive.data import random_streams
 
 _LABELS = np.repeat(np.arange(10, dtype=np.int32), 100)
-
-
-def _lists(parts):
-  return {client_id: rows.tolist() for client_id, rows in parts.items()}
+_lists = partition_testing.as_lists
 
 
 def _class_counts(rows):
   return np.bincount(_LABELS[rows], minlength=10)
 
 
-class DirichletPerClientTest(parameterized.TestCase):
+class DirichletTest(parameterized.TestCase):
+
+  @parameterized.parameters(
+      'dirichlet_with_replacement',
+      'dirichlet_without_replacement',
+      'dirichlet_per_class',
+  )
+  def test_rows_of_a_client_are_not_sorted_by_class(self, scheme):
+    parts = partition.by_scheme(scheme, _LABELS, 2, 1, alpha=1e3)
+    labels = _LABELS[parts['client_000']]
+    self.assertGreater(np.count_nonzero(np.diff(labels)), 300)
+
+
+class DirichletPerClientTest(partition_testing.PartitionTestCase):
 
   def test_literal_partitions_so_that_no_release_changes_a_run(self):
     labels = np.repeat([0, 1, 2], 4)
@@ -46,11 +57,8 @@ class DirichletPerClientTest(parameterized.TestCase):
       self, num_clients, alpha
   ):
     parts = partition.dirichlet_per_client(_LABELS, num_clients, alpha, seed=3)
-    np.testing.assert_array_equal(
-        np.sort(np.concatenate(list(parts.values()))), np.arange(1000)
-    )
-    sizes = [len(rows) for rows in parts.values()]
-    self.assertLessEqual(max(sizes) - min(sizes), 1)
+    self.assert_divides(parts, 1000)
+    self.assert_sizes_differ_by_at_most(parts, 1)
 
   def test_without_replacement_rows_may_be_left_over_but_not_shared(self):
     parts = partition.dirichlet_per_client(
@@ -123,21 +131,6 @@ class DirichletPerClientTest(parameterized.TestCase):
       self.assertEqual(rows, many[client_id])
       self.assertLess(len(set(rows)), 500)
 
-  def test_rows_of_a_client_are_not_sorted_by_class(self):
-    for replace in (True, False):
-      parts = partition.dirichlet_per_client(
-          _LABELS, 2, 1e3, seed=1, with_replacement=replace
-      )
-      labels = _LABELS[parts['client_000']]
-      self.assertGreater(np.count_nonzero(np.diff(labels)), 300)
-
-  def test_seed_decides(self):
-    first = partition.dirichlet_per_client(_LABELS, 5, 0.1, seed=1)
-    again = partition.dirichlet_per_client(_LABELS, 5, 0.1, seed=1)
-    other = partition.dirichlet_per_client(_LABELS, 5, 0.1, seed=2)
-    self.assertEqual(_lists(first), _lists(again))
-    self.assertNotEqual(_lists(first), _lists(other))
-
   def test_classes_are_the_values_that_occur(self):
     parts = partition.dirichlet_per_client([3, 3, 900, -1], 2, 1.0, seed=1)
     self.assertCountEqual(np.concatenate(list(parts.values())), range(4))
@@ -186,7 +179,7 @@ class DirichletPerClientTest(parameterized.TestCase):
       partition.dirichlet_per_client(**{**arguments, **change})
 
 
-class DirichletPerClassTest(parameterized.TestCase):
+class DirichletPerClassTest(partition_testing.PartitionTestCase):
 
   def test_literal_partition_so_that_no_release_changes_a_run(self):
     labels = np.repeat([0, 1, 2], 4)
@@ -207,9 +200,7 @@ class DirichletPerClassTest(parameterized.TestCase):
         _LABELS, num_clients, alpha, seed=3, cap=cap
     )
     self.assertLen(parts, num_clients)
-    np.testing.assert_array_equal(
-        np.sort(np.concatenate(list(parts.values()))), np.arange(1000)
-    )
+    self.assert_divides(parts, 1000)
 
   def test_small_alpha_gives_a_class_to_few_clients_and_large_to_all(self):
     def counts(alpha):
@@ -257,19 +248,6 @@ class DirichletPerClassTest(parameterized.TestCase):
     self.assertLess(max(sizes), 300)
     uncapped = partition.dirichlet_per_class(_LABELS, 5, 0.05, seed=4)
     self.assertGreater(max(len(rows) for rows in uncapped.values()), 300)
-
-  def test_rows_of_a_client_are_not_sorted_by_class(self):
-    parts = partition.dirichlet_per_class(_LABELS, 2, 1e3, seed=1)
-    labels = _LABELS[parts['client_000']]
-    self.assertGreater(np.count_nonzero(np.diff(labels)), 300)
-
-  def test_seed_decides(self):
-    first, again, other = (
-        _lists(partition.dirichlet_per_class(_LABELS, 5, 0.5, seed=seed))
-        for seed in (1, 1, 2)
-    )
-    self.assertEqual(first, again)
-    self.assertNotEqual(first, other)
 
   def test_gives_up_naming_the_arguments(self):
     with self.assertRaisesRegex(

@@ -5,11 +5,13 @@
 from absl.testing import parameterized
 import numpy as np
 
+from tests.tff_adaptive.data.partition import partition_testing
 from tff_adaptive.data import partition
 
 # Like CIFAR-100: class c belongs to coarse class c % 20.
 _LABELS = np.repeat(np.arange(100, dtype=np.int32), 20)
 _COARSE = _LABELS % 20
+_lists = partition_testing.as_lists
 
 
 def _pachinko(num_clients=20, seed=1, **kwargs):
@@ -18,11 +20,7 @@ def _pachinko(num_clients=20, seed=1, **kwargs):
   )
 
 
-def _lists(parts):
-  return {client_id: rows.tolist() for client_id, rows in parts.items()}
-
-
-class PachinkoTest(parameterized.TestCase):
+class PachinkoTest(partition_testing.PartitionTestCase):
 
   def test_literal_partition_so_that_no_release_changes_a_run(self):
     parts = partition.pachinko_allocation(
@@ -48,11 +46,8 @@ class PachinkoTest(parameterized.TestCase):
     parts = _pachinko(
         num_clients, coarse_alpha=coarse_alpha, fine_alpha=fine_alpha
     )
-    np.testing.assert_array_equal(
-        np.sort(np.concatenate(list(parts.values()))), np.arange(2000)
-    )
-    sizes = [len(rows) for rows in parts.values()]
-    self.assertLessEqual(max(sizes) - min(sizes), 1)
+    self.assert_divides(parts, 2000)
+    self.assert_sizes_differ_by_at_most(parts, 1)
 
   def test_rows_may_be_left_over_but_not_shared(self):
     parts = _pachinko(3, examples_per_client=[800, 1, 30])
@@ -112,15 +107,10 @@ class PachinkoTest(parameterized.TestCase):
       np.testing.assert_array_equal(np.bincount(labels[rows] % 3), [10] * 3)
 
   def test_is_a_function_of_the_seed(self):
-    first, again, other = (_pachinko(seed=seed) for seed in (1, 1, 2))
-    self.assertEqual(_lists(first), _lists(again))
-    self.assertNotEqual(_lists(first), _lists(other))
-    self.assertEqual(
-        _lists(first)['client_000'],
-        _lists(_pachinko(100, examples_per_client=[100] + [10] * 99))[
-            'client_000'
-        ],
-    )
+    self.assert_seed_decides(lambda seed: _pachinko(seed=seed))
+    # The number of the clients after it does not change a client.
+    many = _pachinko(100, examples_per_client=[100] + [10] * 99)
+    np.testing.assert_array_equal(many['client_000'], _pachinko()['client_000'])
 
   @parameterized.named_parameters(
       ('coarse', dict(coarse_labels=[0, 0, 1]), 'each of the 4 labels.* 3'),

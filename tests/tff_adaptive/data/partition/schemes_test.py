@@ -5,17 +5,15 @@
 from absl.testing import parameterized
 import numpy as np
 
+from tests.tff_adaptive.data.partition import partition_testing
 from tff_adaptive.data import partition
 
 _LABELS = np.arange(200) % 10
 _COARSE = _LABELS // 5
+_lists = partition_testing.as_lists
 
 
-def _lists(parts):
-  return {client_id: rows.tolist() for client_id, rows in parts.items()}
-
-
-class SchemesTest(parameterized.TestCase):
+class SchemesTest(partition_testing.PartitionTestCase):
 
   @parameterized.named_parameters(
       (
@@ -69,6 +67,12 @@ class SchemesTest(parameterized.TestCase):
       parts = partition.by_scheme(scheme, _LABELS, 4, 1, coarse_labels=_COARSE)
       self.assertLen(parts, 4)
 
+  @parameterized.parameters(*partition.SCHEMES)
+  def test_seed_decides(self, scheme):
+    self.assert_seed_decides(
+        lambda seed: partition.by_scheme(scheme, _LABELS, 5, seed)
+    )
+
   @parameterized.parameters(
       ('7', [7, 7, 7]), (7, [7, 7, 7]), ([1, 2, 3], [1, 2, 3])
   )
@@ -112,7 +116,7 @@ class SchemesTest(parameterized.TestCase):
       partition.by_scheme(**{**arguments, **change})
 
 
-class IidTest(parameterized.TestCase):
+class IidTest(partition_testing.PartitionTestCase):
 
   def test_literal_partition_so_that_no_release_changes_a_run(self):
     self.assertEqual(
@@ -124,11 +128,8 @@ class IidTest(parameterized.TestCase):
   def test_every_example_is_in_exactly_one_client(self, size, num_clients):
     parts = partition.iid(size, num_clients, seed=2)
     self.assertLen(parts, num_clients)
-    np.testing.assert_array_equal(
-        np.sort(np.concatenate(list(parts.values()))), np.arange(size)
-    )
-    sizes = [len(rows) for rows in parts.values()]
-    self.assertLessEqual(max(sizes) - min(sizes), 1)
+    self.assert_divides(parts, size)
+    self.assert_sizes_differ_by_at_most(parts, 1)
 
   def test_sizes_of_the_callers(self):
     parts = partition.iid(10, 3, seed=1, examples_per_client=[4, 1, 2])
@@ -146,7 +147,7 @@ class IidTest(parameterized.TestCase):
       partition.iid(10, 3.0, seed=1)
 
 
-class ShardsTest(parameterized.TestCase):
+class ShardsTest(partition_testing.PartitionTestCase):
 
   def test_literal_partition_so_that_no_release_changes_a_run(self):
     labels = [2, 0, 1, 0, 2, 1, 0, 1]
@@ -160,11 +161,8 @@ class ShardsTest(parameterized.TestCase):
     labels = np.arange(1000) % 10
     parts = partition.shards(labels, num_clients, each, seed=3)
     self.assertLen(parts, num_clients)
-    np.testing.assert_array_equal(
-        np.sort(np.concatenate(list(parts.values()))), np.arange(1000)
-    )
-    sizes = [len(rows) for rows in parts.values()]
-    self.assertLessEqual(max(sizes) - min(sizes), each)
+    self.assert_divides(parts, 1000)
+    self.assert_sizes_differ_by_at_most(parts, each)
 
   def test_two_shards_hold_two_classes_at_most(self):
     labels = np.random.default_rng(1).permutation(np.repeat(np.arange(10), 60))
@@ -172,14 +170,6 @@ class ShardsTest(parameterized.TestCase):
     classes = [len(set(labels[rows])) for rows in parts.values()]
     self.assertEqual(set(classes), {1, 2})
     self.assertEqual({len(rows) for rows in parts.values()}, {6})
-
-  def test_seed_decides(self):
-    labels = np.arange(50) % 10
-    first, again, other = (
-        _lists(partition.shards(labels, 5, 2, seed=seed)) for seed in (1, 1, 2)
-    )
-    self.assertEqual(first, again)
-    self.assertNotEqual(first, other)
 
   @parameterized.named_parameters(
       ('labels', dict(labels=[0.5]), TypeError, '`labels`.*float64'),
@@ -204,7 +194,7 @@ class ShardsTest(parameterized.TestCase):
       partition.shards(**{'seed': 1, **arguments, **change})
 
 
-class ByNaturalIdTest(parameterized.TestCase):
+class ByNaturalIdTest(partition_testing.PartitionTestCase):
 
   @parameterized.named_parameters(
       ('strings', ['b', 'a', 'b'], {'a': [1], 'b': [0, 2]}),
@@ -220,9 +210,7 @@ class ByNaturalIdTest(parameterized.TestCase):
   def test_every_row_is_in_exactly_one_client(self):
     ids = np.random.default_rng(1).integers(0, 40, 1000)
     parts = partition.by_natural_id(ids)
-    np.testing.assert_array_equal(
-        np.sort(np.concatenate(list(parts.values()))), np.arange(1000)
-    )
+    self.assert_divides(parts, 1000)
     for name, rows in parts.items():
       self.assertEqual(set(ids[rows]), {int(name)})
       self.assertTrue(np.all(np.diff(rows) > 0))
