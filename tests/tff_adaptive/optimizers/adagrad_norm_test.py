@@ -7,55 +7,47 @@ import math
 from absl.testing import parameterized
 import tensorflow as tf
 
+from tests.tff_adaptive.optimizers import path_testing
 from tff_adaptive import optimizers
 
 _SPEC = tf.TensorSpec([2], tf.float64)
 
 
-def _run(rule, gradients, state=None):
-  """Returns the weights, from 0, after each gradient, and the last state."""
-  state = state or rule.initialize(_SPEC)
-  x, points = tf.zeros([2], tf.float64), []
-  for g in gradients:
-    state, x = rule.next(
-        state, x, tf.constant(g, tf.float64), value=tf.constant(1.0)
-    )
-    points.append(x.numpy())
-  return points, state
-
-
 class AdagradNormTest(tf.test.TestCase, parameterized.TestCase):
 
   def test_current_gradient_is_accumulated_before_the_step(self):
-    points, state = _run(
+    points, states = path_testing.follow(
         optimizers.build_adagrad_norm(0.5, 0.25), [(3.0, 4.0), (0.0, 1.0)]
     )
     first, second = math.sqrt(0.0625 + 25.0), math.sqrt(0.0625 + 26.0)
     self.assertAllClose(points[0], [-1.5 / first, -2.0 / first])
     self.assertAllClose(points[1], points[0] - [0.0, 0.5 / second])
-    self.assertAllClose(state['last_step_size'], 0.5 / second)
+    self.assertAllClose(states[-1]['last_step_size'], 0.5 / second)
 
   def test_from_zero_scales_of_the_loss_do_not_matter(self):
     gradients = [(3.0, 4.0), (0.5, -1.0), (2.0, 0.1)]
     scaled = [(100.0 * a, 100.0 * b) for a, b in gradients]
     rule = optimizers.build_adagrad_norm(0.5, initial_norm=0.0)
-    self.assertAllClose(_run(rule, gradients)[0], _run(rule, scaled)[0])
+    self.assertAllClose(
+        path_testing.follow(rule, gradients)[0],
+        path_testing.follow(rule, scaled)[0],
+    )
 
   def test_without_any_gradient_nothing_is_divided_by_zero(self):
-    points, _ = _run(
+    points, _ = path_testing.follow(
         optimizers.build_adagrad_norm(initial_norm=0.0), [(0.0, 0.0)]
     )
     self.assertAllEqual(points[0], [0.0, 0.0])
 
   def test_kept_state_continues_in_the_next_round(self):
     gradients = [(3.0, 4.0), (0.5, -1.0)]
-    whole, _ = _run(optimizers.build_adagrad_norm(), gradients)
+    whole, _ = path_testing.follow(optimizers.build_adagrad_norm(), gradients)
     rule = optimizers.build_adagrad_norm(carry_state=True)
-    _, state = _run(rule, gradients[:1])
+    _, (state,) = path_testing.follow(rule, gradients[:1])
     sent, kept = rule.finish_round(state)
     self.assertEmpty(sent)
     self.assertEqual(list(kept), list(rule.initialize_kept(_SPEC)))
     self.assertNotIn('learning_rate', kept)
     state = rule.start_round(rule.initialize(_SPEC), {}, kept, tf.constant(1))
-    points, _ = _run(rule, gradients[1:], state)
+    points, _ = path_testing.follow(rule, gradients[1:], state=state)
     self.assertAllClose(points[0], whole[1] - whole[0])

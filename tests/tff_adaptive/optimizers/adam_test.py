@@ -19,24 +19,14 @@ from absl.testing import parameterized
 import numpy as np
 import tensorflow as tf
 
+from tests.tff_adaptive.optimizers import path_testing
 from tff_adaptive import optimizers
 
 _CHANGES = ((0.0, 0.1, -1.0), (0.0, 0.5, 0.2), (0.0, -0.3, 0.1))
 
 
-def _run(optimizer, changes=_CHANGES, max_start=0.0):
-  """Returns the weights, from 0, and the states after each of the changes."""
-  weights = tf.zeros([len(changes[0])], tf.float64)
-  state = optimizer.initialize(tf.TensorSpec(weights.shape, weights.dtype))
-  state['max_preconditioner'] += max_start
-  points, states = [], []
-  for change in changes:
-    state, weights = optimizer.next(
-        state, weights, -tf.constant(change, tf.float64)
-    )
-    points.append(weights.numpy())
-    states.append(state)
-  return np.array(points), states
+def _run(optimizer, changes=_CHANGES, state=None):
+  return path_testing.follow(optimizer, -np.array(changes), state=state)
 
 
 def _moment(states, name):
@@ -121,11 +111,10 @@ class FedAMSTest(tf.test.TestCase, parameterized.TestCase):
         optimizers.build_fedams(epsilon=0.25), _random_changes()
     )
     # The published code uses `max_init` instead of `eps`.
-    expected, expected_states = _run(
-        optimizers.build_fedams(epsilon=0.0, option=2),
-        _random_changes(),
-        max_start=0.25,
-    )
+    optimizer = optimizers.build_fedams(epsilon=0.0, option=2)
+    state = optimizer.initialize(tf.TensorSpec([6], tf.float64))
+    state['max_preconditioner'] += 0.25
+    expected, expected_states = _run(optimizer, _random_changes(), state)
     self.assertAllClose(points, expected, rtol=1e-12)
     self.assertAllEqual(
         _moment(states, 'max_preconditioner'),
@@ -135,14 +124,10 @@ class FedAMSTest(tf.test.TestCase, parameterized.TestCase):
   def test_amsgrad_is_fedadam_while_the_accumulator_grows(self):
     changes = [(1.5**t,) for t in range(8)]
     points, _ = _run(optimizers.build_fedams(0.1, option=2), changes)
-    optimizer = optimizers.build_fedadam(0.1, initial_second_moment=0.0)
-    weights = tf.zeros([1], tf.float64)
-    state = optimizer.initialize(tf.TensorSpec([1], tf.float64))
-    for change, point in zip(changes, points):
-      state, weights = optimizer.next(
-          state, weights, -tf.constant(change, tf.float64)
-      )
-      self.assertAllClose(weights, point, rtol=1e-12)
+    expected, _ = _run(
+        optimizers.build_fedadam(0.1, initial_second_moment=0.0), changes
+    )
+    self.assertAllClose(points, expected, rtol=1e-12)
 
   def test_epsilon_of_zero_divides_by_no_zero(self):
     points, _ = _run(optimizers.build_fedams(epsilon=0.0))

@@ -34,17 +34,8 @@ def _build(name, *args, **kwargs):
   return getattr(optimizers, f'build_{name}')(*args, **kwargs)
 
 
-def _run(optimizer, gradients=_GRADIENTS, start=_START):
-  weights = tf.constant(start, tf.float64)
-  state = optimizer.initialize(tf.TensorSpec(weights.shape, weights.dtype))
-  points, states = [], []
-  for gradient in gradients:
-    state, weights = optimizer.next(
-        state, weights, tf.constant(gradient, tf.float64)
-    )
-    points.append(weights.numpy())
-    states.append(state)
-  return np.array(points), states
+def _run(optimizer, gradients=_GRADIENTS):
+  return path_testing.follow(optimizer, gradients, _START)
 
 
 class AdaptiveTest(tf.test.TestCase, parameterized.TestCase):

@@ -8,6 +8,7 @@ from absl.testing import parameterized
 import numpy as np
 import tensorflow as tf
 
+from tests.tff_adaptive.optimizers import path_testing
 from tff_adaptive import optimizers
 
 _SPEC = tf.TensorSpec([2], tf.float64)
@@ -16,13 +17,9 @@ _GRADIENTS = np.array([[1.0, -0.5], [0.8, 0.3], [0.9, -0.2], [0.4, 0.6]])
 
 def _run(rule, gradients=_GRADIENTS):
   """Returns the iterates from (1, 2), the estimates, and the last state."""
-  state, x = rule.initialize(_SPEC), tf.constant([1.0, 2.0], tf.float64)
-  points, distances = [], []
-  for g in gradients:
-    state, x = rule.next(state, x, tf.constant(g), value=tf.constant(1.0))
-    points.append(x.numpy())
-    distances.append(float(rule.report(state)['distance']))
-  return np.array(points), distances, state
+  points, states = path_testing.follow(rule, gradients, [1.0, 2.0])
+  distances = [float(rule.report(state)['distance']) for state in states]
+  return points, distances, states[-1]
 
 
 def _run_sgd(rate, d, momentum, growth, decay):

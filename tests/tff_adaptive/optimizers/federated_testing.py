@@ -168,25 +168,19 @@ def run_process(optimizer, num_rounds=2, clients=None, **kwargs) -> list[Any]:
 
   Returns the rounds' outputs, by default of clients of 10 and 7 examples.
   """
-  clients = clients or testing.clients([10, 7])
   with runtime.compiled_context(strict=True):
-    process = algorithms.build_fed_opt(
-        testing.functional_model(), optimizer, **kwargs
-    )
-    state = process.initialize()
-    outputs = []
-    for _ in range(num_rounds):
-      outputs.append(process.next(state, clients))
-      state = outputs[-1].state
-  return outputs
+    return run_natively(optimizer, num_rounds, clients, **kwargs)
 
 
-def run_natively(optimizer, num_rounds=2) -> list[Any]:
+def run_natively(optimizer, num_rounds=2, clients=None, **kwargs) -> list[Any]:
   """Returns the same on the default runtime."""
-  process = algorithms.build_fed_opt(testing.functional_model(), optimizer)
+  clients = clients or testing.clients([10, 7])
+  process = algorithms.build_fed_opt(
+      testing.functional_model(), optimizer, **kwargs
+  )
   state = process.initialize()
   outputs = []
   for _ in range(num_rounds):
-    outputs.append(process.next(state, testing.clients([10, 7])))
+    outputs.append(process.next(state, clients))
     state = outputs[-1].state
   return outputs

@@ -57,6 +57,33 @@ def run(
   return tf.nest.map_structure(lambda t: t.numpy(), path)
 
 
+def follow(
+    rule: Any,
+    gradients: Any,
+    start: Any = None,
+    state: Any = None,
+    dtype: tf.DType = tf.float64,
+) -> tuple[np.ndarray, list[Any]]:
+  """Returns the weights and the states after each of the gradients.
+
+  Begins at zeros and in the initial state by default. The loss is always 1.
+  """
+  gradients = np.asarray(gradients)
+  x = tf.constant(np.zeros(gradients.shape[1:]) if start is None else start)
+  x = tf.cast(x, dtype)
+  if state is None:
+    state = rule.initialize(tf.TensorSpec(x.shape, dtype))
+  options = {}
+  if optimizer_lib.takes_extra_args(rule):
+    options['value'] = tf.constant(1.0)
+  points, states = [], []
+  for gradient in gradients:
+    state, x = rule.next(state, x, tf.constant(gradient, dtype), **options)
+    points.append(x.numpy())
+    states.append(state)
+  return np.array(points), states
+
+
 @functools.cache
 def _compile(build, fixed, names):
   """Returns the steps of a rule as a function of hyperparameters with names."""

@@ -6,22 +6,19 @@ from absl.testing import parameterized
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tests.tff_adaptive.optimizers import path_testing
 from tff_adaptive import optimizers
 from tff_adaptive.optimizers import sgd
 
 
 class SgdTest(tf.test.TestCase, parameterized.TestCase):
 
-  def _run(self, optimizer, num_steps=4, hparams=()):
-    weights = tf.constant([1.0, -2.0])
-    state = optimizer.initialize(tf.TensorSpec([2], tf.float32))
-    state = optimizer.set_hparams(state, dict(hparams))
-    history = []
-    for k in range(num_steps):
-      gradient = tf.constant([1.0 + k, 0.5])
-      state, weights = optimizer.next(state, weights, gradient)
-      history.append(weights)
-    return tf.stack(history)
+  def _run(self, optimizer, num_steps=4, state=None):
+    gradients = [(1.0 + k, 0.5) for k in range(num_steps)]
+    points, _ = path_testing.follow(
+        optimizer, gradients, (1.0, -2.0), state, tf.float32
+    )
+    return points
 
   def test_literal_numbers(self):
     # x - 0.1 * [1, .5], then x - 0.1 * [2, .5].
@@ -44,9 +41,11 @@ class SgdTest(tf.test.TestCase, parameterized.TestCase):
     self.assertAllEqual(ours, theirs)
 
   def test_momentum_that_is_set_to_zero_is_plain(self):
+    optimizer = sgd.build_sgd(0.3, 0.9)
+    state = optimizer.initialize(tf.TensorSpec([2], tf.float32))
+    state = optimizer.set_hparams(state, {'momentum': 0.0})
     self.assertAllEqual(
-        self._run(sgd.build_sgd(0.3, 0.9), hparams={'momentum': 0.0}),
-        self._run(sgd.build_sgd(0.3)),
+        self._run(optimizer, state=state), self._run(sgd.build_sgd(0.3))
     )
 
   def test_without_momentum_holds_no_accumulator(self):
@@ -74,15 +73,11 @@ class FedAvgMTest(tf.test.TestCase):
 
   def test_literal_numbers(self):
     # u = 1; then .9 + 1 = 1.9; then 1.71 - 1 = .71; x moves by .5 u.
-    optimizer = optimizers.build_fedavgm(0.5)
-    weights = tf.constant(0.0)
-    state = optimizer.initialize(tf.TensorSpec([], tf.float32))
-    points = []
-    for change in (1.0, 1.0, -1.0):
-      state, weights = optimizer.next(state, weights, tf.constant(-change))
-      points.append(float(weights))
+    points, states = path_testing.follow(
+        optimizers.build_fedavgm(0.5), [-1.0, -1.0, 1.0], dtype=tf.float32
+    )
     self.assertAllClose(points, [0.5, 1.45, 1.805])
-    self.assertAllClose(-state['accumulator'], 0.71)
+    self.assertAllClose(-states[-1]['accumulator'], 0.71)
 
   def test_equals_tff(self):
     results = []
