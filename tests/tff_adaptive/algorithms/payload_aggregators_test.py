@@ -190,44 +190,37 @@ class BuildErrorsTest(tf.test.TestCase, parameterized.TestCase):
   @parameterized.named_parameters(
       (
           'unknown_name',
-          dict(payload_aggregators={'third_moment': None}),
+          {'third_moment': None},
           ValueError,
           "'third_moment', which no client sends.*'squared_norm'",
       ),
       (
           'no_names',
-          dict(payload_aggregators=_clipping(1.0)),
+          _clipping(1.0),
           TypeError,
           '`payload_aggregators` must map names',
       ),
       (
           'no_aggregator',
-          dict(payload_aggregators={'first_moment': 'mean'}),
+          {'first_moment': 'mean'},
           TypeError,
           "aggregator of 'first_moment' must be.*str",
       ),
-      (
-          'unweighted_payload',
-          dict(
-              client_weighting=tff.learning.ClientWeighting.NUM_EXAMPLES,
-              payload_aggregators={'first_moment': _private(1.0, 1.0)},
-          ),
-          ValueError,
-          "aggregator of 'first_moment' is unweighted.*UNIFORM",
-      ),
-      (
-          'unweighted_report',
-          dict(
-              client_weighting=tff.learning.ClientWeighting.NUM_EXAMPLES,
-              payload_aggregators={'squared_norm': _private(1.0, 1.0)},
-          ),
-          ValueError,
-          "aggregator of 'squared_norm' is unweighted.*UNIFORM",
-      ),
   )
-  def test_payload_aggregators(self, kwargs, error, message):
+  def test_payload_aggregators(self, aggregators, error, message):
     with self.assertRaisesRegex(error, message):
-      _build('fedcada', **kwargs)
+      _build('fedcada', payload_aggregators=aggregators)
+
+  @parameterized.parameters('first_moment', 'squared_norm')
+  def test_unweighted_aggregator_under_weights_by_examples(self, name):
+    with self.assertRaisesRegex(
+        ValueError, f"aggregator of '{name}' is unweighted.*UNIFORM"
+    ):
+      _build(
+          'fedcada',
+          client_weighting=tff.learning.ClientWeighting.NUM_EXAMPLES,
+          payload_aggregators={name: _private(1.0, 1.0)},
+      )
 
   def test_nothing_but_the_change_is_sent(self):
     with self.assertRaisesRegex(ValueError, "'mean_loss'.*send nothing"):

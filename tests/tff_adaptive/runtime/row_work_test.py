@@ -220,12 +220,20 @@ class RowWorkTest(parameterized.TestCase, tf.test.TestCase):
     process = _stock(_model(), optimizers.build_sgd(0.1))
     self.assert_same_bits(process, [list(c) for c in _cohort(4)])
 
+  def _start(self) -> Any:
+    process = _ours()(_model(), optimizers.build_sgd(0.1))
+    with runtime.compiled_context(strict=True, seed=1):
+      return process, process.initialize()
+
+  def assert_rejects_all(self, process: Any, state: Any) -> None:
+    found = self.assert_same_bits(process, _cohort(5), state)
+    clients = found[1].metrics['client_work']['clients']
+    self.assertEqual(clients['num_rejected'], 5)
+
   @parameterized.parameters(np.nan, np.inf)
   @pytest.mark.sample(1)
   def test_unnamed_weight_that_is_not_finite_rejects_clients(self, value):
-    process = _ours()(_model(), optimizers.build_sgd(0.1))
-    with runtime.compiled_context(strict=True, seed=1):
-      state = process.initialize()
+    process, state = self._start()
     weights = process.get_model_weights(state)
     kernel = np.array(weights.trainable[0])
     kernel[_FIRST_UNNAMED] = value
@@ -233,22 +241,16 @@ class RowWorkTest(parameterized.TestCase, tf.test.TestCase):
         (kernel, *weights.trainable[1:]), weights.non_trainable
     )
     state = process.set_model_weights(state, weights)
-    found = self.assert_same_bits(process, _cohort(5), state)
-    clients = found[1].metrics['client_work']['clients']
-    self.assertEqual(clients['num_rejected'], 5)
+    self.assert_rejects_all(process, state)
 
   @parameterized.parameters(np.inf, np.nan)
   @pytest.mark.sample(1)
   def test_rate_that_is_not_finite_rejects_clients(self, rate):
-    process = _ours()(_model(), optimizers.build_sgd(0.1))
-    with runtime.compiled_context(strict=True, seed=1):
-      state = process.initialize()
+    process, state = self._start()
     hparams = process.get_hparams(state)
     hparams['client_work']['learning_rate'] = np.float32(rate)
     state = process.set_hparams(state, hparams)
-    found = self.assert_same_bits(process, _cohort(5), state)
-    clients = found[1].metrics['client_work']['clients']
-    self.assertEqual(clients['num_rejected'], 5)
+    self.assert_rejects_all(process, state)
 
   def test_words_out_of_range_are_rejected(self):
     model = _model(functools.partial(_embeddings, _UNKNOWN))
