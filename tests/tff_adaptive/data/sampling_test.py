@@ -10,6 +10,10 @@ from tff_adaptive.data import client_data
 from tff_adaptive.data import sampling
 
 _IDS = ['a', 'b', 'c', 'd', 'e']
+_BUILDERS = (
+    sampling.build_client_sampling,
+    sampling.build_poisson_client_sampling,
+)
 
 
 class SamplingTest(parameterized.TestCase):
@@ -20,13 +24,6 @@ class SamplingTest(parameterized.TestCase):
         [cohort_fn(i) for i in range(3)],
         [('b', 'a', 'c'), ('b', 'e', 'a'), ('e', 'b', 'c')],
     )
-
-  def test_is_a_pure_function_of_seed_and_round(self):
-    forwards = sampling.build_client_sampling(_IDS, 3, seed=4)
-    backwards = sampling.build_client_sampling(_IDS, 3, seed=4)
-    expected = [forwards(i) for i in range(10)]
-    self.assertEqual([backwards(i) for i in range(9, -1, -1)], expected[::-1])
-    self.assertEqual(forwards(np.int64(2)), expected[2])
 
   def test_rounds_and_seeds_differ(self):
     ids = [str(i) for i in range(100)]
@@ -56,14 +53,6 @@ class SamplingTest(parameterized.TestCase):
     # Five standard deviations of a binomial count with mean 400.
     np.testing.assert_allclose(counts, 400, atol=90)
 
-  def test_more_clients_a_round_than_clients_raises_one_sentence(self):
-    with self.assertRaisesRegex(
-        ValueError,
-        '^`clients_per_round` must be at most 5, the number of clients, found '
-        r'6\.$',
-    ):
-      sampling.build_client_sampling(_IDS, 6, seed=1)
-
   @parameterized.named_parameters(
       ('no_client', [], 1, 1, ValueError, '`client_ids`'),
       ('client_twice', ['a', 'a'], 1, 1, ValueError, '`client_ids`.*twice'),
@@ -76,23 +65,8 @@ class SamplingTest(parameterized.TestCase):
     with self.assertRaisesRegex(error, message):
       sampling.build_client_sampling(ids, size, seed)
 
-  def test_negative_round_raises(self):
-    cohort_fn = sampling.build_client_sampling(_IDS, 2, seed=1)
-    with self.assertRaisesRegex(ValueError, '`round_num`.* -1'):
-      cohort_fn(-1)
-
 
 class PoissonSamplingTest(parameterized.TestCase):
-
-  def test_is_a_pure_function_of_seed_and_round(self):
-    forwards, backwards = (
-        sampling.build_poisson_client_sampling(_IDS, 3, seed=4)
-        for _ in range(2)
-    )
-    expected = [forwards(i) for i in range(10)]
-    self.assertEqual([backwards(i) for i in range(9, -1, -1)], expected[::-1])
-    other = sampling.build_poisson_client_sampling(_IDS, 3, seed=5)
-    self.assertNotEqual([other(i) for i in range(10)], expected)
 
   def test_size_is_binomial_and_clients_are_independent(self):
     cohort_fn = sampling.build_poisson_client_sampling(_IDS, 2, seed=3)
@@ -116,11 +90,30 @@ class PoissonSamplingTest(parameterized.TestCase):
     counts = [firsts.count(name) for name in _IDS]
     np.testing.assert_allclose(counts, 200, atol=65)
 
-  def test_bad_arguments_raise(self):
-    with self.assertRaisesRegex(ValueError, 'at most 5.*found 6'):
-      sampling.build_poisson_client_sampling(_IDS, 6, seed=1)
+
+class SamplingOfBothKindsTest(parameterized.TestCase):
+
+  @parameterized.parameters(*_BUILDERS)
+  def test_is_a_pure_function_of_seed_and_round(self, build):
+    forwards, backwards, other = (build(_IDS, 3, seed) for seed in (4, 4, 5))
+    expected = [forwards(i) for i in range(10)]
+    self.assertEqual([backwards(i) for i in range(9, -1, -1)], expected[::-1])
+    self.assertEqual(forwards(np.int64(2)), expected[2])
+    self.assertNotEqual([other(i) for i in range(10)], expected)
+
+  @parameterized.parameters(*_BUILDERS)
+  def test_more_clients_a_round_than_clients_raises_one_sentence(self, build):
+    with self.assertRaisesRegex(
+        ValueError,
+        '^`clients_per_round` must be at most 5, the number of clients, found '
+        r'6\.$',
+    ):
+      build(_IDS, 6, seed=1)
+
+  @parameterized.parameters(*_BUILDERS)
+  def test_negative_round_raises(self, build):
     with self.assertRaisesRegex(ValueError, '`round_num`.* -1'):
-      sampling.build_poisson_client_sampling(_IDS, 2, seed=1)(-1)
+      build(_IDS, 2, seed=1)(-1)
 
 
 def _lazy_clients(sizes, read):
