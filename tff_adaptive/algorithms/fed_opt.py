@@ -194,7 +194,8 @@ def build_fed_opt(
     )
   reports = _needed_reports(server_optimizer)
   _check_normalizable(reports, client_optimizer)
-  _check_survey_is_not_private(client_optimizer, privacy)
+  if getattr(client_optimizer, 'averages_surveys', False):
+    _check_averaged_survey(client_optimizer, privacy, loss_term)
   adapter = model_adapter.build_model_adapter(model)
   weights_type = adapter.weights_type
   _check_dtypes(adapter.weights_spec)
@@ -258,13 +259,21 @@ def _check_client_optimizer(optimizer: Any) -> None:
     )
 
 
-def _check_survey_is_not_private(optimizer: Any, privacy: Any) -> None:
-  if privacy is not None and getattr(optimizer, 'averages_surveys', False):
-    raise ValueError(
-        f'{type(optimizer).__name__.strip("_")} averages the gradients of '
-        'clients before training, which bypasses differential privacy: use '
-        '`tff_adaptive.optimizers.build_mimelite`.'
-    )
+def _check_averaged_survey(
+    optimizer: Any, privacy: Any, loss_term: Any
+) -> None:
+  """Raises if clients cannot average gradients before the training."""
+  if privacy is not None:
+    problem = 'which bypasses differential privacy'
+  elif isinstance(loss_term, loss_terms.PreviousModelLossTerm):
+    problem = 'without the previous models that the loss term needs'
+  else:
+    return
+  raise ValueError(
+      f'{type(optimizer).__name__.strip("_")} averages the gradients of '
+      f'clients before training, {problem}: use '
+      '`tff_adaptive.optimizers.build_mimelite`.'
+  )
 
 
 def _check_weights_alike(optimizer: Any, weighs_examples: bool) -> None:

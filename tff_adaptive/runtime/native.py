@@ -20,9 +20,9 @@ import os
 import pathlib
 import signal
 import subprocess
+import sys
 import tempfile
 import time
-import types
 from typing import Any, IO, Optional
 import weakref
 
@@ -302,7 +302,8 @@ def set_default_context(context: tff.framework.SyncContext) -> None:
   Args:
     context: The context to set.
   """
-  _end_deaf_worker(_stack()[0])
+  if not _is_held_elsewhere(_stack()):
+    _end_deaf_worker(_stack()[0])
   tff.framework.set_default_context(context)
 
 
@@ -329,11 +330,15 @@ def free_default_context_at_exit() -> None:
   atexit.register(free_default_context)
 
 
+def _is_held_elsewhere(holder: list[Any]) -> bool:
+  """Returns whether the first entry of a list has other references."""
+  # `gc.get_referrers` would tell, but crashes in a process with datasets.
+  alone = [object()]
+  return sys.getrefcount(holder[0]) > sys.getrefcount(alone[0])
+
+
 def _end_deaf_worker(context: tff.framework.SyncContext) -> None:
-  """Kills the worker of an otherwise unreferenced context if it is deaf."""
-  for holder in gc.get_referrers(context):
-    if not isinstance(holder, types.FrameType) and holder is not _stack():
-      return
+  """Kills the worker of a context if it is deaf."""
   process = _worker_of(context)
   if process is not None and process.poll() is None and _is_deaf(process.pid):
     process.kill()

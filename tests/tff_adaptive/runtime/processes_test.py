@@ -148,6 +148,20 @@ print(double(2), flush=True)
     self.assertEqual(result.stdout.splitlines()[-1], '4')
 
   @pytest.mark.slow
+  def test_the_default_is_set_beside_many_datasets(self):
+    # Python's `gc.get_referrers` once crashed here.
+    result = self._run_to_the_end("""
+import tensorflow as tf
+from tff_adaptive import runtime
+datasets = [
+    tf.data.Dataset.range(40).shuffle(40, seed=1).batch(10) for _ in range(30)
+]
+runtime.set_compiled_context()
+print('set', flush=True)
+""")
+    self.assertEqual(result.stdout.splitlines()[-1], 'set')
+
+  @pytest.mark.slow
   def test_a_worker_of_a_context_that_is_held_elsewhere_stays(self):
     result = self._run_to_the_end("""
 import signal
