@@ -28,11 +28,13 @@ class Partition:
     num_clients: The default number of clients.
     alpha: The default concentration of the Dirichlet partitions.
     noun: The plural noun for examples in help texts.
+    scheme: The default scheme, a name in `partition.SCHEMES`.
   """
 
   num_clients: Optional[int] = 100
   alpha: float = 0.1
   noun: str = 'images'
+  scheme: str = 'dirichlet_with_replacement'
 
   @property
   def arguments(self) -> tuple[Argument, ...]:
@@ -54,7 +56,7 @@ class Partition:
         ),
         Argument(
             'partition',
-            'dirichlet_with_replacement',
+            self.scheme,
             f'The partition of the training {noun}.',
             choices=partition_lib.SCHEMES,
         ),

@@ -349,8 +349,8 @@ def _read_npz(path: pathlib.Path) -> _RawArrays:
         'intact copy.'
     ) from error
   raise ValueError(
-      f'{path} must hold the arrays {", ".join(_KEYS)}, but '
-      f'{", ".join(missing)} is missing.'
+      f'{path} must hold the arrays {", ".join(_KEYS)}, but lacks '
+      f'{", ".join(missing)}; it holds {", ".join(found) or "none"}.'
   )
 
 

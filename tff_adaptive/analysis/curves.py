@@ -5,6 +5,7 @@
 from collections.abc import Mapping, Sequence
 import dataclasses
 import math
+import statistics
 import sys
 from typing import Optional, Union
 
@@ -26,6 +27,9 @@ _OTHERS = 'others'
 _OTHERS_LOOK = {'color': '#BBBBBB', 'linewidth': 0.8, 'zorder': 1.5}
 # Of a distance to the value that curves stay below: what is nearer is here.
 _LEAST_DISTANCE = 1e-4
+# A curve that rises this many times as high as the middle one leaves the panel.
+_EXPLODED = 100.0
+_MARGIN = 0.05
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -79,7 +83,8 @@ def plot_band_curves(
       axis is logarithmic in the distance to it. Defaults to None: it is not.
     y_min: The lower end of the vertical axis. None (the default) for that of
       the data.
-    y_max: The upper end of the vertical axis, in the same way.
+    y_max: The upper end of the vertical axis, in the same way. Unless the axis
+      is logarithmic, that of the data leaves out curves that explode.
     x_names: Names for x = 0, 1, ..., in all panels or by the title of a panel.
       Defaults to numbers.
     names: All methods in the order of their looks, so that a method looks the
@@ -133,6 +138,8 @@ def plot_band_curves(
       axes.set_yscale('log')
     if log_below is not None:
       _set_scale_below(axes, log_below)
+    if not log_y and log_below is None:
+      _leave_out_exploded(axes, curves)
     axes.set_ylim(y_min, y_max)
     if log_y:
       _set_log_ticks(axes)
@@ -152,6 +159,22 @@ def plot_band_curves(
       handlelength=3.2,
   )
   _style.save(drawing, path_png, title)
+
+
+def _leave_out_exploded(axes, curves: Mapping[str, BandCurve]) -> None:
+  """Fits the vertical axis to the curves that did not explode, if any did."""
+  ends = [
+      (curve.low[is_finite].min(), curve.high[is_finite].max())
+      for curve in curves.values()
+      if (is_finite := np.isfinite(curve.low) & np.isfinite(curve.high)).any()
+  ]
+  tops = [top for _, top in ends]
+  limit = _EXPLODED * statistics.median(tops) if tops else 0.0
+  if 0.0 < limit < max(tops):
+    kept = np.array([end for end in ends if end[1] <= limit])
+    low, top = kept.min(), kept.max()
+    margin = _MARGIN * (top - low)
+    axes.set_ylim(low - margin, top + margin)
 
 
 def _count_legend_columns(names: Sequence[str], width: float) -> int:

@@ -178,7 +178,7 @@ class NpzImagesTest(parameterized.TestCase):
     np.savez(self.npz, x_train=arrays['x_train'], y_test=arrays['y_test'])
     self._assert_refused(
         f'{self.npz} must hold the arrays x_train, y_train, x_test, y_test, '
-        'but y_train, x_test is missing'
+        'but lacks y_train, x_test; it holds x_train, y_test.'
     )
 
   def test_reads_the_newest_prepared_version(self):

@@ -241,6 +241,19 @@ class BandCurvesTest(figure_testing.FigureTestCase):
     top = axes.transData.transform((0, 100.0))[1]
     self.assertBetween(top, heights[2], axes.bbox.y1)
 
+  @parameterized.parameters((1e14, (0.95, 2.05)), (50.0, (-1.45, 52.45)))
+  def test_a_curve_that_explodes_leaves_the_panel(self, last, ends):
+    found = {
+        name: curves.BandCurve(np.arange(3), *3 * [np.array(values)])
+        for name, values in {
+            'a': [2.0, 1.0, 1.0],
+            'b': [1.5, 1.0, 1.0],
+            'c': [1.0, last, np.nan],
+        }.items()
+    }
+    (axes,) = self._draw({'': found}).axes
+    self.assertSequenceAlmostEqual(axes.get_ylim(), ends)
+
   def test_others_are_alike_and_share_an_entry(self):
     drawing = self._draw(
         {'': {name: _curve(1.0) for name in 'abcd'}},
