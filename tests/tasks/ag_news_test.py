@@ -9,12 +9,12 @@ import tensorflow as tf
 
 from tasks import ag_news
 from tests import folder_testing
+from tests.tasks import data_testing
 from tests.tasks.texts import text_testing
 from tff_adaptive import algorithms
 from tff_adaptive import optimizers
 from tff_adaptive import runtime
 from tff_adaptive.data import checks
-from tff_adaptive.data import partition
 from tff_adaptive.simulation import task
 
 _NEWS = {
@@ -53,9 +53,7 @@ class AGNewsTasksTest(parameterized.TestCase):
 
   def test_defaults_are_those_of_the_experiments(self):
     source = self.default.train_data
-    self.assertEqual(self.default.name, 'ag_news')
     self.assertEqual(self.default.num_classes, 4)
-    self.assertEqual(self.default.protocol, task.Protocol(16, 1, 5, 100))
     self.assertLen(source.client_ids, 50)
     for client_id in source.client_ids:
       self.assertBetween(source.num_examples(client_id), 500, 502)
@@ -68,16 +66,9 @@ class AGNewsTasksTest(parameterized.TestCase):
     self.assertEqual(source.values['x'].shape, (40, 8))
     labels = [row['label'] for row in self.rows[:40]]
     np.testing.assert_array_equal(source.values['y'], labels)
-    parts = partition.dirichlet_per_client(
-        np.array(labels),
-        50,
-        1.0,
-        seed=3,
-        examples_per_client=500,
-        with_replacement=True,
+    data_testing.assert_default_partition(
+        source, np.array(labels), 50, 1.0, seed=3
     )
-    for client_id, rows in parts.items():
-      np.testing.assert_array_equal(source.rows(client_id), rows)
 
   def test_tokens_are_words_of_the_training_split(self):
     # 'the' is in every text, and first by its count.

@@ -7,6 +7,11 @@ import pathlib
 from typing import Optional
 import unittest
 
+import numpy as np
+
+from tff_adaptive.data import client_data
+from tff_adaptive.data import partition
+
 # A small sample of real data, part of the repository; its README says of what.
 SAMPLE = pathlib.Path(__file__).resolve().parents[1] / 'data'
 
@@ -50,3 +55,23 @@ def data_flags(task: str) -> tuple[str, ...]:
     return ()
   folder = _find_data_dir(task)
   return (f'--data_dir={folder}',) if folder else ('--use_synthetic_data',)
+
+
+def assert_default_partition(
+    source: client_data.PackedClientArrays,
+    labels: np.ndarray,
+    num_clients: int,
+    alpha: float,
+    seed: int,
+):
+  """Asserts that clients have 500 examples each, drawn by their classes."""
+  parts = partition.dirichlet_per_client(
+      labels,
+      num_clients,
+      alpha,
+      seed=seed,
+      examples_per_client=500,
+      with_replacement=True,
+  )
+  for client_id, rows in parts.items():
+    np.testing.assert_array_equal(source.rows(client_id), rows)

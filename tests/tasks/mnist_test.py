@@ -2,14 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of `mnist`."""
 
-import pathlib
-import tempfile
-
 from absl.testing import parameterized
 import numpy as np
 
 from tasks import mnist as mnist_lib
-from tff_adaptive.data import partition
+from tests import folder_testing
+from tests.tasks import data_testing
 from tff_adaptive.simulation import task
 
 
@@ -23,10 +21,8 @@ class MnistTasksTest(parameterized.TestCase):
   @classmethod
   def setUpClass(cls):
     super().setUpClass()
-    folder = tempfile.TemporaryDirectory()
-    cls.addClassCleanup(folder.cleanup)
     generator = np.random.default_rng(1)
-    cls.data_dir = pathlib.Path(folder.name)
+    cls.data_dir = folder_testing.new(cls)
     np.savez(
         cls.data_dir / 'mnist.npz',
         x_train=generator.integers(0, 256, [600, 28, 28]).astype(np.uint8),
@@ -42,14 +38,12 @@ class MnistTasksTest(parameterized.TestCase):
 
   def test_defaults_are_those_of_the_experiments(self):
     mnist = mnist_lib.create_mnist_task(self.data_dir)
-    self.assertEqual(mnist.name, 'mnist')
     self.assertLen(mnist.train_data.client_ids, 100)
     for labels in _labels(mnist):
       self.assertBetween(len(labels), 500, 504)
     # 4.97 by the distribution, with a deviation of 0.14.
     num_classes = np.mean([len(set(y)) for y in _labels(mnist)])
     self.assertBetween(num_classes, 4.5, 5.5)
-    self.assertEqual(mnist.protocol, task.Protocol(64, 1, 10, 500))
     self.assertEqual(mnist.protocol.batch_plan().num_epochs, 1)
     self.assertLen(mnist.functional_model.initial_weights[0], 8)
     self.assertLen(mnist.central_test['y'], 50)
@@ -59,16 +53,9 @@ class MnistTasksTest(parameterized.TestCase):
     mnist = self._create(seed=3)
     source = mnist.train_data
     self.assertLen(source.values['y'], 600)
-    parts = partition.dirichlet_per_client(
-        source.values['y'],
-        100,
-        0.1,
-        seed=3,
-        examples_per_client=500,
-        with_replacement=True,
+    data_testing.assert_default_partition(
+        source, source.values['y'], 100, 0.1, seed=3
     )
-    for client_id, rows in parts.items():
-      np.testing.assert_array_equal(source.rows(client_id), rows)
 
   @parameterized.parameters(
       ('dirichlet_without_replacement', '6', 60, 60),

@@ -81,9 +81,6 @@ class Cifar100TasksTest(parameterized.TestCase):
     task = self._create(self.data_dir, num_clients=4)
     self.assertEqual(task.train_data.total_examples, 400)
     self.assertLen(set(task.train_data.indices), 400)
-    self.assertEqual(
-        cifar100.DEFAULT_PROTOCOL, task_lib.Protocol(20, 1, 10, 4000)
-    )
 
   def test_clients_of_tff(self):
     _, example = _write_sqlite(self.empty_dir)

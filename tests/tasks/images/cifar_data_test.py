@@ -16,7 +16,6 @@ from tests.tasks import data_testing
 from tests.tasks.images import cifar_testing
 from tff_adaptive.data import checks
 from tff_adaptive.data import client_data
-from tff_adaptive.data import partition
 from tff_adaptive.simulation import task
 
 _SMALL = task.Protocol(
@@ -53,13 +52,11 @@ class Cifar10TasksTest(parameterized.TestCase):
     )['x']
 
   def test_defaults_are_those_of_the_experiments(self):
-    self.assertEqual(self.simple.name, 'cifar10')
     self.assertLen(self.simple.train_data.client_ids, 100)
     for client_id in self.simple.train_data.client_ids:
       self.assertBetween(
           self.simple.train_data.num_examples(client_id), 498, 504
       )
-    self.assertEqual(self.simple.protocol, task.Protocol(64, 1, 10, 2000))
     self.assertEqual(self.simple.num_classes, 10)
     self.assertEqual(
         self.simple.augmentation.element_spec['x'].shape, [32, 32, 3]
@@ -84,16 +81,9 @@ class Cifar10TasksTest(parameterized.TestCase):
     source = self.simple.train_data
     np.testing.assert_array_equal(source.values['x'], self.arrays['x_train'])
     self.assertEqual(source.values['x'].dtype, np.uint8)
-    parts = partition.dirichlet_per_client(
-        self.arrays['y_train'],
-        100,
-        0.1,
-        seed=3,
-        examples_per_client=500,
-        with_replacement=True,
+    data_testing.assert_default_partition(
+        source, self.arrays['y_train'], 100, 0.1, seed=3
     )
-    for client_id, rows in parts.items():
-      np.testing.assert_array_equal(source.rows(client_id), rows)
 
   def test_test_images_are_scaled_and_whole(self):
     mean = np.array([0.4914, 0.4822, 0.4465])

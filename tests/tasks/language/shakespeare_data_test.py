@@ -51,14 +51,6 @@ def _baseline(sequence_length):
 
 class ShakespearePreprocessingTest(parameterized.TestCase):
 
-  def test_tokens_are_those_of_the_table(self):
-    self.assertEqual(shakespeare_data.PADDING, 0)
-    self.assertLen(set(shakespeare_data.CHARACTERS), 86)
-    self.assertEqual(shakespeare_data.OUT_OF_VOCABULARY, 87)
-    self.assertEqual(shakespeare_data.BEGINNING, 88)
-    self.assertEqual(shakespeare_data.END, 89)
-    self.assertEqual(shakespeare_data.NUM_TOKENS, 90)
-
   def test_a_snippet_by_hand(self):
     rows = shakespeare_data.to_sequences(
         _examples([b'hd~', b'l']), sequence_length=3

@@ -35,13 +35,6 @@ def _baseline(words, sequence_length):
 
 class WordSequencesTest(parameterized.TestCase):
 
-  def test_tokens_are_those_of_the_table(self):
-    self.assertEqual(word_sequences.PADDING, 0)
-    self.assertEqual(word_sequences.out_of_vocabulary(10_000), 10_001)
-    self.assertEqual(word_sequences.beginning(10_000), 10_002)
-    self.assertEqual(word_sequences.end(10_000), 10_003)
-    self.assertEqual(10_000 + word_sequences.NUM_SPECIAL_TOKENS, 10_004)
-
   def test_sentences_by_hand(self):
     to_sequences = word_sequences.WordSequences(['a', 'b'], 3)
     rows = to_sequences({'tokens': [b'a', b'b c a', b'a a a b', b'']})
