@@ -1,7 +1,8 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""New folders for tests."""
+"""New folders for tests, and the files in them."""
 
+import csv
 import pathlib
 import tempfile
 from typing import Any
@@ -12,6 +13,12 @@ from absl.testing import parameterized
 def new(owner: Any) -> pathlib.Path:
   """Returns a new folder that is removed with a test case or its class."""
   return pathlib.Path(owner.enter_context(tempfile.TemporaryDirectory()))
+
+
+def read_rows(path: pathlib.Path) -> list[dict[str, str]]:
+  """Returns the rows of a CSV file, such as `metrics.csv`, by its columns."""
+  with open(path, encoding='utf-8', newline='') as file:
+    return list(csv.DictReader(file))
 
 
 class FolderTestCase(parameterized.TestCase):

@@ -8,9 +8,13 @@ import pathlib
 import subprocess
 import sys
 from types import ModuleType
-from typing import Optional
+from typing import Any, Callable, Optional
+from unittest import mock
 
 from absl import flags
+from absl.testing import flagsaver
+
+from experiments import command_line
 
 _ROOT = pathlib.Path(__file__).resolve().parents[2]
 
@@ -58,3 +62,25 @@ def call(
   with contextlib.redirect_stdout(out):
     binary.main(values)
   return out.getvalue()
+
+
+def run_here(main: Callable[[], None], *arguments: str) -> tuple[Any, str, str]:
+  """Runs the main function of a binary, with absl's flags, in this process.
+
+  Returns the exit code, the standard output and the standard error.
+  """
+  out, err = io.StringIO(), io.StringIO()
+  code: Any = 0
+  with (
+      flagsaver.flagsaver(),
+      mock.patch.object(sys, 'argv', ['run', *arguments]),
+      contextlib.redirect_stdout(out),
+      contextlib.redirect_stderr(err),
+      # The process continues, and so do its other tests.
+      mock.patch.object(command_line, 'free_default_context'),
+  ):
+    try:
+      command_line.run(main)
+    except SystemExit as end:
+      code = end.code
+  return code, out.getvalue(), err.getvalue()

@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of how the binaries start and end, and of what they say of flags."""
 
-import contextlib
-import io
 import os
 import pathlib
 import signal
@@ -15,7 +13,6 @@ from unittest import mock
 
 from absl import flags
 from absl.testing import absltest
-from absl.testing import flagsaver
 from absl.testing import parameterized
 import numpy as np
 import psutil
@@ -23,25 +20,15 @@ import psutil
 from experiments import command_line
 from experiments import hparams
 from experiments.trace import __main__ as trace
+from tests.experiments import binary_testing
 
 _ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 def _run(main, *arguments):
   """Returns the exit code and what was written to the standard error."""
-  err = io.StringIO()
-  with contextlib.ExitStack() as stack:
-    stack.enter_context(flagsaver.flagsaver())
-    stack.enter_context(mock.patch.object(sys, 'argv', ['run', *arguments]))
-    stack.enter_context(contextlib.redirect_stdout(io.StringIO()))
-    stack.enter_context(contextlib.redirect_stderr(err))
-    # The process continues, and so do its other tests.
-    stack.enter_context(mock.patch.object(command_line, 'free_default_context'))
-    try:
-      command_line.run(main)
-    except SystemExit as end:
-      return end.code, err.getvalue()
-  return 0, err.getvalue()
+  code, _, err = binary_testing.run_here(main, *arguments)
+  return code, err
 
 
 def _raiser(error):
@@ -100,23 +87,6 @@ class RunTest(parameterized.TestCase):
     self.assertEqual(code, 2)
     self.assertEqual(err, "error: flags begin with --, found 'one two'.\n")
     main.assert_not_called()
-
-  def test_help_is_no_failure(self):
-    # In a process of its own: absl defines the help flags only once.
-    code = (
-        'from experiments import command_line\n'
-        'command_line.run(lambda: print("ran"))\n'
-    )
-    done = subprocess.run(
-        [sys.executable, '-c', code, '--help'],
-        cwd=_ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    self.assertEqual((done.returncode, done.stderr), (0, ''))
-    self.assertIn('--help', done.stdout)
-    self.assertNotIn('ran\n', done.stdout)
 
   @parameterized.named_parameters(
       ('help', 'main = None', ['--help']),

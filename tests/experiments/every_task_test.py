@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every task trains, by the flags that a user would give."""
 
-import csv
 import itertools
 
 from absl.testing import parameterized
@@ -67,8 +66,7 @@ class EveryTaskTest(folder_testing.FolderTestCase):
     else:
       _, out = trainer_testing.train_as_told(self.folder, *told)
     metrics = self.folder / 'run' / 'metrics.csv'
-    with open(metrics, encoding='utf-8', newline='') as file:
-      return list(csv.DictReader(file)), out
+    return folder_testing.read_rows(metrics), out
 
   def _check(self, task, arguments):
     rows, out = self._train(

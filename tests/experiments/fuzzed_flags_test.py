@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests that any set of flags ends in a run or in a sentence."""
 
-import csv
 import math
 import pathlib
 import tempfile
@@ -14,6 +13,7 @@ import numpy as np
 import pytest
 
 from experiments import command_line
+from tests import folder_testing
 from tests.experiments import flag_set_testing
 from tests.experiments.train import trainer_testing
 from tests.tff_adaptive import fuzz_testing
@@ -53,8 +53,7 @@ class FuzzedFlagsTest(parameterized.TestCase):
         self.assertEqual(fuzz_testing.find_fault(str(error)), '', str(error))
         return
       (metrics,) = pathlib.Path(folder).rglob('metrics.csv')
-      with open(metrics, encoding='utf-8', newline='') as file:
-        rows = list(csv.DictReader(file))
+      rows = folder_testing.read_rows(metrics)
     self.assertLen(rows, result.round_num)
     for row in rows:
       self._check_row(row)

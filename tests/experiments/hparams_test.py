@@ -2,9 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of reading and checking the hyperparameters of a training run."""
 
-import subprocess
-import sys
-
 from absl import flags
 from absl.testing import parameterized
 
@@ -64,15 +61,6 @@ class DefineTest(parameterized.TestCase):
       self.assertEndsWith(
           flag.help, f"Default: the algorithm's, or {default} if it has none."
       )
-
-  def test_defining_flags_imports_no_tensorflow(self):
-    code = (
-        'import sys\n'
-        'from experiments import hparams\n'
-        'hparams.define()\n'
-        'assert not {"tensorflow", "tf_keras"} & set(sys.modules)\n'
-    )
-    subprocess.run([sys.executable, '-c', code], check=True)
 
 
 class HparamsTest(parameterized.TestCase):
@@ -276,9 +264,7 @@ class HparamsTest(parameterized.TestCase):
       ),
   )
   def test_bad_values_are_one_sentence(self, argument, sentence):
-    with self.assertRaises(hparams.HparamError) as caught:
-      _choices(argument)
-    self.assertEqual(str(caught.exception), sentence)
+    self.assertEqual(hparams_testing.find_error(argument), sentence)
 
   @parameterized.parameters(
       ('fed_opt', 'delta_sgd', 'fedavg', 'examples'),
@@ -335,11 +321,9 @@ class HparamsTest(parameterized.TestCase):
   def test_part_of_another_algorithm_is_one_sentence(
       self, algorithm, part, other
   ):
-    with self.assertRaises(hparams.HparamError) as caught:
-      _choices(f'--algorithm={algorithm}', f'--{other}')
     found = other.partition('=')[2]
     self.assertEqual(
-        str(caught.exception),
+        hparams_testing.find_error(f'--algorithm={algorithm}', f'--{other}'),
         f'--algorithm={algorithm} requires --{part}, found {found}',
     )
 

@@ -6,6 +6,14 @@ from absl import flags
 
 from experiments import hparams
 
+# Of a model that trains in no time.
+SMALL = (
+    '--digits_model=logistic',
+    '--digits_num_clients=20',
+    '--clients_per_round=3',
+    '--client_epochs=1',
+)
+
 
 def parse(*arguments: str) -> flags.FlagValues:
   """Returns the parsed flags of `experiments.train`."""
@@ -25,3 +33,12 @@ def read(*arguments: str) -> tuple[dict[str, hparams.Choice], hparams.Settings]:
 def read_settings(*arguments: str) -> hparams.Settings:
   """Returns the settings that flags make."""
   return read(*arguments)[1]
+
+
+def find_error(*arguments: str) -> str:
+  """Returns the message with which flags are refused, empty if they are not."""
+  try:
+    read(*arguments)
+  except hparams.HparamError as error:
+    return str(error)
+  return ''

@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of measuring rounds on workers, and of predicting those of many."""
 
-import csv
-
 from absl.testing import parameterized
 import attrs
 import pytest
@@ -88,8 +86,7 @@ class ScalingTest(parameterized.TestCase):
     self.assertEqual(process.returncode, 0, process.stderr)
     self.assertRegex(process.stdout, r'ray_2 logistic')
     self.assertRegex(process.stdout, r'(?m)^ +2 +0\.')
-    with open(folder / 'tiny_many.csv', encoding='utf-8', newline='') as file:
-      one, many = csv.DictReader(file)
+    one, many = folder_testing.read_rows(folder / 'tiny_many.csv')
     self.assertEqual((one['num_workers'], many['num_workers']), ('1', '100'))
     self.assertEqual(one['num_clients'], '5000')
     self.assertLess(float(many['work_seconds']), float(one['work_seconds']))

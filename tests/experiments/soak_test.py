@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of long trainings that look at what the process holds."""
 
-import csv
-
 from absl.testing import parameterized
 import pytest
 
@@ -58,8 +56,7 @@ class SoakTest(parameterized.TestCase):
     )
     self.assertEqual(process.returncode, 0, process.stderr)
     table = folder / 'tiny_many.compiled.csv'
-    with open(table, encoding='utf-8', newline='') as file:
-      rows = list(csv.DictReader(file))
+    rows = folder_testing.read_rows(table)
     self.assertLen(rows, 21)
     self.assertEqual(rows[-1]['round_num'], '400')
     self.assertTrue(table.with_suffix('.png').is_file())

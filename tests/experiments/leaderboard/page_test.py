@@ -3,7 +3,6 @@
 """Tests of the page of the leaderboard, and of its pictures."""
 
 import contextlib
-import csv
 import io
 import json
 import math
@@ -131,9 +130,7 @@ class PageTest(absltest.TestCase):
         '| Delta-SGD | yes | 50.00 | 50.00 | 50.00 | 50.00 | 400 | 12 | 0.5 |',
         self.text,
     )
-    path = self.results_dir / 'leaderboard_trials.csv'
-    with open(path, encoding='utf-8', newline='') as file:
-      rows = list(csv.DictReader(file))
+    rows = folder_testing.read_rows(self.results_dir / 'leaderboard_trials.csv')
     self.assertLen(rows, 9)
     self.assertEqual(
         rows[2],
@@ -165,9 +162,7 @@ class PageTest(absltest.TestCase):
     self.assertIn('>SCAFFOLD</td>', html)
 
   def test_csv_has_a_row_for_every_origin_of_the_rates(self):
-    path = self.results_dir / 'leaderboard.csv'
-    with open(path, encoding='utf-8', newline='') as file:
-      rows = list(csv.DictReader(file))
+    rows = folder_testing.read_rows(self.results_dir / 'leaderboard.csv')
     self.assertEqual(
         [(row['task'], row['rates'], row['method']) for row in rows],
         [

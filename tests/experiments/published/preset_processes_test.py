@@ -4,7 +4,6 @@
 
 import collections
 import contextlib
-import csv
 import dataclasses
 import io
 import os
@@ -18,6 +17,7 @@ import pytest
 from experiments import published
 from experiments import registry
 from experiments.train import run_parts
+from tests import folder_testing
 from tests.experiments.train import training_process
 
 _PRESETS = published.ROOT / 'experiments' / 'presets'
@@ -225,8 +225,7 @@ class PresetProcessesTest(parameterized.TestCase):
         *_small_arguments(cell, self.output_dir), '--total_rounds=2'
     )
     path = pathlib.Path(self.output_dir, cell.experiment_name, 'seed_0')
-    with open(path / 'metrics.csv', encoding='utf-8', newline='') as file:
-      rows = list(csv.DictReader(file))
+    rows = folder_testing.read_rows(path / 'metrics.csv')
     self.assertLen(rows, 2)
     for row in rows:
       self.assertTrue(np.isfinite(float(row['clients/loss'])))

@@ -16,8 +16,10 @@ from experiments import command_line
 from experiments import published
 from experiments.sweep import __main__ as sweep
 from experiments.sweep import running
+from tests import folder_testing
 from tests import program_testing
 from tests.experiments import binary_testing
+from tests.experiments import hparams_testing
 from tests.experiments.report import made_up_runs
 from tests.experiments.sweep import sweep_testing
 
@@ -105,7 +107,7 @@ class SweepTest(sweep_testing.SweepTestCase):
       for row in ('SGD', 'Adam'):
         out = _call(*arguments, f'--rows={row}', '--seeds=0,1')
     self.assertEqual(out.splitlines()[-1], f'results: {home / "results.csv"}')
-    rows = sweep_testing.read_csv(home / 'results.csv')
+    rows = folder_testing.read_rows(home / 'results.csv')
     self.assertEqual(
         [(row['row'], row['seed'], row['metric']) for row in rows],
         [
@@ -128,7 +130,7 @@ class SweepTest(sweep_testing.SweepTestCase):
     ):
       _call('--table=paper/table_1', f'--output_dir={self.output_dir}')
     path = self.output_dir / 'paper' / 'table_1' / 'results.csv'
-    rows = sweep_testing.read_csv(path)
+    rows = folder_testing.read_rows(path)
     # With its default rate of 0 the loss is 0.1, and the accuracy 0.8.
     self.assertEqual(
         [(row['group'], row['metric'], row['best']) for row in rows],
@@ -149,7 +151,7 @@ class SweepTest(sweep_testing.SweepTestCase):
       )
     (path,) = self.output_dir.rglob('results.csv')
     self.assertEqual(path.parent, self.output_dir / 'fedli' / 'table_1')
-    (row,) = sweep_testing.read_csv(path)
+    (row,) = folder_testing.read_rows(path)
     self.assertEqual(row['metric'], 'accuracy')
 
   def test_the_commands_of_the_page_are_true(self):
@@ -176,10 +178,7 @@ class SweepTest(sweep_testing.SweepTestCase):
         '--client_optimizer=sgd',
         _RATES,
         '--seeds=0,1',
-        '--digits_model=logistic',
-        '--digits_num_clients=20',
-        '--clients_per_round=3',
-        '--client_epochs=1',
+        *hparams_testing.SMALL,
         '--total_rounds=3',
         '--rounds_per_evaluation=1',
         f'--output_dir={self.output_dir}',

@@ -18,6 +18,7 @@ import pytest
 from experiments import command_line
 from experiments.sweep import processes
 from experiments.sweep import running
+from tests import folder_testing
 from tests.experiments.sweep import sweep_testing
 
 _REPORTS = 'tests.experiments.sweep.fork_reports'
@@ -26,7 +27,7 @@ _DEADLINE = 180.0
 
 def _read_metrics(run: pathlib.Path) -> list[dict[str, str]]:
   """Returns the rows of a run's metrics without its seconds."""
-  rows = sweep_testing.read_csv(run / 'metrics.csv')
+  rows = folder_testing.read_rows(run / 'metrics.csv')
   return [{k: v for k, v in row.items() if k != 'seconds'} for row in rows]
 
 

@@ -18,6 +18,7 @@ from experiments import hparams
 from experiments.sweep import running
 from experiments.sweep import scores
 from experiments.sweep import searches
+from tests import folder_testing
 from tests.experiments.sweep import sweep_testing
 
 _GIVEN = {
@@ -69,19 +70,14 @@ class SearchesTest(sweep_testing.SweepTestCase):
         'best by train_loss_last100: --client_learning_rate=0.1 (0): '
         f'{self.home}/best.csv',
     )
-    rows = sweep_testing.read_csv(self.home / 'results.csv')
+    rows = folder_testing.read_rows(self.home / 'results.csv')
     self.assertLen(rows, 6)
     self.assertEqual({row['status'] for row in rows}, {'finished'})
     self.assertEqual(rows[0]['gradient_evaluations'], '30')
-    (best,) = sweep_testing.read_csv(self.home / 'best.csv')
+    (best,) = folder_testing.read_rows(self.home / 'best.csv')
     self.assertEqual(best['client_learning_rate'], '0.1')
-    self.assertEqual(
-        [
-            row['rank']
-            for row in sweep_testing.read_csv(self.home / 'configurations.csv')
-        ],
-        ['1', '2', '3'],
-    )
+    ranked = folder_testing.read_rows(self.home / 'configurations.csv')
+    self.assertEqual([row['rank'] for row in ranked], ['1', '2', '3'])
     self.assertIn('=0.1\n', (self.home / 'best.flags').read_text())
 
   def test_a_second_call_starts_nothing(self):
@@ -116,7 +112,7 @@ class SearchesTest(sweep_testing.SweepTestCase):
       ):
         searches.run(search, num_at_once=1)
     self.assertIn('error: it is thirteen.', out.getvalue())
-    rows = sweep_testing.read_csv(self.home / 'results.csv')
+    rows = folder_testing.read_rows(self.home / 'results.csv')
     self.assertEqual([row['status'] for row in rows], ['failed', 'finished'])
     self.assertFalse((self.home / 'transfer.csv').exists())
 
@@ -137,7 +133,7 @@ class SearchesTest(sweep_testing.SweepTestCase):
     for trial in search.trials[:2]:
       self.assertEqual(trial.log.read_text(), 'saved.\n')
     self.assertFalse(search.trials[2].log.exists())
-    rows = sweep_testing.read_csv(self.home / 'results.csv')
+    rows = folder_testing.read_rows(self.home / 'results.csv')
     self.assertEqual([row['status'] for row in rows], ['waiting'] * 3)
     # The lock is free again.
     self._run(self._build('0.01', '0.1', '1', seeds=[0]))
@@ -151,7 +147,7 @@ class SearchesTest(sweep_testing.SweepTestCase):
     self.assertLen(search.transfers, 8)
     lines = self._run(search)
     self.assertEqual(lines[-2], f'other tasks: {self.home}/transfer.csv')
-    rows = sweep_testing.read_csv(self.home / 'transfer.csv')
+    rows = folder_testing.read_rows(self.home / 'transfer.csv')
     self.assertEqual(
         [(row['transfer_to'], row['seed'], row['status']) for row in rows],
         [
@@ -174,8 +170,8 @@ class SearchesTest(sweep_testing.SweepTestCase):
         transfer_to=[flagfile],
     )
     self._run(search)
-    self.assertLen(sweep_testing.read_csv(self.home / 'best.csv'), 2)
-    self.assertLen(sweep_testing.read_csv(self.home / 'transfer.csv'), 4)
+    self.assertLen(folder_testing.read_rows(self.home / 'best.csv'), 2)
+    self.assertLen(folder_testing.read_rows(self.home / 'transfer.csv'), 4)
 
   def test_no_score_has_no_best(self):
     lines = self._run(self._build('0.1', selection=scores.TRAIN_ACCURACY))
@@ -217,7 +213,7 @@ class SearchesTest(sweep_testing.SweepTestCase):
     results = sweep_testing.build_results({'0.1': (0.25, math.nan)})
     path = self.output_dir / 'results.csv'
     searches.write_results(path, results, scores.TRAIN_LOSS)
-    rows = sweep_testing.read_csv(path)
+    rows = folder_testing.read_rows(path)
     self.assertEqual(
         rows[0],
         {
@@ -244,7 +240,7 @@ class SearchesTest(sweep_testing.SweepTestCase):
     result = scores.RunResult(trial, scores.WAITING)
     path = self.output_dir / 'results.csv'
     searches.write_results(path, [result])
-    (row,) = sweep_testing.read_csv(path)
+    (row,) = folder_testing.read_rows(path)
     self.assertEqual((row['status'], row['best']), ('waiting', ''))
     self.assertNotIn('score', row)
 
@@ -255,11 +251,11 @@ class SearchesTest(sweep_testing.SweepTestCase):
     new = sweep_testing.build_results({'2': (5, 5)})
     searches.write_results(path, new, keep_others=True)
     self.assertEqual(
-        [row['last_10_evaluations'] for row in sweep_testing.read_csv(path)],
+        [row['last_10_evaluations'] for row in folder_testing.read_rows(path)],
         ['0.5', '0.5', '2.5', '2.5'],
     )
     searches.write_results(path, new)
-    self.assertLen(sweep_testing.read_csv(path), 2)
+    self.assertLen(folder_testing.read_rows(path), 2)
 
   def test_a_run_has_one_row_whatever_its_folder_is_called(self):
     path = self.output_dir / 'results.csv'
@@ -267,7 +263,7 @@ class SearchesTest(sweep_testing.SweepTestCase):
     again = sweep_testing.build_results({'1': (3, 3)}, output_dir='../here/out')
     searches.write_results(path, again, keep_others=True)
     self.assertEqual(
-        [row['last_10_evaluations'] for row in sweep_testing.read_csv(path)],
+        [row['last_10_evaluations'] for row in folder_testing.read_rows(path)],
         ['1.5', '1.5'],
     )
 
@@ -284,7 +280,7 @@ class SearchesTest(sweep_testing.SweepTestCase):
 
   def test_a_row_a_configuration(self):
     self._write(('1', '2'), [(2.0, 4.0), (1.0, 1.0)])
-    rows = sweep_testing.read_csv(self.home / 'configurations.csv')
+    rows = folder_testing.read_rows(self.home / 'configurations.csv')
     self.assertEqual(
         [(row['rank'], row['client_learning_rate']) for row in rows],
         [('1', '2'), ('2', '1')],

@@ -3,7 +3,6 @@
 """Trials whose runs are made up, for the tests of sweeps."""
 
 from collections.abc import Mapping, Sequence
-import csv
 import pathlib
 import sys
 
@@ -26,12 +25,6 @@ class SweepTestCase(parameterized.TestCase):
   def setUp(self):
     super().setUp()
     self.output_dir = folder_testing.new(self)
-
-
-def read_csv(path: pathlib.Path) -> list[dict[str, str]]:
-  """Returns the rows of a file by column."""
-  with open(path, encoding='utf-8', newline='') as file:
-    return list(csv.DictReader(file))
 
 
 def build_trials(

@@ -44,6 +44,11 @@ class TraceTest(folder_testing.FolderTestCase):
     self.run_dir = self.folder / 'run'
     shutil.copytree(self.output_dir / 'run', self.run_dir)
 
+  def _train_another(self, *arguments):
+    """Trains a run beside that of the class, which tests then look at."""
+    trainer_testing.train(self.folder, '--experiment_name=other', *arguments)
+    self.run_dir = self.folder / 'other'
+
   def _drop_checkpoints(self, *round_nums):
     for round_num in round_nums:
       self._checkpoint(round_num).unlink()
@@ -64,8 +69,8 @@ class TraceTest(folder_testing.FolderTestCase):
         'The weights after round 3 equal those of ' f'{self._checkpoint(3)}.\n',
         out,
     )
-    row = trainer_testing.read_rows(self.run_dir / 'metrics.csv')[2]
-    steps = trainer_testing.read_rows(self.run_dir / 'plots' / 'trace_0003.csv')
+    row = folder_testing.read_rows(self.run_dir / 'metrics.csv')[2]
+    steps = folder_testing.read_rows(self.run_dir / 'plots' / 'trace_0003.csv')
     self.assertLen(steps, int(row['clients/num_steps']))
     self.assertLen({step['client_id'] for step in steps}, 3)
     for name in ('step_size', 'theta', 'growth_limit', 'smoothness_limit'):
@@ -118,14 +123,7 @@ class TraceTest(folder_testing.FolderTestCase):
   @parameterized.parameters('--algorithm=scaffold', '--delta_sgd_carry_state')
   @pytest.mark.slow
   def test_states_of_clients_are_brought_back_and_stay(self, choice):
-    trainer_testing.train(
-        self.run_dir.parent,
-        '--experiment_name=stateful',
-        choice,
-        '--digits_num_clients=4',
-        '--total_rounds=4',
-    )
-    self.run_dir = self.run_dir.with_name('stateful')
+    self._train_another(choice, '--digits_num_clients=4', '--total_rounds=4')
     # Trained again, round 3 replaces states that round 4 of the run needs.
     self._drop_checkpoints(3)
     states = file_testing.read_files(self.run_dir / 'client_states')
@@ -147,16 +145,13 @@ class TraceTest(folder_testing.FolderTestCase):
 
   @pytest.mark.slow
   def test_moments_that_clients_keep_are_plotted(self):
-    trainer_testing.train(
-        self.run_dir.parent,
-        '--experiment_name=adam',
+    self._train_another(
         '--algorithm=fedcada',
         '--client_optimizer=fedcada_adam',
         '--fedcada_adam_carry_state',
         '--digits_num_clients=4',
         '--total_rounds=3',
     )
-    self.run_dir = self.run_dir.with_name('adam')
     before = file_testing.read_files(self.run_dir)
     out = _call(f'--run={self.run_dir}', '--round=3', '--cka')
     self.assertRegex(
@@ -183,14 +178,9 @@ class TraceTest(folder_testing.FolderTestCase):
 
   @pytest.mark.slow
   def test_moments_that_clients_send_are_plotted(self):
-    trainer_testing.train(
-        self.run_dir.parent,
-        '--experiment_name=fedcada',
-        '--algorithm=fedcada',
-        '--digits_num_clients=5',
-        '--total_rounds=3',
+    self._train_another(
+        '--algorithm=fedcada', '--digits_num_clients=5', '--total_rounds=3'
     )
-    self.run_dir = self.run_dir.with_name('fedcada')
     before = file_testing.read_files(self.run_dir)
     chosen = ('--cka', '--cka_part=first_moment')
     out = _call(f'--run={self.run_dir}', '--round=3', *chosen)
@@ -204,15 +194,13 @@ class TraceTest(folder_testing.FolderTestCase):
 
   @pytest.mark.slow
   def test_the_server_averages_what_is_sent(self):
-    path = self.run_dir.with_name('fedcada')
-    trainer_testing.train(
-        path.parent, '--experiment_name=fedcada', '--algorithm=fedcada'
-    )
+    self._train_another('--algorithm=fedcada')
     # It would stay for other tests.
     self.enter_context(
         mock.patch('tensorflow.config.experimental.enable_op_determinism')
     )
-    with retraining.open_run(path, 2, None, keep_sent=True) as (_, replay):
+    opened = retraining.open_run(self.run_dir, 2, None, keep_sent=True)
+    with opened as (_, replay):
       self.assertTrue(replay.keeps_sent)
       replay.train_until(2, from_start=False)
       states = dict(replay.kept_states())

@@ -3,7 +3,6 @@
 """Tests of the training binary: bad input, interruption, resume, repetition."""
 
 import contextlib
-import io
 import json
 import pathlib
 import signal
@@ -14,44 +13,27 @@ import time
 from unittest import mock
 
 from absl.testing import absltest
-from absl.testing import flagsaver
 from absl.testing import parameterized
 import numpy as np
 import psutil
 import pytest
 
-from experiments import command_line
 from experiments.train import __main__ as train
 from tests import folder_testing
+from tests.experiments import binary_testing
 from tests.experiments import hparams_testing
 from tff_adaptive.simulation import training_loop
 
 _ROOT = pathlib.Path(__file__).resolve().parents[3]
 _SMALL = (
-    '--digits_model=logistic',
-    '--digits_num_clients=20',
-    '--clients_per_round=3',
-    '--client_epochs=1',
+    *hparams_testing.SMALL,
     '--rounds_per_evaluation=2',
 )
 
 
 def _call(*arguments):
   """Runs the binary in this process; returns its code, stdout and stderr."""
-  out, err = io.StringIO(), io.StringIO()
-  code = 0
-  with contextlib.ExitStack() as stack:
-    stack.enter_context(flagsaver.flagsaver())
-    stack.enter_context(mock.patch.object(sys, 'argv', ['train', *arguments]))
-    stack.enter_context(contextlib.redirect_stdout(out))
-    stack.enter_context(contextlib.redirect_stderr(err))
-    # The process continues, and so do its other tests.
-    stack.enter_context(mock.patch.object(command_line, 'free_default_context'))
-    try:
-      command_line.run(train.main)
-    except SystemExit as end:
-      code = end.code
-  return code, out.getvalue(), err.getvalue()
+  return binary_testing.run_here(train.main, *arguments)
 
 
 class BadInputTest(parameterized.TestCase):

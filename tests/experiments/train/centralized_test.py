@@ -2,9 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of centralized training from the flags to the metrics."""
 
-import pathlib
-import tempfile
-
 from absl.testing import parameterized
 import numpy as np
 import pytest
@@ -31,7 +28,7 @@ class CentralizedTest(folder_testing.FolderTestCase):
   def _train(self, *arguments):
     """Returns the result of the training and the rows of its metrics."""
     result, _ = trainer_testing.train(self.folder, *_CENTRALIZED, *arguments)
-    return result, trainer_testing.read_rows(self.folder / 'run/metrics.csv')
+    return result, folder_testing.read_rows(self.folder / 'run/metrics.csv')
 
   def test_cohort_is_a_part_of_the_pool(self):
     run = _read(*_CENTRALIZED)
@@ -75,12 +72,11 @@ class CentralizedTest(folder_testing.FolderTestCase):
 
   @pytest.mark.slow
   def test_a_resumed_run_continues_where_it_ended(self):
-    with tempfile.TemporaryDirectory() as folder:
-      output_dir = pathlib.Path(folder)
-      trainer_testing.train(output_dir, *_CENTRALIZED)
-      resumed, _ = trainer_testing.train(
-          output_dir, *_CENTRALIZED, '--total_rounds=4'
-      )
+    output_dir = folder_testing.new(self)
+    trainer_testing.train(output_dir, *_CENTRALIZED)
+    resumed, _ = trainer_testing.train(
+        output_dir, *_CENTRALIZED, '--total_rounds=4'
+    )
     whole, _ = self._train('--total_rounds=4')
     self.assertEqual(resumed.num_new_rounds, 2)
     for found, expected in zip(

@@ -3,7 +3,6 @@
 """Tests of `experiments.train --compare`."""
 
 import contextlib
-import csv
 import io
 import json
 from unittest import mock
@@ -19,14 +18,13 @@ from experiments import registry
 from experiments.sweep import running
 from experiments.train import __main__ as train
 from experiments.train import compare
+from tests import folder_testing
 from tests import program_testing
+from tests.experiments import hparams_testing
 from tests.experiments.sweep import sweep_testing
 
 _SMALL = (
-    '--digits_model=logistic',
-    '--digits_num_clients=20',
-    '--clients_per_round=3',
-    '--client_epochs=1',
+    *hparams_testing.SMALL,
     '--total_rounds=3',
     '--rounds_per_evaluation=1',
 )
@@ -112,8 +110,7 @@ class CompareTest(sweep_testing.SweepTestCase):
     return out.getvalue()
 
   def _read(self, name='digits.compare/comparison.csv'):
-    with open(self.output_dir / name, encoding='utf-8', newline='') as file:
-      return list(csv.DictReader(file))
+    return folder_testing.read_rows(self.output_dir / name)
 
   def test_methods_share_seeds_and_flags(self):
     trials = self._build(
@@ -271,8 +268,7 @@ class CompareTest(sweep_testing.SweepTestCase):
     self.assertEqual(*pictures)
     cohorts = []
     for path in home.glob('*/*/metrics.csv'):
-      with open(path, encoding='utf-8', newline='') as file:
-        rows = list(csv.DictReader(file))
+      rows = folder_testing.read_rows(path)
       cohorts.append([row['clients/num_examples'] for row in rows])
     self.assertLen(cohorts[0], 3)
     self.assertEqual(*cohorts)

@@ -17,7 +17,6 @@ import pytest
 import tensorflow as tf
 
 from experiments import command_line
-from experiments import hparams
 from experiments.train import evaluations
 from experiments.train import run_parts
 from experiments.train import training_run
@@ -32,12 +31,7 @@ from tff_adaptive.simulation import training_loop
 
 
 def _read(*arguments):
-  return hparams_testing.read(
-      '--digits_model=logistic',
-      '--digits_num_clients=20',
-      '--clients_per_round=3',
-      *arguments,
-  )
+  return hparams_testing.read(*hparams_testing.SMALL, *arguments)
 
 
 class FlagsTest(parameterized.TestCase):
@@ -109,9 +103,8 @@ class FlagsTest(parameterized.TestCase):
       ),
   )
   def test_flags_that_do_not_fit_are_refused(self, arguments, sentence):
-    with self.assertRaises(hparams.HparamError) as caught:
-      _read(*arguments)
-    self.assertStartsWith(str(caught.exception), sentence)
+    found = hparams_testing.find_error(*hparams_testing.SMALL, *arguments)
+    self.assertStartsWith(found, sentence)
 
 
 class BuildTest(parameterized.TestCase):
@@ -325,7 +318,7 @@ class RunTest(folder_testing.FolderTestCase):
     )
     result, out = trainer_testing.train(self.folder, *arguments)
     run = self.folder / 'run'
-    row = trainer_testing.read_rows(run / 'metrics.csv')[-1]
+    row = folder_testing.read_rows(run / 'metrics.csv')[-1]
     self.assertEqual(
         float(row['evaluation/clients/accuracy_median']),
         result.evaluation['clients/accuracy_median'],
@@ -375,7 +368,7 @@ class RunTest(folder_testing.FolderTestCase):
     trainer_testing.train(self.folder, *arguments, '--total_rounds=1')
     trainer_testing.train(self.folder, *arguments)
     whole, resumed = (
-        trainer_testing.read_rows(self.folder / name / 'metrics.csv')
+        folder_testing.read_rows(self.folder / name / 'metrics.csv')
         for name in ('whole', 'run')
     )
     for column in ('evaluation/loss', 'evaluation/accuracy'):

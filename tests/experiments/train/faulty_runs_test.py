@@ -21,8 +21,7 @@ _DROPPED_OUT, _STRAGGLERS = 'clients/num_dropped_out', 'clients/num_stragglers'
 class FaultyRunsTest(folder_testing.FolderTestCase):
 
   def _rows(self, name='run'):
-    path = self.folder / name / 'metrics.csv'
-    return trainer_testing.read_rows(path)
+    return folder_testing.read_rows(self.folder / name / 'metrics.csv')
 
   def _column(self, name):
     return [float(row[name]) for row in self._rows()]
@@ -113,8 +112,7 @@ class FaultyRunsTest(folder_testing.FolderTestCase):
           '--clients_per_round=20',
           f'--runtime={runtime}',
       )
-    path = self.folder / 'run' / 'rejected_clients.csv'
-    rows = trainer_testing.read_rows(path)
+    rows = folder_testing.read_rows(self.folder / 'run/rejected_clients.csv')
     for round_num in ('1', '2'):
       found = [row for row in rows if row['round_num'] == round_num]
       self.assertCountEqual([row['client_id'] for row in found], emptied)

@@ -49,8 +49,7 @@ class PrivateTrainingTest(folder_testing.FolderTestCase):
     )
 
   def _rows(self, name='run'):
-    path = self.folder / name / 'metrics.csv'
-    rows = trainer_testing.read_rows(path)
+    rows = folder_testing.read_rows(self.folder / name / 'metrics.csv')
     for row in rows:
       del row['seconds']
     return rows

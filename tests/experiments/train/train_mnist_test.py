@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of the training binary on files: MNIST, there, damaged or missing."""
 
-import csv
-
 import numpy as np
 import pytest
 
@@ -69,8 +67,7 @@ class TrainMnistTest(folder_testing.FolderTestCase):
     run = self.folder / 'run'
     self.assertIn(f'partition: {run / "plots" / "partition.png"}', done.stdout)
     self.assertGreater((run / 'plots' / 'partition.png').stat().st_size, 5000)
-    with open(run / 'metrics.csv', encoding='utf-8') as file:
-      rows = list(csv.DictReader(file))
+    rows = folder_testing.read_rows(run / 'metrics.csv')
     self.assertLen(rows, 2)
     self.assertBetween(float(rows[-1]['evaluation/accuracy']), 0.0, 1.0)
     self.assertBetween(int(rows[0]['clients/num_examples']), 40, 88)
@@ -87,6 +84,5 @@ class TrainMnistTest(folder_testing.FolderTestCase):
         '--rounds_per_evaluation=100',
     )
     self.assertEqual(done.returncode, 0, done.stderr)
-    with open(self.folder / 'run/metrics.csv', encoding='utf-8') as file:
-      rows = list(csv.DictReader(file))
+    rows = folder_testing.read_rows(self.folder / 'run/metrics.csv')
     self.assertGreaterEqual(float(rows[-1]['evaluation/accuracy']), 0.955)

@@ -3,7 +3,6 @@
 """Trains small runs in this process, for the tests of what uses runs."""
 
 import contextlib
-import csv
 import io
 import pathlib
 from unittest import mock
@@ -13,21 +12,12 @@ from tests.experiments import hparams_testing
 from tff_adaptive.simulation import training_loop
 
 _SMALL = (
-    '--digits_model=logistic',
-    '--digits_num_clients=20',
-    '--clients_per_round=3',
-    '--client_epochs=1',
+    *hparams_testing.SMALL,
     '--total_rounds=2',
     '--rounds_per_evaluation=1',
     '--rounds_per_checkpoint=1',
     '--experiment_name=run',
 )
-
-
-def read_rows(path: pathlib.Path) -> list[dict[str, str]]:
-  """Returns the rows of a CSV file, such as `metrics.csv`, by its columns."""
-  with open(path, encoding='utf-8', newline='') as file:
-    return list(csv.DictReader(file))
 
 
 def train(

@@ -17,17 +17,13 @@ from experiments.train import run_parts
 from experiments.train import training_run
 from tests import folder_testing
 from tests.experiments import hparams_testing
-from tests.experiments.train import trainer_testing
 from tff_adaptive.client_works import model_adapter
 from tff_adaptive.runtime import plans
 from tff_adaptive.simulation import kept_weights
 from tff_adaptive.simulation import training_loop
 
 _SMALL = (
-    '--digits_model=logistic',
-    '--digits_num_clients=20',
-    '--clients_per_round=3',
-    '--client_epochs=1',
+    *hparams_testing.SMALL,
     '--total_rounds=4',
     '--rounds_per_evaluation=2',
     '--experiment_name=run',
@@ -68,7 +64,7 @@ class TrainerTest(folder_testing.FolderTestCase):
     )
     out = self.train(*arguments)
     run = self.folder / 'run'
-    rows = trainer_testing.read_rows(run / 'metrics.csv')
+    rows = folder_testing.read_rows(run / 'metrics.csv')
     self.assertLess(len(rows), 20)
     self.assertIn(
         f'Training stopped after round {len(rows)}: the monitored', out
@@ -130,7 +126,7 @@ class TrainerTest(folder_testing.FolderTestCase):
     resumed = json.loads((run / 'hparams.json').read_text())
     self.assertEqual(resumed, {**recorded, 'total_rounds': 6})
     devices = [
-        row['device'] for row in trainer_testing.read_rows(run / 'metrics.csv')
+        row['device'] for row in folder_testing.read_rows(run / 'metrics.csv')
     ]
     self.assertEqual(devices, ['CPU:0'] * 6)
 
@@ -185,7 +181,7 @@ class TrainerTest(folder_testing.FolderTestCase):
   def test_what_the_server_step_was_is_in_the_metrics(self, choice, columns):
     self.train('--total_rounds=1', choice)
     path = self.folder / 'run' / 'metrics.csv'
-    (row,) = trainer_testing.read_rows(path)
+    (row,) = folder_testing.read_rows(path)
     for column in columns:
       self.assertGreaterEqual(float(row[column]), 0.0, column)
 
@@ -200,7 +196,7 @@ class TrainerTest(folder_testing.FolderTestCase):
     )
     self.train(*flags)
     path = self.folder / 'run' / 'metrics.csv'
-    (row,) = trainer_testing.read_rows(path)
+    (row,) = folder_testing.read_rows(path)
     # With this rate the model is still the one that it began with.
     choices, settings = _read(*flags)
     test = run_parts.build_task(choices, settings).central_test

@@ -23,7 +23,7 @@ _FEDADAM = (
 class TuneRatesTest(folder_testing.FolderTestCase):
 
   def _rows(self, name):
-    rows = trainer_testing.read_rows(self.folder / name / 'run/metrics.csv')
+    rows = folder_testing.read_rows(self.folder / name / 'run/metrics.csv')
     for row in rows:
       del row['seconds']
     return rows
