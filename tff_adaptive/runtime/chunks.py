@@ -114,6 +114,12 @@ class ServerParts:
     return functools.partial(part, seed=seed + (NAMES.index(name) + 1))
 
   @functools.cached_property
+  def sum_specs(self) -> list[tf.TensorSpec]:
+    """The specs of the leaves of a sum over clients."""
+    sum_type = self['accumulate'].type_signature.result
+    return list(map(values.tensor_spec, values.leaf_types(sum_type)))
+
+  @functools.cached_property
   def has_neutral_zero(self) -> bool:
     """Returns whether zero adds nothing, so that sums from zero can be merged.
 
@@ -267,10 +273,7 @@ class ChunkSum:
     self._broadcast = broadcast
     self._client_seeds = client_seeds
     self._zero = parts.with_seed('zero', server_seed)()
-    sum_type = parts['accumulate'].type_signature.result
-    self._shapes = [
-        values.tensor_spec(leaf).shape for leaf in values.leaf_types(sum_type)
-    ]
+    self._shapes = [spec.shape for spec in parts.sum_specs]
 
   def __call__(self, start: tf.Tensor, end: tf.Tensor) -> list[tf.Tensor]:
     """Adds the sum over the clients `start` to `end` - 1 to the graph."""

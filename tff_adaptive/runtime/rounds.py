@@ -17,9 +17,15 @@ from tff_adaptive.runtime import computations
 from tff_adaptive.runtime import dataset_cache
 from tff_adaptive.runtime import elements
 from tff_adaptive.runtime import graph_functions
+from tff_adaptive.runtime import lanes
 from tff_adaptive.runtime import plans
 from tff_adaptive.runtime import row_work
 from tff_adaptive.runtime import values
+
+# Long chunks run first if the longest is so many times as long as the mean, and
+# if the sums of all chunks, which are then kept, are not larger than this.
+_UNEVEN = 1.2
+_MAX_KEPT_BYTES = 2**30
 
 
 class Seeds(NamedTuple):
@@ -114,6 +120,8 @@ class CompiledRound(Round):
     # On a GPU, passes over whole tables cost little.
     self._takes_rows = 'CPU' in self.plan.device
     self._functions: dict[Any, Any] = {}
+    # Of the first cohort: the later ones run in the same graph.
+    self._is_uneven: Optional[bool] = None
 
   def _build(self, layouts: client_tensors.Layouts, **options: Any) -> Any:
     """Builds the function of a round for clients of a layout."""
@@ -145,6 +153,7 @@ class CompiledRound(Round):
       client_seeds: tf.Tensor,
       on_rows: Optional[row_work.RowWork] = None,
       one_by_one: bool = False,
+      in_lanes: bool = False,
       **options: Any,
   ) -> list[tf.Tensor]:
     """Adds the round to the graph being built; returns its result's leaves."""
@@ -168,7 +177,9 @@ class CompiledRound(Round):
           parts,
           server_seed,
           num_clients,
-          None if one_by_one else chunk_size,
+          chunk_size,
+          one_by_one=one_by_one,
+          costs=client_tensors.count_elements(clients) if in_lanes else None,
       )
     return part('update')(*state, *part('report')(*total))
 
@@ -178,30 +189,72 @@ class CompiledRound(Round):
       parts: chunks.ServerParts,
       seed: tf.Tensor,
       num_clients: tf.Tensor,
-      chunk_size: Optional[tf.Tensor],
+      chunk_size: tf.Tensor,
+      *,
+      one_by_one: bool,
+      costs: Optional[tf.Tensor],
   ) -> list[tf.Tensor]:
-    """Returns the sum over all clients, in the graph being built."""
+    """Returns the sum over all clients, in the graph being built.
+
+    Args:
+      chunk_sum: The sum over a chunk.
+      parts: The parts of the round.
+      seed: The seed of the server.
+      num_clients: The number of clients.
+      chunk_size: The number of clients in a chunk.
+      one_by_one: Whether it is 1 and rows of a client are added at once.
+      costs: The cost of each client, if chunks run in lanes; else None.
+    """
     if not self._merges_chunks:
       return chunk_sum(tf.zeros([], tf.int32), num_clients)
 
+    def sum_chunk(start):
+      if one_by_one:
+        return chunk_sum.of_one(start)
+      return chunk_sum(start, tf.minimum(start + chunk_size, num_clients))
+
+    get_sum = sum_chunk
+    if costs is not None:
+      kept = lanes.compute(
+          lambda chunk: sum_chunk(chunk * chunk_size),
+          tf.math.segment_sum(costs, tf.range(num_clients) // chunk_size),
+          self.plan.num_parallel_clients,
+      )
+      get_sum = lambda start: kept(start // chunk_size)
+
     def add_chunk(start, total):
-      if chunk_size is None:
-        end, added = start + 1, chunk_sum.of_one(start)
-      else:
-        end = tf.minimum(start + chunk_size, num_clients)
-        added = chunk_sum(start, end)
       merge = parts.with_seed('merge', seed, start)
-      return end, merge(*total, *added)
+      return start + chunk_size, merge(*total, *get_sum(start))
 
     return chunk_sum.loop(
         tf.zeros([], tf.int32),
         num_clients,
         add_chunk,
         appends=parts['merge'].appends,
-        rows=parts.row_places if chunk_size is None else (),
-        # Chunks run at the same time; only merging their sums is sequential.
+        rows=parts.row_places if one_by_one else (),
+        # Without lanes, chunks run at the same time in this loop; only merging
+        # their sums is sequential.
         num_parallel=self.plan.num_parallel_clients,
     )
+
+  def _runs_in_lanes(
+      self, leaves: Sequence[client_tensors.Leaf], num_clients: int
+  ) -> bool:
+    """Returns whether the longest chunks of a cohort are computed first."""
+    if self.plan.num_parallel_clients == 1:
+      return False
+    if not num_clients or not client_tensors.hold_rows(leaves):
+      return False
+    starts = np.arange(0, num_clients, self.plan.chunk_size_of(num_clients))
+    if self._is_uneven is None:
+      costs = client_tensors.count_elements(leaves).numpy()
+      chunk_costs = np.add.reduceat(costs, starts)
+      self._is_uneven = chunk_costs.max() > _UNEVEN * chunk_costs.mean()
+    num_bytes = sum(
+        (spec.shape.num_elements() or 0) * spec.dtype.size
+        for spec in self._parts.sum_specs
+    )
+    return self._is_uneven and len(starts) * num_bytes <= _MAX_KEPT_BYTES
 
   def __call__(self, state: Any, clients: Sequence[Any], seeds: Seeds) -> Any:
     """Runs the computation.
@@ -227,10 +280,11 @@ class CompiledRound(Round):
     on_rows = self._work.on_rows(layouts) if self._takes_rows else None
     # Rows of a single client are added to the sum of all at once.
     one_by_one = on_rows is not None and chunk_size == 1
-    key = (layouts, one_by_one)
+    in_lanes = self._runs_in_lanes(collected.leaves, num_clients)
+    key = (layouts, one_by_one, in_lanes)
     if key not in self._functions:
       self._functions[key] = self._build(
-          layouts, on_rows=on_rows, one_by_one=one_by_one
+          layouts, on_rows=on_rows, one_by_one=one_by_one, in_lanes=in_lanes
       )
     with chunks.errors_of_data():
       result = self._functions[key](

@@ -15,7 +15,9 @@ from tests.tff_adaptive import testing
 from tests.tff_adaptive.runtime import compiled_testing
 from tests.tff_adaptive.runtime import sequence_testing
 from tff_adaptive import runtime
+from tff_adaptive.runtime import lanes
 from tff_adaptive.runtime import plans
+from tff_adaptive.runtime import rounds
 
 # Some clients with one batch, some with several, some with a short one, one
 # without examples.
@@ -60,6 +62,23 @@ class PlansTest(compiled_testing.TestCase):
   @pytest.mark.slow
   def test_parallel_has_the_bits_of_loop_for_variable_models(self):
     self._check_bits('variable')
+
+  @parameterized.named_parameters(
+      ('uneven', (1, 9), 2**30, 1),
+      ('even', (3, 3), 2**30, 0),
+      ('large', (1, 9), 0, 0),
+  )
+  def test_the_first_cohort_decides_on_lanes(self, first, limit, count):
+    add_up = _build_checked_sum(tf.add)
+    self.enter_context(mock.patch.object(plans, 'num_cores', lambda: 2))
+    self.enter_context(mock.patch.object(rounds, '_MAX_KEPT_BYTES', limit))
+    compute = self.enter_context(
+        mock.patch.object(lanes, 'compute', wraps=lanes.compute)
+    )
+    with runtime.compiled_context(plan='parallel'):
+      for sizes in (first, (2, 2), (1, 8)):
+        add_up(sequence_testing.numbers(*sizes))
+        self.assertEqual(compute.call_count, count)
 
   def test_asserts_what_nothing_waits_for(self):
     def add(total, number):
