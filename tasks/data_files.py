@@ -2,11 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Finds the files of data sets, and reads small ones into memory."""
 
+from collections.abc import Callable, Mapping
 import os
 import pathlib
-from typing import Optional, Union
+from typing import Any, Optional, Union
+
+import numpy as np
 
 from tasks.arguments import Argument
+from tff_adaptive.data import checks
 from tff_adaptive.data import client_data
 from tff_adaptive.data import feature_arrays
 from tff_adaptive.data import transforms
@@ -51,6 +55,68 @@ def find_data_file(
         f'`python -m tasks.fetch {dataset} --data_dir={data_dir}`.'
     )
   return path
+
+
+def prepared_version(
+    data_dir: Union[str, os.PathLike], name: str
+) -> Optional[pathlib.Path]:
+  """Returns the newest version that tensorflow-datasets prepared, if any.
+
+  Args:
+    data_dir: The folder of the data sets; looks in `tfds/<name>`.
+    name: The name of the data set in tensorflow-datasets.
+
+  Returns:
+    The folder of the version; None if none is complete.
+
+  Example:
+
+    >>> prepared_version('data', 'mnist')
+    PosixPath('data/tfds/mnist/3.0.1')
+  """
+  # The file exists only when the version has been written completely.
+  infos = pathlib.Path(data_dir).glob(f'tfds/{name}/[0-9]*/dataset_info.json')
+  return max(
+      (info.parent for info in infos),
+      key=lambda path: [int(n) for n in path.name.split('.') if n.isdigit()],
+      default=None,
+  )
+
+
+def read_prepared(
+    version: pathlib.Path,
+    to_examples: Callable[[Mapping[str, np.ndarray]], feature_arrays.Examples],
+    how_to_mend: str,
+) -> dict[str, feature_arrays.Examples]:
+  """Reads a data set that tensorflow-datasets prepared.
+
+  Args:
+    version: The folder of a version.
+    to_examples: Converts the features of a split.
+    how_to_mend: The end of the message about a damaged folder: '... delete it
+      and <how_to_mend>.'
+
+  Returns:
+    The examples of the splits 'train' and 'test'.
+
+  Raises:
+    ValueError: If the folder is damaged, or lacks a split or a feature.
+  """
+  # Imported here because it takes seconds, which other files do not need.
+  import tensorflow_datasets as tfds  # pylint: disable=g-import-not-at-top
+
+  def read(split: str) -> Any:
+    return tfds.as_numpy(builder.as_dataset(split=split, batch_size=-1))
+
+  try:
+    builder = tfds.builder_from_directory(version)
+    return {part: to_examples(read(part)) for part in ('train', 'test')}
+  except Exception as error:  # pylint: disable=broad-exception-caught
+    # TensorFlow, protobuf and tensorflow-datasets have different errors.
+    raise ValueError(
+        f'{version} could not be read as a prepared data set '
+        f'({checks.first_line(error)}); delete it and {how_to_mend}.'
+    ) from error
 
 
 def keep_if_small(

@@ -19,17 +19,17 @@ import sys
 from typing import NoReturn, Optional
 
 from tasks import catalogue
+from tasks import data_files
 from tasks import downloads
 from tasks import sources
 from tff_adaptive import _files
+from tff_adaptive.data import checks
 
 _EXIT_ENVIRONMENT = 1
 _EXIT_USER = 2
 _EXIT_INTERRUPTED = 130
 
 _INTERRUPTED = 'Interrupted; run the same command again to continue.'
-# Exists in the folder of a version only when it has been written completely.
-_PREPARED = '[0-9]*/dataset_info.json'
 
 
 class _Parser(argparse.ArgumentParser):
@@ -115,7 +115,7 @@ def fetch(dataset: sources.Dataset, data_dir: pathlib.Path) -> None:
   print(f'{dataset.source} (licence: {dataset.licence})', flush=True)
   try:
     if dataset.tfds_name is not None:
-      _prepare(dataset, data_dir / 'tfds' / dataset.tfds_name)
+      _prepare(dataset.tfds_name, dataset.tfds_url, data_dir)
     for file in dataset.files:
       _fetch_file(file, data_dir)
   except downloads.DownloadError as error:
@@ -144,26 +144,25 @@ def _fetch_file(file: sources.RemoteFile, data_dir: pathlib.Path) -> None:
     print(f'{result} is complete')
 
 
-def _prepare(dataset: sources.Dataset, folder: pathlib.Path) -> None:
+def _prepare(name: str, url: str, data_dir: pathlib.Path) -> None:
   """Downloads and prepares a data set with tensorflow-datasets."""
-  if any(folder.glob(_PREPARED)):
+  folder = data_dir / 'tfds' / name
+  if data_files.prepared_version(data_dir, name) is not None:
     print(f'{folder} exists already')
     return
   # Without network, tensorflow-datasets retries for minutes.
-  downloads.check_reachable(dataset.tfds_url)
+  downloads.check_reachable(url)
   os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '3')
   try:
     # Imported here because it takes seconds and other data sets do not need it.
     import tensorflow_datasets as tfds  # pylint: disable=g-import-not-at-top
 
-    builder = tfds.builder(dataset.tfds_name, data_dir=folder.parent)
-    builder.download_and_prepare()
+    tfds.builder(name, data_dir=folder.parent).download_and_prepare()
   except Exception as error:  # pylint: disable=broad-exception-caught
     # TensorFlow, requests and tensorflow-datasets have different errors.
-    lines = str(error).strip().splitlines() or [type(error).__name__]
     raise downloads.DownloadError(
         f'tensorflow-datasets could not prepare {folder} '
-        f'({lines[0].strip().rstrip(".")}); run the same command again'
+        f'({checks.first_line(error)}); run the same command again'
     ) from error
   print(f'{folder} is complete')
 

@@ -10,12 +10,13 @@ import collections
 from collections.abc import Mapping
 import os
 import pathlib
-from typing import Any, Union
+from typing import Union
 
 import attrs
 import numpy as np
 
 from tasks import data
+from tasks import data_files
 from tasks import synthetic_data
 from tff_adaptive.data import checks
 from tff_adaptive.data import feature_arrays
@@ -29,12 +30,8 @@ STANDARD_DEVIATION = 0.3081
 
 _KEYS = ('x_train', 'y_train', 'x_test', 'y_test')
 _MAX_PIXEL = 255.0
-_TFDS_FOLDER = 'tfds'
-# Exists in the folder of a version only when it has been written completely.
-_PREPARED = '[0-9]*/dataset_info.json'
 
 _PathLike = Union[str, os.PathLike]
-_RawArrays = Mapping[str, np.ndarray]
 
 
 @attrs.frozen
@@ -85,80 +82,47 @@ class ImageDataset:
       ((60000, 28, 28), (10000,))
     """
     folder = pathlib.Path(data_dir)
-    prepared = folder / _TFDS_FOLDER / self.name
-    npz = folder / self._file_name
-    if npz.exists():
-      source, arrays = npz, _read_npz(npz)
-    elif any(prepared.glob(_PREPARED)):
-      source, arrays = prepared, self._read_prepared(prepared)
-    elif download:
-      source, arrays = prepared, self._download(prepared)
-    else:
+    npz = folder / f'{self.name}.npz'
+    at_npz = f'put {npz.name} (arrays {", ".join(_KEYS)}) at {npz}'
+    fetch = f'`python -m tasks.fetch {self.name} --data_dir={folder}`'
+    if not npz.exists() and download:
+      self._prepare(folder, at_npz)
+    prepared = data_files.prepared_version(folder, self.name)
+    source = npz if npz.exists() else prepared
+    if source is None:
       raise FileNotFoundError(
-          f'{self.title} was not found: put {self._file_name} (arrays '
-          f'{", ".join(_KEYS)}) at {npz}, or download it with '
-          f'`{self._download_command(folder)}`.'
+          f'{self.title} was not found: {at_npz}, or download it with {fetch}.'
       )
-    train, test = (
-        collections.OrderedDict(
-            x=arrays[f'x_{part}'], y=_flat_labels(arrays[f'y_{part}'])
-        )
-        for part in ('train', 'test')
-    )
-    self.check_examples(source, 'train', train)
-    self.check_examples(source, 'test', test)
-    return train, test
+    if source == npz:
+      parts = _read_npz(npz)
+    else:
+      parts = data_files.read_prepared(
+          source, self._from_prepared, f'download it again with {fetch}'
+      )
+    for part, examples in parts.items():
+      self.check_examples(source, part, examples)
+    return parts['train'], parts['test']
 
-  @property
-  def _file_name(self) -> str:
-    return f'{self.name}.npz'
-
-  def _download_command(self, folder: pathlib.Path) -> str:
-    return f'python -m tasks.fetch {self.name} --data_dir={folder}'
-
-  def _read_prepared(self, folder: pathlib.Path) -> _RawArrays:
-    """Returns the arrays of a data set that tensorflow-datasets prepared."""
-    # Imported here because it takes seconds, which npz files do not need.
+  def _prepare(self, folder: pathlib.Path, at_npz: str) -> None:
+    """Downloads the data with tensorflow-datasets, unless they are prepared."""
+    if data_files.prepared_version(folder, self.name) is not None:
+      return
     import tensorflow_datasets as tfds  # pylint: disable=g-import-not-at-top
 
-    version = max(
-        (path.parent for path in folder.glob(_PREPARED)),
-        key=lambda path: [int(n) for n in path.name.split('.') if n.isdigit()],
-    )
-    try:
-      builder = tfds.builder_from_directory(version)
-      train, test = (
-          tfds.as_numpy(builder.as_dataset(split=split, batch_size=-1))
-          for split in ('train', 'test')
-      )
-      return dict(
-          x_train=train['image'].reshape(-1, *self.image_shape),
-          y_train=train['label'],
-          x_test=test['image'].reshape(-1, *self.image_shape),
-          y_test=test['label'],
-      )
-    except Exception as error:  # pylint: disable=broad-exception-caught
-      # TensorFlow, protobuf and tensorflow-datasets have different errors.
-      raise ValueError(
-          f'{version} could not be read as a prepared data set '
-          f'({checks.first_line(error)}); delete it and download it again '
-          f'with `{self._download_command(folder.parents[1])}`.'
-      ) from error
-
-  def _download(self, prepared: pathlib.Path) -> _RawArrays:
-    """Downloads and prepares the data, then reads them."""
-    import tensorflow_datasets as tfds  # pylint: disable=g-import-not-at-top
-
-    tfds_dir = prepared.parent
+    tfds_dir = folder / 'tfds'
     try:
       tfds.builder(self.name, data_dir=tfds_dir).download_and_prepare()
     except Exception as error:  # pylint: disable=broad-exception-caught
       raise OSError(
           f'{self.title} could not be downloaded to {tfds_dir} '
-          f'({checks.first_line(error)}); put {self._file_name} (arrays '
-          f'{", ".join(_KEYS)}) at {tfds_dir.parent / self._file_name} instead.'
+          f'({checks.first_line(error)}); {at_npz} instead.'
       ) from error
-    return self._read_prepared(prepared)
+
+  def _from_prepared(
+      self, columns: Mapping[str, np.ndarray]
+  ) -> feature_arrays.Examples:
+    images = columns['image'].reshape(-1, *self.image_shape)
+    return collections.OrderedDict(x=images, y=columns['label'])
 
   def check_examples(
       self, source: pathlib.Path, part: str, examples: Mapping[str, np.ndarray]
@@ -174,25 +138,28 @@ class ImageDataset:
       ValueError: If types or shapes differ, there are no examples, or a class
         is out of range.
     """
-    images, labels = examples['x'], examples['y']
-    x, y = f'x_{part}', f'y_{part}'
-    is_integer = np.issubdtype(labels.dtype, np.integer)
-    _check_array(source, x, images, images.dtype == np.uint8, 'uint8')
-    _check_array(source, y, labels, is_integer, 'integer')
-    check_examples(
-        source, part, images, labels, self.image_shape, self.num_classes
-    )
+    for name, type_name, dtype in (
+        ('x', 'uint8', np.uint8),
+        ('y', 'integer', np.integer),
+    ):
+      found = examples[name].dtype
+      if not np.issubdtype(found, dtype):
+        raise ValueError(
+            f'{source}: {name}_{part} must be of type {type_name}, found '
+            f'{found}.'
+        )
+    check_examples(source, part, examples, self.image_shape, self.num_classes)
 
 
 def check_examples(
     source: pathlib.Path,
     part: str,
-    images: np.ndarray,
-    labels: np.ndarray,
+    examples: Mapping[str, np.ndarray],
     shape: tuple[int, ...],
     num_classes: int,
 ) -> None:
   """Raises a ValueError unless examples and classes match."""
+  images, labels = examples['x'], examples['y']
   x, y = f'x_{part}', f'y_{part}'
   if images.shape[1:] != shape or not len(images):
     wanted = ', '.join(['examples', *map(str, shape)])
@@ -303,13 +270,10 @@ class NpzData(data.Data):
           f'{self.file} (arrays {", ".join(_KEYS)}) was not found: put it at '
           f'{path}.'
       )
-    arrays = _read_npz(path)
-    splits = []
-    for part in ('train', 'test'):
-      x, y = arrays[f'x_{part}'], _flat_labels(arrays[f'y_{part}'])
-      check_examples(path, part, x, y, self.shape, self.classes)
-      splits.append(collections.OrderedDict(x=x, y=y))
-    return data.Splits(*splits)
+    parts = _read_npz(path)
+    for part, examples in parts.items():
+      check_examples(path, part, examples, self.shape, self.classes)
+    return data.Splits(parts['train'], parts['test'])
 
   def published_spec(self):
     return self.element_spec(None)
@@ -336,33 +300,30 @@ def _to_numbers(raw: Mapping[str, np.ndarray]) -> feature_arrays.Examples:
   return collections.OrderedDict(x=x, y=raw['y'].astype(np.int32))
 
 
-def _read_npz(path: pathlib.Path) -> _RawArrays:
-  """Returns the arrays of a file, unchecked."""
+def _read_npz(path: pathlib.Path) -> dict[str, feature_arrays.Examples]:
+  """Returns the examples of the splits 'train' and 'test', unchecked."""
   try:
     found = npz_files.read_names(path)
     missing = [name for name in _KEYS if name not in found]
-    if not missing:
-      return npz_files.read(path, _KEYS)
+    arrays = {} if missing else npz_files.read(path, _KEYS)
   except npz_files.DamagedNpzError as error:
     raise ValueError(
         f'{path} is damaged ({checks.first_line(error)}); replace it by an '
         'intact copy.'
     ) from error
-  raise ValueError(
-      f'{path} must hold the arrays {", ".join(_KEYS)}, but lacks '
-      f'{", ".join(missing)}; it holds {", ".join(found) or "none"}.'
-  )
+  if missing:
+    raise ValueError(
+        f'{path} must hold the arrays {", ".join(_KEYS)}, but lacks '
+        f'{", ".join(missing)}; it holds {", ".join(found) or "none"}.'
+    )
+  return {
+      part: collections.OrderedDict(
+          x=arrays[f'x_{part}'], y=_flat_labels(arrays[f'y_{part}'])
+      )
+      for part in ('train', 'test')
+  }
 
 
 def _flat_labels(labels: np.ndarray) -> np.ndarray:
   """Returns labels as a vector; Keras stores some in a column."""
   return labels[:, 0] if labels.shape[1:] == (1,) else labels
-
-
-def _check_array(
-    source: pathlib.Path, name: str, array: Any, is_good: bool, wanted: str
-) -> None:
-  if not is_good:
-    raise ValueError(
-        f'{source}: {name} must be of type {wanted}, found {array.dtype}.'
-    )

@@ -15,6 +15,7 @@ import attrs
 import numpy as np
 
 from tasks.texts import word_vocabulary
+from tff_adaptive.data import checks
 
 _CONFIG = 'config.json'
 _MODEL_TYPE = 'distilbert'
@@ -257,8 +258,7 @@ def _named_errors(path: pathlib.Path) -> Iterator[None]:
     raise
   except Exception as error:  # pylint: disable=broad-exception-caught
     # From json, h5py, safetensors or transformers.
-    lines = str(error).strip().splitlines() or [type(error).__name__]
-    reason = lines[0].strip().rstrip('.')
     raise ValueError(
-        f'{path} could not be read ({reason}); replace it by an intact copy.'
+        f'{path} could not be read ({checks.first_line(error)}); replace it by '
+        'an intact copy.'
     ) from error

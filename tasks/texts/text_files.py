@@ -13,6 +13,7 @@ import attrs
 import numpy as np
 
 from tasks import data
+from tasks import data_files
 from tasks import synthetic_data
 from tasks.arguments import Argument
 from tasks.texts import pretrained
@@ -25,9 +26,6 @@ DEFAULT_VOCAB_SIZE = 10_000
 DEFAULT_MAX_LENGTH = 128
 
 _TRAIN, _TEST = _PARTS = ('train', 'test')
-_TFDS_FOLDER = 'tfds'
-# Exists in the folder of a version only when it has been written completely.
-_PREPARED = '[0-9]*/dataset_info.json'
 
 _PathLike = Union[str, os.PathLike]
 
@@ -148,11 +146,16 @@ class Texts(data.Data):
     folder = pathlib.Path(data_dir)
     jsonl = folder / f'{self.name}.jsonl.gz'
     csv_folder = folder / f'{self.name}_csv'
-    prepared = self._prepared_version(folder)
+    prepared = self.tfds_name and data_files.prepared_version(
+        folder, self.tfds_name
+    )
     if jsonl.exists():
       source, parts = jsonl, _read_jsonl(jsonl)
-    elif prepared is not None:
-      source, parts = prepared, self._read_prepared(prepared)
+    elif prepared:
+      source = prepared
+      parts = data_files.read_prepared(
+          prepared, self._from_prepared, 'prepare it again'
+      )
     elif csv_folder.is_dir():
       source, parts = csv_folder, _read_csv(csv_folder)
     else:
@@ -183,38 +186,11 @@ class Texts(data.Data):
           f'{labels.min()} to {labels.max()}.'
       )
 
-  def _prepared_version(self, folder: pathlib.Path) -> Optional[pathlib.Path]:
-    """Returns the folder of the newest prepared version, if any."""
-    if self.tfds_name is None:
-      return None
-    versions = (folder / _TFDS_FOLDER / self.tfds_name).glob(_PREPARED)
-    return max(
-        (path.parent for path in versions),
-        key=lambda path: [int(n) for n in path.name.split('.') if n.isdigit()],
-        default=None,
-    )
-
-  def _read_prepared(
-      self, version: pathlib.Path
-  ) -> Mapping[str, feature_arrays.Examples]:
-    """Returns the data that tensorflow-datasets prepared."""
-    # Imported here because it takes seconds, which other files do not need.
-    import tensorflow_datasets as tfds  # pylint: disable=g-import-not-at-top
-
-    try:
-      builder = tfds.builder_from_directory(version)
-      parts = {}
-      for part in _PARTS:
-        columns = tfds.as_numpy(builder.as_dataset(split=part, batch_size=-1))
-        texts = zip(*(columns[name] for name in self.tfds_fields))
-        parts[part] = _to_examples(map(_join, texts), columns['label'])
-      return parts
-    except Exception as error:  # pylint: disable=broad-exception-caught
-      # TensorFlow, protobuf and tensorflow-datasets have different errors.
-      raise ValueError(
-          f'{version} could not be read as a prepared data set '
-          f'({checks.first_line(error)}); delete it and prepare it again.'
-      ) from error
+  def _from_prepared(
+      self, columns: Mapping[str, np.ndarray]
+  ) -> feature_arrays.Examples:
+    texts = zip(*(columns[name] for name in self.tfds_fields))
+    return _to_examples(map(_join, texts), columns['label'])
 
 
 def _build_vocabulary(train: Any, args: data.Arguments) -> Any:
