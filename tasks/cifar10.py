@@ -31,7 +31,7 @@ MODELS = {
 CIFAR10 = definitions.ClassificationTask(
     name='cifar10',
     summary='100, Dirichlet 0.1',
-    data=cifar_data.Cifar10(),
+    data=cifar_data.CIFAR10,
     models=MODELS,
     model_help='The model to train; v2 models are those of FedOpt.',
     clients=clients.Partition(100, alpha=0.1),

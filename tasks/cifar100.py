@@ -25,7 +25,7 @@ CIFAR100 = attrs.evolve(
     cifar10.CIFAR10,
     name='cifar100',
     summary="TFF's 500, else Pachinko",
-    data=cifar_data.Cifar100(),
+    data=cifar_data.CIFAR100,
     models={'resnet18_v2': cifar10.MODELS['resnet18_v2'], **cifar10.MODELS},
     clients=clients.PachinkoPartition(coarse_classes=cifar_data.COARSE_CLASSES),
     protocol=definitions.Protocol(

@@ -6,7 +6,7 @@ import collections
 from collections.abc import Mapping
 import os
 import pathlib
-from typing import Optional, Union
+from typing import Union
 
 import attrs
 import numpy as np
@@ -20,6 +20,8 @@ from tasks.images import npz_images
 from tasks.images import python_files
 from tff_adaptive.data import feature_arrays
 from tff_adaptive.data import transforms
+
+_PathLike = Union[str, os.PathLike]
 
 # The coarse class of each class, both in alphabetical order.
 # fmt: off
@@ -37,21 +39,12 @@ COARSE_CLASSES = (
 )
 # fmt: on
 
-# The values of https://github.com/kuangliu/pytorch-cifar. The deviations are
-# means of per-image deviations; those of all pixels are near 0.25.
-_STATISTICS_10 = cifar_augmentation.ChannelStatistics(
-    mean=(0.4914, 0.4822, 0.4465), deviation=(0.2023, 0.1994, 0.2010)
-)
-# Computed over all training pixels.
-_STATISTICS_100 = cifar_augmentation.ChannelStatistics(
-    mean=(0.5071, 0.4865, 0.4409), deviation=(0.2673, 0.2564, 0.2762)
-)
 _SQLITE = 'tff/cifar100.sqlite'
 
 
 @attrs.frozen
-class CifarFiles:
-  """The files of CIFAR-10 or CIFAR-100.
+class Cifar(data.Data):
+  """Clients' images in their published form, augmented in training.
 
   Attributes:
     images: The data set's npz file and its name in tensorflow-datasets.
@@ -59,6 +52,8 @@ class CifarFiles:
     train_names: The files of training images.
     test_names: The files of test images.
     label_key: The key of the classes in the files.
+    statistics: The scaling of the pixels.
+    default_augmentation: The default of `augmentation`.
   """
 
   images: npz_images.ImageDataset
@@ -66,72 +61,7 @@ class CifarFiles:
   train_names: tuple[str, ...]
   test_names: tuple[str, ...]
   label_key: str
-
-  def load(
-      self, data_dir: pathlib.Path, *, download: bool
-  ) -> tuple[feature_arrays.Examples, feature_arrays.Examples]:
-    """Loads the images.
-
-    Reads the first of these that exists: the folder of the published archive,
-    which Keras keeps in `~/.keras/datasets`; `<data_dir>/<name>.npz` with the
-    arrays 'x_train', 'y_train', 'x_test' and 'y_test', as Keras returns them;
-    `<data_dir>/tfds/<name>`, as prepared by tensorflow-datasets.
-
-    Args:
-      data_dir: The folder of the data sets.
-      download: Whether tensorflow-datasets downloads the data if none of them
-        exists.
-
-    Returns:
-      The training and the test examples. In both 'image' is uint8 of shape
-      [num_examples, 32, 32, 3], and 'label' the class, int32 of shape
-      [num_examples].
-
-    Raises:
-      FileNotFoundError: If there are no data; says where to put them and how to
-        download them.
-      OSError: If they could not be downloaded.
-      ValueError: If the data are damaged; names the file and the problem.
-    """
-    folder = data_dir / self.folder
-    if folder.exists():
-      train = self._read(folder, 'train', self.train_names)
-      test = self._read(folder, 'test', self.test_names)
-    else:
-      train, test = self.images.load(data_dir, download=download)
-    return _as_published(train), _as_published(test)
-
-  def _read(
-      self, folder: pathlib.Path, part: str, names: tuple[str, ...]
-  ) -> feature_arrays.Examples:
-    examples = python_files.read_python_files(folder, names, self.label_key)
-    self.images.check_examples(folder, part, examples)
-    return examples
-
-
-def _as_published(
-    examples: Mapping[str, np.ndarray],
-) -> feature_arrays.Examples:
-  """Renames features as in tensorflow-datasets and TFF."""
-  return collections.OrderedDict(
-      image=examples['x'], label=examples['y'].astype(np.int32)
-  )
-
-
-@attrs.frozen
-class _Cifar(data.Data):
-  """Clients' images in their published form, augmented in training.
-
-  Attributes:
-    classes: The number of classes.
-    statistics: The scaling of the pixels.
-    files: The files of the central data set.
-    default_augmentation: The default of `augmentation`.
-  """
-
-  classes: int
   statistics: cifar_augmentation.ChannelStatistics
-  files: CifarFiles
   default_augmentation: str
 
   cache_bytes = 0
@@ -160,8 +90,7 @@ class _Cifar(data.Data):
 
   def load(self, args, data_dir, seed):
     del seed  # Unused.
-    folder = pathlib.Path(data_dir)
-    return data.Splits(*self.files.load(folder, download=args.download))
+    return data.Splits(*self.read(data_dir, download=args.download))
 
   def published_spec(self):
     shape = cifar_augmentation.IMAGE_SHAPE
@@ -175,77 +104,96 @@ class _Cifar(data.Data):
     return cifar_augmentation.element_spec(args.augmentation)
 
   def num_classes(self, args):
-    return self.classes
+    return self.images.num_classes
 
   def build_prepare(self, args, train, data_dir):
-    return _to_examples
+    return lambda raw: collections.OrderedDict(x=raw['image'], y=raw['label'])
 
   def augmentation(self, args):
     return cifar_augmentation.build_augmentation(
         args.augmentation, self.statistics
     )
 
-
-def _to_examples(raw: Mapping[str, np.ndarray]) -> feature_arrays.Examples:
-  return collections.OrderedDict(x=raw['image'], y=raw['label'])
-
-
-class Cifar10(_Cifar):
-  """CIFAR-10."""
-
-  def __init__(self):
-    super().__init__(
-        10,
-        _STATISTICS_10,
-        CifarFiles(
-            images=npz_images.ImageDataset(
-                'cifar10', 'CIFAR-10', cifar_augmentation.IMAGE_SHAPE, 10
-            ),
-            folder='cifar-10-batches-py',
-            train_names=tuple(f'data_batch_{i}' for i in range(1, 6)),
-            test_names=('test_batch',),
-            label_key='labels',
-        ),
-        cifar_augmentation.DELTA_SGD,
-    )
-
   @property
   def synthetic_files(self):
-    return {'cifar10.npz': synthetic_data.npz(10, 32, 32, 3)}
+    images = self.images
+    write = synthetic_data.npz(images.num_classes, *images.image_shape)
+    return {f'{images.name}.npz': write}
+
+  def read(
+      self, data_dir: _PathLike, *, download: bool
+  ) -> tuple[feature_arrays.Examples, feature_arrays.Examples]:
+    """Loads the central data set.
+
+    Reads the first of these that exists: the folder of the published archive,
+    which Keras keeps in `~/.keras/datasets`; `<data_dir>/<name>.npz` with the
+    arrays 'x_train', 'y_train', 'x_test' and 'y_test', as Keras returns them;
+    `<data_dir>/tfds/<name>`, as prepared by tensorflow-datasets.
+
+    Args:
+      data_dir: The folder of the data sets.
+      download: Whether tensorflow-datasets downloads the data if none of them
+        exists.
+
+    Returns:
+      The training and the test examples. In both 'image' is uint8 of shape
+      [num_examples, 32, 32, 3], and 'label' the class, int32 of shape
+      [num_examples].
+
+    Raises:
+      FileNotFoundError: If there are no data; says where to put them and how to
+        download them.
+      OSError: If they could not be downloaded.
+      ValueError: If the data are damaged; names the file and the problem.
+    """
+    folder = pathlib.Path(data_dir) / self.folder
+    if folder.exists():
+      train = self._read_archive(folder, 'train', self.train_names)
+      test = self._read_archive(folder, 'test', self.test_names)
+    else:
+      train, test = self.images.load(data_dir, download=download)
+    return _as_published(train), _as_published(test)
+
+  def _read_archive(
+      self, folder: pathlib.Path, part: str, names: tuple[str, ...]
+  ) -> feature_arrays.Examples:
+    examples = python_files.read_python_files(folder, names, self.label_key)
+    self.images.check_examples(folder, part, examples)
+    return examples
 
 
-class Cifar100(_Cifar):
-  """CIFAR-100: TFF's clients, or the central data set."""
+def _as_published(
+    examples: Mapping[str, np.ndarray],
+) -> feature_arrays.Examples:
+  """Renames features as in tensorflow-datasets and TFF."""
+  return collections.OrderedDict(
+      image=examples['x'], label=examples['y'].astype(np.int32)
+  )
 
-  def __init__(self):
-    super().__init__(
-        100,
-        _STATISTICS_100,
-        CifarFiles(
-            images=npz_images.ImageDataset(
-                'cifar100', 'CIFAR-100', cifar_augmentation.IMAGE_SHAPE, 100
-            ),
-            folder='cifar-100-python',
-            train_names=('train',),
-            test_names=('test',),
-            label_key='fine_labels',
-        ),
-        cifar_augmentation.FEDOPT,
-    )
+
+class CifarOrTffClients(Cifar):
+  """TFF's clients of CIFAR-100, or else the central data set.
+
+  TFF's clients are from a Pachinko allocation: 500 training and 100 test
+  clients with 100 images each, in `tff/cifar100.sqlite`, the file that
+  `tff.simulation.datasets.cifar100.load_data` keeps in its `cache_dir`.
+
+  References:
+    Reddi et al., Adaptive Federated Optimization, ICLR 2021,
+    https://arxiv.org/abs/2003.00295, Appendix F.
+  """
 
   def load(self, args, data_dir, seed):
-    clients = None
-    if args.partition == 'tff':
-      clients = load_tff_cifar100(data_dir)
-    if clients is not None:
-      return clients
+    has_clients = (pathlib.Path(data_dir) / _SQLITE).exists()
+    if has_clients and args.partition == 'tff':
+      return self._read_clients(data_dir)
     try:
       return super().load(args, data_dir, seed)
     except FileNotFoundError:
-      clients = load_tff_cifar100(data_dir)
-      if clients is None:
+      if not has_clients:
         raise
       # The central data set is the union of its clients.
+      clients = self._read_clients(data_dir)
       return data.Splits(
           transforms.concatenate(clients.train), clients.central_test
       )
@@ -254,38 +202,47 @@ class Cifar100(_Cifar):
   def synthetic_files(self):
     return {_SQLITE: synthetic_data.write_cifar100}
 
+  def _read_clients(self, data_dir: _PathLike) -> data.Splits:
+    # Imported here because it imports TensorFlow.
+    from tff_adaptive.data import sqlite  # pylint: disable=import-outside-toplevel
 
-def load_tff_cifar100(
-    data_dir: Union[str, os.PathLike],
-) -> Optional[data.Splits]:
-  """Loads TFF's clients of CIFAR-100, from a Pachinko allocation.
+    train, test = (
+        data_files.keep_if_small(
+            sqlite.load_sqlite_clients(
+                pathlib.Path(data_dir) / _SQLITE, split, self.published_spec()
+            )
+        )
+        for split in ('train', 'test')
+    )
+    return data.Splits(train, transforms.concatenate(test), test)
 
-  Args:
-    data_dir: The folder of `tff/cifar100.sqlite`, the file that
-      `tff.simulation.datasets.cifar100.load_data` keeps in its `cache_dir`.
 
-  Returns:
-    500 training and 100 test clients with 100 images each; None if the file
-    does not exist.
-
-  Raises:
-    ValueError: If the file is damaged; names it and the problem.
-
-  References:
-    Reddi et al., Adaptive Federated Optimization, ICLR 2021,
-    https://arxiv.org/abs/2003.00295, Appendix F.
-  """
-  # Imported here because it imports TensorFlow.
-  from tff_adaptive.data import sqlite  # pylint: disable=import-outside-toplevel
-
-  path = pathlib.Path(data_dir) / _SQLITE
-  if not path.exists():
-    return None
-  published = Cifar100().published_spec()
-  train, test = (
-      data_files.keep_if_small(
-          sqlite.load_sqlite_clients(path, split, published)
-      )
-      for split in ('train', 'test')
-  )
-  return data.Splits(train, transforms.concatenate(test), test)
+CIFAR10 = Cifar(
+    images=npz_images.ImageDataset(
+        'cifar10', 'CIFAR-10', cifar_augmentation.IMAGE_SHAPE, 10
+    ),
+    folder='cifar-10-batches-py',
+    train_names=tuple(f'data_batch_{i}' for i in range(1, 6)),
+    test_names=('test_batch',),
+    label_key='labels',
+    # The values of https://github.com/kuangliu/pytorch-cifar. The deviations
+    # are means of per-image deviations; those of all pixels are near 0.25.
+    statistics=cifar_augmentation.ChannelStatistics(
+        mean=(0.4914, 0.4822, 0.4465), deviation=(0.2023, 0.1994, 0.2010)
+    ),
+    default_augmentation=cifar_augmentation.DELTA_SGD,
+)
+CIFAR100 = CifarOrTffClients(
+    images=npz_images.ImageDataset(
+        'cifar100', 'CIFAR-100', cifar_augmentation.IMAGE_SHAPE, 100
+    ),
+    folder='cifar-100-python',
+    train_names=('train',),
+    test_names=('test',),
+    label_key='fine_labels',
+    # Computed over all training pixels.
+    statistics=cifar_augmentation.ChannelStatistics(
+        mean=(0.5071, 0.4865, 0.4409), deviation=(0.2673, 0.2564, 0.2762)
+    ),
+    default_augmentation=cifar_augmentation.FEDOPT,
+)
