@@ -107,7 +107,7 @@ class Partition:
       TypeError: If a number is not an integer.
       ValueError: If an argument is out of range.
     """
-    return self._split(examples, args.partition, args.num_clients, args, seed)
+    return self._split(examples, args, seed, args.partition, args.num_clients)
 
   def choose(
       self, clients: client_data.ClientArrays, args: Any, seed: int
@@ -123,16 +123,16 @@ class Partition:
   def _split(
       self,
       examples: Mapping[str, np.ndarray],
-      scheme: str,
-      num_clients: int,
       args: Any,
       seed: int,
+      scheme: str,
+      num_clients: int,
+      default_size: str = '500',
       **options: Any,
   ) -> client_data.PackedClientArrays:
     size = args.examples_per_client
     if size is None and scheme not in _DIVIDE_ALL:
-      size = options.pop('default_size', '500')
-    options.pop('default_size', None)
+      size = default_size
     rows = partition_lib.by_scheme(
         scheme,
         examples['y'],
@@ -158,35 +158,32 @@ class PachinkoPartition(Partition):
 
   coarse_classes: tuple[int, ...] = attrs.field(default=(), kw_only=True)
 
-  _NUM_CLIENTS = 500
-  _SIZE = '100'
-
   @property
   def arguments(self) -> tuple[Argument, ...]:
     """The arguments of a task with these clients."""
-    own = {
-        'num_clients': Argument(
+    own = (
+        Argument(
             'num_clients',
             None,
             "The number of clients; unset: all of TFF's, or 500.",
             type=int,
             minimum=1,
         ),
-        'fine_alpha': Argument(
+        Argument(
             'fine_alpha',
             10.0,
             'For pachinko: the concentration of the classes within a coarse '
             'class.',
             minimum=0.0,
         ),
-        'partition': Argument(
+        Argument(
             'partition',
             'tff',
             "The partition of the training images; tff: TFF's clients, or "
             'pachinko if their file is missing.',
             choices=('tff', *partition_lib.COARSE_SCHEMES),
         ),
-        'examples_per_client': Argument(
+        Argument(
             'examples_per_client',
             None,
             'Images per client: a number such as 500, or a range to sample '
@@ -194,13 +191,10 @@ class PachinkoPartition(Partition):
             'partition divides all, else 500.',
             type=str,
         ),
-    }
-    others = super().arguments
-    names = [argument.name for argument in others]
-    return (
-        *own.values(),
-        *(other for name, other in zip(names, others) if name not in own),
     )
+    names = {argument.name for argument in own}
+    others = super().arguments
+    return (*own, *(other for other in others if other.name not in names))
 
   def split(
       self, examples: Mapping[str, np.ndarray], args: Any, seed: int
@@ -209,13 +203,13 @@ class PachinkoPartition(Partition):
     scheme = 'pachinko' if args.partition == 'tff' else args.partition
     return self._split(
         examples,
-        scheme,
-        args.num_clients or self._NUM_CLIENTS,
         args,
         seed,
+        scheme,
+        args.num_clients or 500,
+        default_size='100' if scheme == 'pachinko' else '500',
         coarse_labels=np.asarray(self.coarse_classes)[examples['y']],
         fine_alpha=args.fine_alpha,
-        **({'default_size': self._SIZE} if scheme == 'pachinko' else {}),
     )
 
 

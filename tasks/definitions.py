@@ -114,29 +114,22 @@ class TaskDefinition:
   @property
   def arguments(self) -> tuple[Argument, ...]:
     """The arguments of `create`, with flags, defaults and help texts."""
-    model: tuple[Argument, ...] = ()
-    if self.model_ids:
-      model = (
-          Argument(
-              _MODEL,
-              self.model_ids[0],
-              self.model_help,
-              choices=self.model_ids,
-          ),
-      )
-    loss: tuple[Argument, ...] = ()
+    found: list[Argument] = []
+    if self.clients is not None:
+      found.extend(self.clients.arguments)
+    if ids := self.model_ids:
+      found.append(Argument(_MODEL, ids[0], self.model_help, choices=ids))
     if self.other_losses:
-      loss = (
+      found.append(
           Argument(
               _LOSS,
               None,
               "What is minimized in place of the task's own loss.",
               type=str,
               choices=tuple(self.other_losses),
-          ),
+          )
       )
-    split = () if self.clients is None else self.clients.arguments
-    return (*split, *model, *loss, *self.data.arguments)
+    return (*found, *self.data.arguments)
 
   def create(
       self,
@@ -292,9 +285,7 @@ class TaskDefinition:
       >>> mnist.MNIST.build_keras_model('cnn', seed=1).count_params()
       21840
     """
-    if model_id is not None:
-      arguments[_MODEL] = model_id
-    return self._model_builder(self._complete(arguments), seed)()
+    return self._model_builder(self._complete(arguments, model_id), seed)()
 
   def build_functional_model(
       self, model_id: Optional[str] = None, seed: int = 0, **arguments: Any
@@ -307,9 +298,7 @@ class TaskDefinition:
       A `tff.learning.models.FunctionalModel`; None for a model without one,
       whose prediction for an example depends on its batch.
     """
-    if model_id is not None:
-      arguments[_MODEL] = model_id
-    return self._forms(self._complete(arguments), seed).functional
+    return self._forms(self._complete(arguments, model_id), seed).functional
 
   def build_variable_model_fn(
       self, model_id: Optional[str] = None, seed: int = 0, **arguments: Any
@@ -322,9 +311,7 @@ class TaskDefinition:
       A function without arguments that returns a new
       `tff.learning.models.VariableModel`.
     """
-    if model_id is not None:
-      arguments[_MODEL] = model_id
-    return self._forms(self._complete(arguments), seed).variable_fn
+    return self._forms(self._complete(arguments, model_id), seed).variable_fn
 
   def write_synthetic_data(self, data_dir: Union[str, os.PathLike]) -> None:
     """Writes synthetic data to the place where `create` looks for real data.
@@ -342,8 +329,12 @@ class TaskDefinition:
     """
     synthetic_data.write(self.data.synthetic_files, pathlib.Path(data_dir))
 
-  def _complete(self, arguments: Mapping[str, Any]) -> data_lib.Arguments:
+  def _complete(
+      self, arguments: Mapping[str, Any], model_id: Optional[str] = None
+  ) -> data_lib.Arguments:
     """Returns all arguments with their values, after checking them."""
+    if model_id is not None:
+      arguments = {**arguments, _MODEL: model_id}
     known = {argument.name: argument for argument in self.arguments}
     extra = self.data.extra_arguments
     unknown = [name for name in arguments if name not in {*known, *extra}]

@@ -14,6 +14,26 @@ from tff_adaptive.data import random_streams
 CIFAR = 'cifar'
 
 
+def initializer_seed(seed: int, *keys: random_streams.Key) -> int:
+  """Returns the seed of an initializer.
+
+  Args:
+    seed: The seed of the run, a non-negative integer.
+    *keys: Keys that distinguish the weight from all others, such as the names
+      of the task, of the layer and of the weight.
+
+  Returns:
+    The seed; equal arguments give equal seeds.
+
+  Raises:
+    TypeError: If `seed` is not an integer, or a key neither integer nor string.
+    ValueError: If `seed` is negative.
+  """
+  return random_streams.derived_seed(
+      seed, random_streams.INITIAL_WEIGHTS, *keys
+  )
+
+
 def chain(
     input_shape: Sequence[int], layers: Sequence[tf.keras.layers.Layer]
 ) -> tf.keras.Model:
@@ -28,38 +48,13 @@ def chain(
 def glorot_uniform(
     seed: int, *keys: random_streams.Key
 ) -> tf.keras.initializers.Initializer:
-  """Returns Keras' default initializer of kernels, with a seed.
-
-  Args:
-    seed: The seed of the run, a non-negative integer.
-    *keys: Keys that distinguish the kernel from all others, such as the names
-      of the task and of the layer.
-
-  Returns:
-    The initializer; equal arguments give equal kernels.
-
-  Raises:
-    TypeError: If `seed` is not an integer, or a key neither integer nor string.
-    ValueError: If `seed` is negative.
+  """Returns Keras' default initializer of kernels; see `initializer_seed`.
 
   Example:
     >>> glorot_uniform(1, 'emnist', 'dense')([784, 10]).shape
     TensorShape([784, 10])
   """
-  return tf.keras.initializers.GlorotUniform(
-      seed=random_streams.derived_seed(
-          seed, random_streams.INITIAL_WEIGHTS, *keys
-      )
-  )
-
-
-def initializer_seed(
-    seed: int, layer: str, weight: str, family: str = CIFAR
-) -> int:
-  """Returns the seed of a weight, different for each weight of each model."""
-  return random_streams.derived_seed(
-      seed, random_streams.INITIAL_WEIGHTS, family, layer, weight
-  )
+  return tf.keras.initializers.GlorotUniform(initializer_seed(seed, *keys))
 
 
 def uniform_convolution(
@@ -139,7 +134,7 @@ def _uniform(layer: str, fan_in: int, seed: int, family: str) -> dict[str, Any]:
   limit = 1.0 / math.sqrt(fan_in)
   return {
       f'{weight}_initializer': tf.keras.initializers.RandomUniform(
-          -limit, limit, seed=initializer_seed(seed, layer, weight, family)
+          -limit, limit, seed=initializer_seed(seed, family, layer, weight)
       )
       for weight in ('kernel', 'bias')
   }
@@ -218,6 +213,4 @@ class SeededLayers:
     return initializer(seed=self._seed_of(name, weight))
 
   def _seed_of(self, name: str, weight: str) -> int:
-    return random_streams.derived_seed(
-        self._seed, random_streams.INITIAL_WEIGHTS, self._task, name, weight
-    )
+    return initializer_seed(self._seed, self._task, name, weight)

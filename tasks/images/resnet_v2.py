@@ -122,9 +122,7 @@ def _convolution(name, filters, kernel_size, seed, strides=1):
       strides=strides,
       padding='same',
       use_bias=False,
-      kernel_initializer=tf.keras.initializers.HeNormal(
-          seeded_layers.initializer_seed(seed, name, 'kernel')
-      ),
+      kernel_initializer=tf.keras.initializers.HeNormal(_seed(seed, name)),
       kernel_regularizer=tf.keras.regularizers.L2(_L2),
       name=name,
   )
@@ -135,9 +133,15 @@ def _logits(num_classes, seed):
       num_classes,
       kernel_initializer=tf.keras.initializers.RandomNormal(
           stddev=_LOGITS_DEVIATION,
-          seed=seeded_layers.initializer_seed(seed, 'logits', 'kernel'),
+          seed=_seed(seed, 'logits'),
       ),
       kernel_regularizer=tf.keras.regularizers.L2(_L2),
       bias_regularizer=tf.keras.regularizers.L2(_L2),
       name='logits',
+  )
+
+
+def _seed(seed, layer):
+  return seeded_layers.initializer_seed(
+      seed, seeded_layers.CIFAR, layer, 'kernel'
   )

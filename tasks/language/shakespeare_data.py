@@ -154,7 +154,10 @@ def to_sequences(
     length; `tff.simulation.baselines.shakespeare`, for the rows. TFF computes
     them again in every round, after shuffling the snippets.
   """
-  check_sequence_length(sequence_length)
+  if sequence_length < 1:
+    raise ValueError(
+        f'`sequence_length` must be positive, found {sequence_length}.'
+    )
   snippets = examples['snippets']
   row_length = sequence_length + 1
   num_rows = np.array(
@@ -169,14 +172,6 @@ def to_sequences(
     tokens[end] = END
   rows = tokens.reshape(-1, row_length)
   return collections.OrderedDict(x=rows[:, :-1], y=rows[:, 1:])
-
-
-def check_sequence_length(sequence_length: int) -> None:
-  """Raises a ValueError unless a sequence length is positive."""
-  if sequence_length < 1:
-    raise ValueError(
-        f'`sequence_length` must be positive, found {sequence_length}.'
-    )
 
 
 def _token_table() -> np.ndarray:

@@ -28,7 +28,7 @@ def _weights(
   return weights
 
 
-class NumTokensCounter(tf.keras.metrics.Metric):
+class NumTokensCounter(tf.keras.metrics.Sum):
   """The number of labels that are not masked tokens.
 
   Example:
@@ -54,21 +54,14 @@ class NumTokensCounter(tf.keras.metrics.Metric):
     """
     super().__init__(name, dtype)
     self._masked_tokens = tuple(masked_tokens)
-    self._sum = self.add_weight('sum', initializer='zeros', dtype=dtype)
 
   def update_state(
       self, y_true: tf.Tensor, y_pred: Any, sample_weight: Any = None
   ) -> None:
-    weights = _weights(
-        tf.convert_to_tensor(y_true),
-        sample_weight,
-        self._masked_tokens,
-        self.dtype,
+    labels = tf.convert_to_tensor(y_true)
+    super().update_state(
+        _weights(labels, sample_weight, self._masked_tokens, self.dtype)
     )
-    self._sum.assign_add(tf.reduce_sum(weights))
-
-  def result(self) -> tf.Tensor:
-    return self._sum.read_value()
 
   def get_config(self) -> dict[str, Any]:
     return {**super().get_config(), 'masked_tokens': self._masked_tokens}

@@ -79,7 +79,10 @@ class WordSequences:
       ValueError: If `sequence_length` is not positive, or the vocabulary is
         empty or has a word twice.
     """
-    check_sequence_length(sequence_length)
+    if sequence_length < 1:
+      raise ValueError(
+          f'`sequence_length` must be positive, found {sequence_length}.'
+      )
     words = stackoverflow_files.check_vocabulary(vocabulary, 'vocabulary')
     self._vocab_size = len(words)
     self._sequence_length = sequence_length
@@ -115,11 +118,3 @@ class WordSequences:
     short = np.flatnonzero(sizes < length)
     tokens[short, sizes[short] + 1] = end(self._vocab_size)
     return collections.OrderedDict(x=tokens[:, :-1], y=tokens[:, 1:])
-
-
-def check_sequence_length(sequence_length: int) -> None:
-  """Raises a ValueError unless a sequence length is positive."""
-  if sequence_length < 1:
-    raise ValueError(
-        f'`sequence_length` must be positive, found {sequence_length}.'
-    )

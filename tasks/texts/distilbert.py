@@ -10,7 +10,7 @@ from typing import Any, Optional
 import numpy as np
 import tensorflow as tf
 
-from tff_adaptive.data import random_streams
+from tasks import seeded_layers
 
 # The variables of `transformers` that are not initialized to zeros or ones.
 _DRAWN = ('weight', 'embeddings', 'kernel')
@@ -93,7 +93,5 @@ class DistilBertEncoder(tf.keras.layers.Layer):
       return tf.keras.initializers.Zeros()
     return tf.keras.initializers.TruncatedNormal(
         stddev=self._model_config.initializer_range,
-        seed=random_streams.derived_seed(
-            self._seed, random_streams.INITIAL_WEIGHTS, 'distilbert', place
-        ),
+        seed=seeded_layers.initializer_seed(self._seed, 'distilbert', place),
     )

@@ -23,11 +23,13 @@ from typing import Any, Optional, Union
 
 import tensorflow as tf
 
+from tasks import seeded_layers
 from tasks.texts import distilbert
 from tasks.texts import pretrained
 from tff_adaptive import layers as fast_layers
-from tff_adaptive.data import random_streams
 
+# A key of the seeds of initial weights.
+_FAMILY = 'text'
 _EMBEDDING_SIZE = 64
 _EMBEDDING_LIMIT = 0.25
 _FILTER_WIDTHS = (3, 4, 5)
@@ -240,22 +242,19 @@ def _transformer_features(
 
 
 def _glorot(layer: str, seed: int) -> tf.keras.initializers.Initializer:
-  return tf.keras.initializers.GlorotUniform(_layer_seed(layer, seed))
+  return seeded_layers.glorot_uniform(seed, _FAMILY, layer)
 
 
 def _uniform(layer: str, seed: int) -> tf.keras.initializers.Initializer:
   return tf.keras.initializers.RandomUniform(
-      -_EMBEDDING_LIMIT, _EMBEDDING_LIMIT, seed=_layer_seed(layer, seed)
+      -_EMBEDDING_LIMIT,
+      _EMBEDDING_LIMIT,
+      seed=seeded_layers.initializer_seed(seed, _FAMILY, layer),
   )
 
 
 def _normal(layer: str, seed: int) -> tf.keras.initializers.Initializer:
   return tf.keras.initializers.TruncatedNormal(
-      stddev=_HEAD_STDDEV, seed=_layer_seed(layer, seed)
-  )
-
-
-def _layer_seed(layer: str, seed: int) -> int:
-  return random_streams.derived_seed(
-      seed, random_streams.INITIAL_WEIGHTS, 'text', layer
+      stddev=_HEAD_STDDEV,
+      seed=seeded_layers.initializer_seed(seed, _FAMILY, layer),
   )
