@@ -10,7 +10,7 @@ import collections
 from collections.abc import Mapping
 import os
 import pathlib
-from typing import Union
+from typing import Optional, Union
 
 import attrs
 import numpy as np
@@ -85,28 +85,28 @@ class ImageDataset:
     npz = folder / f'{self.name}.npz'
     at_npz = f'put {npz.name} (arrays {", ".join(_KEYS)}) at {npz}'
     fetch = f'`python -m tasks.fetch {self.name} --data_dir={folder}`'
-    if not npz.exists() and download:
-      self._prepare(folder, at_npz)
     prepared = data_files.prepared_version(folder, self.name)
-    source = npz if npz.exists() else prepared
-    if source is None:
+    if download and prepared is None and not npz.exists():
+      prepared = self._download(folder, at_npz)
+    if npz.exists():
+      source, parts = npz, _read_npz(npz)
+    elif prepared is not None:
+      source = prepared
+      parts = data_files.read_prepared(
+          prepared, self._from_prepared, f'download it again with {fetch}'
+      )
+    else:
       raise FileNotFoundError(
           f'{self.title} was not found: {at_npz}, or download it with {fetch}.'
-      )
-    if source == npz:
-      parts = _read_npz(npz)
-    else:
-      parts = data_files.read_prepared(
-          source, self._from_prepared, f'download it again with {fetch}'
       )
     for part, examples in parts.items():
       self.check_examples(source, part, examples)
     return parts['train'], parts['test']
 
-  def _prepare(self, folder: pathlib.Path, at_npz: str) -> None:
-    """Downloads the data with tensorflow-datasets, unless they are prepared."""
-    if data_files.prepared_version(folder, self.name) is not None:
-      return
+  def _download(
+      self, folder: pathlib.Path, at_npz: str
+  ) -> Optional[pathlib.Path]:
+    """Downloads and prepares the data; returns the folder of the version."""
     import tensorflow_datasets as tfds  # pylint: disable=g-import-not-at-top
 
     tfds_dir = folder / 'tfds'
@@ -117,6 +117,7 @@ class ImageDataset:
           f'{self.title} could not be downloaded to {tfds_dir} '
           f'({checks.first_line(error)}); {at_npz} instead.'
       ) from error
+    return data_files.prepared_version(folder, self.name)
 
   def _from_prepared(
       self, columns: Mapping[str, np.ndarray]

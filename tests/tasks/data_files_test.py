@@ -11,6 +11,23 @@ from tests import folder_testing
 from tff_adaptive.data import client_data
 
 
+class PreparedVersionTest(absltest.TestCase):
+
+  def test_finds_the_newest_version_that_is_complete(self):
+    data_dir = folder_testing.new(self)
+    self.assertIsNone(data_files.prepared_version(data_dir, 'letters'))
+    for version in ('3.0.1', '10.0.0', '9.0.0', '11.0.0'):
+      folder = data_dir / 'tfds' / 'letters' / version
+      folder.mkdir(parents=True)
+      if version != '11.0.0':
+        (folder / 'dataset_info.json').write_text('{}')
+    self.assertEqual(
+        data_files.prepared_version(str(data_dir), 'letters'),
+        data_dir / 'tfds' / 'letters' / '10.0.0',
+    )
+    self.assertIsNone(data_files.prepared_version(data_dir, 'other'))
+
+
 class ClientMemoryTest(absltest.TestCase):
 
   def _clients(self, spec=None):
