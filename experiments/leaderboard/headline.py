@@ -169,7 +169,7 @@ def csv_rows(results: results_lib.Results) -> Iterator[list[Any]]:
 
 
 def build_blocks(results: results_lib.Results) -> list[str]:
-  """Returns the tables: one number a method, then a table a task.
+  """Returns the tables: one number per method, then a table per task.
 
   Args:
     results: The finished runs.
@@ -182,7 +182,7 @@ def build_blocks(results: results_lib.Results) -> list[str]:
   found = {task: curves for task, curves in found.items() if curves.scores}
   if not found:
     return []
-  blocks = [pages.heading('One number a method'), pages.paragraph(_LEGEND)]
+  blocks = [pages.heading('One number per method'), pages.paragraph(_LEGEND)]
   if len(found) > 1:
     blocks.append(_areas_table(results, found))
   for task, curves in found.items():
