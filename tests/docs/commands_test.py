@@ -143,7 +143,7 @@ class FlagsTest(absltest.TestCase):
   def test_flags_of_the_guide_exist(self):
     # Flags of absl, TensorBoard, pip and docs/examples/wine.py.
     known = {'help', 'helpfull', 'flagfile', 'logdir', 'list'}
-    known |= {'wine_model', 'wine_loss', 'wine_alpha'}
+    known |= {'wine_model', 'wine_loss', 'wine_alpha', 'wine_partition'}
     known.add('wine_examples_per_client')
     for binary in (
         'benchmark',
