@@ -157,6 +157,7 @@ class PachinkoPartition(Partition):
   """
 
   coarse_classes: tuple[int, ...] = attrs.field(default=(), kw_only=True)
+  scheme: str = attrs.field(default='tff', kw_only=True)
 
   @property
   def arguments(self) -> tuple[Argument, ...]:
@@ -178,7 +179,7 @@ class PachinkoPartition(Partition):
         ),
         Argument(
             'partition',
-            'tff',
+            self.scheme,
             "The partition of the training images; tff: TFF's clients, or "
             'pachinko if their file is missing.',
             choices=('tff', *partition_lib.COARSE_SCHEMES),

@@ -30,6 +30,10 @@ class ClientsTest(parameterized.TestCase):
     found = _split(clients_lib.Partition(), **changes)
     self.assertBetween(found.total_examples, total, total + 10)
 
+  def test_default_scheme_is_that_of_the_value(self):
+    found = _split(clients_lib.Partition(scheme='dirichlet_per_class'))
+    np.testing.assert_array_equal(np.sort(found.indices), np.arange(1200))
+
   def test_clients_hold_whole_examples(self):
     clients = _split(clients_lib.Partition(), examples_per_client='30')
     self.assertEqual(clients.client_ids, ('client_000', 'client_001'))

@@ -157,7 +157,8 @@ def build_fed_opt(
       weight is not float16, float32 or float64.
     ValueError: If an unweighted aggregator meets `NUM_EXAMPLES`; an aggregator
       is given for a payload that no client sends, or for a maximum; a payload
-      would bypass differential privacy; the server optimizer needs batches or
+      would bypass differential privacy; Mime meets MOON, whose previous models
+      its first exchange does not have; the server optimizer needs batches or
       step sizes that the client optimizer does not have; a schedule meets an
       optimizer without a learning rate; or a number is out of its range.
 

@@ -84,7 +84,8 @@ def plot_band_curves(
     y_min: The lower end of the vertical axis. None (the default) for that of
       the data.
     y_max: The upper end of the vertical axis, in the same way. Unless the axis
-      is logarithmic, that of the data leaves out curves that explode.
+      is logarithmic, that of the data leaves out curves that rise 100 times as
+      high as the middle one; the panel names them.
     x_names: Names for x = 0, 1, ..., in all panels or by the title of a panel.
       Defaults to numbers.
     names: All methods in the order of their looks, so that a method looks the
@@ -138,7 +139,7 @@ def plot_band_curves(
       axes.set_yscale('log')
     if log_below is not None:
       _set_scale_below(axes, log_below)
-    if not log_y and log_below is None:
+    if not log_y and log_below is None and y_max is None:
       _leave_out_exploded(axes, curves)
     axes.set_ylim(y_min, y_max)
     if log_y:
@@ -162,19 +163,30 @@ def plot_band_curves(
 
 
 def _leave_out_exploded(axes, curves: Mapping[str, BandCurve]) -> None:
-  """Fits the vertical axis to the curves that did not explode, if any did."""
-  ends = [
-      (curve.low[is_finite].min(), curve.high[is_finite].max())
-      for curve in curves.values()
-      if (is_finite := np.isfinite(curve.low) & np.isfinite(curve.high)).any()
-  ]
-  tops = [top for _, top in ends]
-  limit = _EXPLODED * statistics.median(tops) if tops else 0.0
-  if 0.0 < limit < max(tops):
-    kept = np.array([end for end in ends if end[1] <= limit])
-    low, top = kept.min(), kept.max()
+  """Fits the axis to curves that did not explode; names those that did."""
+  ends = {}
+  for name, curve in curves.items():
+    is_finite = np.isfinite(curve.low) & np.isfinite(curve.high)
+    if is_finite.any():
+      ends[name] = curve.low[is_finite].min(), curve.high[is_finite].max()
+  if not ends:
+    return
+  limit = _EXPLODED * statistics.median(top for _, top in ends.values())
+  exploded = [name for name, (_, top) in ends.items() if 0.0 < limit < top]
+  if exploded:
+    kept = [end for name, end in ends.items() if name not in exploded]
+    low, top = np.min(kept), np.max(kept)
     margin = _MARGIN * (top - low)
     axes.set_ylim(low - margin, top + margin)
+    axes.text(
+        0.98,
+        0.95,
+        f'out of range: {", ".join(exploded)}',
+        transform=axes.transAxes,
+        ha='right',
+        va='top',
+        fontsize=8,
+    )
 
 
 def _count_legend_columns(names: Sequence[str], width: float) -> int:

@@ -118,7 +118,9 @@ class CompiledRound(Round):
     super().__init__(*args)
     self._merges_chunks = self._parts.has_neutral_zero
     # On a GPU, passes over whole tables cost little.
-    self._takes_rows = 'CPU' in self.plan.device
+    on_cpu = 'CPU' in self.plan.device
+    self._takes_rows = on_cpu
+    self._has_lanes = on_cpu and self.plan.num_parallel_clients > 1
     self._functions: dict[Any, Any] = {}
     # Of the first cohort: the later ones run in the same graph.
     self._is_uneven: Optional[bool] = None
@@ -213,18 +215,19 @@ class CompiledRound(Round):
         return chunk_sum.of_one(start)
       return chunk_sum(start, tf.minimum(start + chunk_size, num_clients))
 
-    get_sum = sum_chunk
     if costs is not None:
-      kept = lanes.compute(
+      kept_sum = lanes.compute(
           lambda chunk: sum_chunk(chunk * chunk_size),
           tf.math.segment_sum(costs, tf.range(num_clients) // chunk_size),
           self.plan.num_parallel_clients,
       )
-      get_sum = lambda start: kept(start // chunk_size)
 
     def add_chunk(start, total):
+      added = (
+          sum_chunk(start) if costs is None else kept_sum(start // chunk_size)
+      )
       merge = parts.with_seed('merge', seed, start)
-      return start + chunk_size, merge(*total, *get_sum(start))
+      return start + chunk_size, merge(*total, *added)
 
     return chunk_sum.loop(
         tf.zeros([], tf.int32),
@@ -238,23 +241,22 @@ class CompiledRound(Round):
     )
 
   def _runs_in_lanes(
-      self, leaves: Sequence[client_tensors.Leaf], num_clients: int
+      self,
+      leaves: Sequence[client_tensors.Leaf],
+      num_clients: int,
+      chunk_size: int,
   ) -> bool:
     """Returns whether the longest chunks of a cohort are computed first."""
-    if self.plan.num_parallel_clients == 1:
-      return False
     if not num_clients or not client_tensors.hold_rows(leaves):
       return False
-    starts = np.arange(0, num_clients, self.plan.chunk_size_of(num_clients))
+    starts = range(0, num_clients, chunk_size)
     if self._is_uneven is None:
       costs = client_tensors.count_elements(leaves).numpy()
       chunk_costs = np.add.reduceat(costs, starts)
       self._is_uneven = chunk_costs.max() > _UNEVEN * chunk_costs.mean()
-    num_bytes = sum(
-        (spec.shape.num_elements() or 0) * spec.dtype.size
-        for spec in self._parts.sum_specs
-    )
-    return self._is_uneven and len(starts) * num_bytes <= _MAX_KEPT_BYTES
+    if not self._is_uneven:
+      return False
+    return len(starts) * self._parts.num_sum_bytes <= _MAX_KEPT_BYTES
 
   def __call__(self, state: Any, clients: Sequence[Any], seeds: Seeds) -> Any:
     """Runs the computation.
@@ -280,7 +282,9 @@ class CompiledRound(Round):
     on_rows = self._work.on_rows(layouts) if self._takes_rows else None
     # Rows of a single client are added to the sum of all at once.
     one_by_one = on_rows is not None and chunk_size == 1
-    in_lanes = self._runs_in_lanes(collected.leaves, num_clients)
+    in_lanes = self._has_lanes and self._runs_in_lanes(
+        collected.leaves, num_clients, chunk_size
+    )
     key = (layouts, one_by_one, in_lanes)
     if key not in self._functions:
       self._functions[key] = self._build(

@@ -241,8 +241,10 @@ class BandCurvesTest(figure_testing.FigureTestCase):
     top = axes.transData.transform((0, 100.0))[1]
     self.assertBetween(top, heights[2], axes.bbox.y1)
 
-  @parameterized.parameters((1e14, (0.95, 2.05)), (50.0, (-1.45, 52.45)))
-  def test_a_curve_that_explodes_leaves_the_panel(self, last, ends):
+  @parameterized.parameters(
+      (1e14, (0.95, 2.05), ['out of range: c']), (50.0, (-1.45, 52.45), [])
+  )
+  def test_a_curve_that_explodes_leaves_the_panel(self, last, ends, texts):
     found = {
         name: curves.BandCurve(np.arange(3), *3 * [np.array(values)])
         for name, values in {
@@ -253,6 +255,7 @@ class BandCurvesTest(figure_testing.FigureTestCase):
     }
     (axes,) = self._draw({'': found}).axes
     self.assertSequenceAlmostEqual(axes.get_ylim(), ends)
+    self.assertEqual([text.get_text() for text in axes.texts], texts)
 
   def test_others_are_alike_and_share_an_entry(self):
     drawing = self._draw(
