@@ -175,7 +175,12 @@ class TaskDefinition:
         train = self.clients.choose(train, args, seed)
       train = self._prepare_clients(train, args, prepare)
     else:
-      assert self.clients is not None, f'{self.name} has no clients'
+      if self.clients is None:
+        raise ValueError(
+            f'The data of the task {self.name!r} come without clients: give '
+            'the task `clients`, such as `definitions.Partition()`, or '
+            '`NpzData` the name of an array of `client_ids`.'
+        )
       train = self.clients.split(prepare(train), args, seed)
     return self._build(splits, train, prepare, args, seed, protocol)
 

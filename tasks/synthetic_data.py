@@ -13,7 +13,7 @@ import functools
 import gzip
 import json
 import pathlib
-from typing import Any
+from typing import Any, Optional
 
 import numpy as np
 
@@ -54,9 +54,20 @@ def write(files: Mapping[str, Write], data_dir: pathlib.Path) -> None:
     part.rename(path)
 
 
-def npz(num_classes: int, *shape: int) -> Write:
-  """Returns a function that writes examples of a shape, as in Keras."""
-  return functools.partial(_write_npz, num_classes=num_classes, shape=shape)
+def npz(
+    num_classes: int, *shape: int, client_ids: Optional[str] = None
+) -> Write:
+  """Returns a function that writes examples of a shape, as in Keras.
+
+  Args:
+    num_classes: The number of classes.
+    *shape: The shape of an example.
+    client_ids: The name of an array with the client of each training example.
+      Defaults to none.
+  """
+  return functools.partial(
+      _write_npz, num_classes=num_classes, shape=shape, client_ids=client_ids
+  )
 
 
 def texts(num_classes: int) -> Write:
@@ -89,6 +100,7 @@ def _write_npz(
     generator: np.random.Generator,
     num_classes: int,
     shape: tuple[int, ...],
+    client_ids: Optional[str],
 ) -> None:
   """Writes the arrays of a Keras data set: x_train, y_train, and so on."""
   # Examples that are not images are generated as columns of pixels.
@@ -100,6 +112,8 @@ def _write_npz(
     images = 255 * _draw_images(generator, labels, templates)
     arrays[f'x_{split}'] = images.astype(np.uint8).reshape(-1, *shape)
     arrays[f'y_{split}'] = labels.astype(np.uint8)
+  if client_ids is not None:
+    arrays[client_ids] = np.arange(_NUM_IMAGES['train']) % _NUM_CLIENTS
   with open(path, 'wb') as file:
     np.savez_compressed(file, **arrays)
 

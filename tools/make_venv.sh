@@ -133,6 +133,7 @@ make_environment() {
  venv starts over."
   cp "$LOCK" "$STAMP.part"
   mv "$STAMP.part" "$STAMP"
+  echo "$VENV is ready."
 }
 
 # Prevents two calls from installing into the same environment. The lock is on

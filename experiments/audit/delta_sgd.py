@@ -143,11 +143,12 @@ def theorem(lab: claim.Laboratory) -> claim.Verdict:
           )
           violations[name] = int(count)
   num_rounds = _NUM_QUADRATICS * (_NUM_STEPS - 1)
-  told = ', '.join(f'{name}: {n}' for name, n in violations.items() if n)
+  told = '; '.join(f'{n} with {name}' for name, n in violations.items() if n)
   return claim.decide_for_all(
       not any(violations.values()),
-      f'Rounds of {num_rounds} in which it rises: {told or "none"}. It never '
-      f'rises in the other {sum(not n for n in violations.values())} settings.',
+      f'Of {num_rounds:,} rounds in each setting, it rises in '
+      f'{told or "none"}. It never rises in the other '
+      f'{sum(not n for n in violations.values())} settings.',
       violations,
   )
 

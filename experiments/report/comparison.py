@@ -38,7 +38,7 @@ def write_comparison(
     title: str = '',
     seeds: Optional[Collection[int]] = None,
 ):
-  """Writes `<output_dir>/comparison` as .md, .html, .csv and .png.
+  """Writes `<output_dir>/comparison` as .md, .html, .csv, .png and .pdf.
 
   Args:
     paths: Folders of runs, or of the seeds of a run: `seed_0`, `seed_1`, ...
@@ -59,7 +59,8 @@ def write_comparison(
   picture = path.with_suffix('.png')
   unit = ' (%)' if _METRICS[metric][0] == 100.0 else ''
   label = f'test {metric.replace("_", " ")}{unit}'
-  _draw(runs, metric, label, picture, title)
+  for file in (picture, path.with_suffix('.pdf')):
+    _draw(runs, metric, label, file, title)
   columns = [kind, *_ESTIMATES.values(), 'rounds', 'time', 'seeds']
   summaries = {name: _summarize(found, metric) for name, found in runs.items()}
   rows = [
@@ -69,6 +70,8 @@ def write_comparison(
   blocks = [
       pages.paragraph(
           'Over several seeds, numbers are the mean ± the standard deviation. '
+          f'`{_ESTIMATES["last_10_evaluations"]}` is the mean of the last ten '
+          'evaluations, or of all if there are fewer. '
           f'`best` is for {published.REPLICATION_ONLY}.'
       ),
       pages.table(columns, rows),
@@ -162,9 +165,7 @@ def _choose_metric(runs: _Runs) -> str:
   )
 
 
-def _draw(
-    runs: _Runs, metric: str, label: str, path_png: pathlib.Path, title: str
-):
+def _draw(runs: _Runs, metric: str, label: str, path: pathlib.Path, title: str):
   """Plots the metric by round, one line per folder."""
   scale, _ = _METRICS[metric]
   curves = {}
@@ -174,5 +175,5 @@ def _draw(
     if curve is not None:
       curves[name] = curve
   analysis.plot_band_curves(
-      {'': curves}, path_png, title=title, y_label=label, names=list(runs)
+      {'': curves}, path, title=title, y_label=label, names=list(runs)
   )

@@ -154,8 +154,8 @@ def _describe_seeds(results: _Results) -> str:
     return ''
   if len(found) > 1:
     return (
-        'The cells differ in their seeds: n is the number of seeds of a cell, '
-        'and gaps and places compare means over different seeds. '
+        'Cells have different seeds: n is the number of seeds of a cell, and '
+        'gaps and places compare means over different seeds. '
     )
   (seeds,) = found
   plural = 's' if len(seeds) > 1 else ''

@@ -13,7 +13,7 @@ interrupted run. --flagfile=FILE reads flags from a file.
   python -m experiments.train --task=digits --compare=fedadam,delta_sgd,prodigy
 
 trains several methods with the same seeds, and writes comparison.html, .md,
-.csv and .png to OUTPUT_DIR/digits.compare.
+.csv, .png and .pdf to OUTPUT_DIR/digits.compare.
 """
 
 import sys

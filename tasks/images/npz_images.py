@@ -7,7 +7,7 @@ pixels, ten classes.
 """
 
 import collections
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 import os
 import pathlib
 from typing import Optional, Union
@@ -19,8 +19,10 @@ from tasks import data
 from tasks import data_files
 from tasks import synthetic_data
 from tff_adaptive.data import checks
+from tff_adaptive.data import client_data
 from tff_adaptive.data import feature_arrays
 from tff_adaptive.data import npz_files
+from tff_adaptive.data import partition
 
 NUM_CLASSES = 10
 IMAGE_SHAPE = (28, 28, 1)
@@ -89,7 +91,7 @@ class ImageDataset:
     if download and prepared is None and not npz.exists():
       prepared = self._download(folder, at_npz)
     if npz.exists():
-      source, parts = npz, _read_npz(npz)
+      source, parts = npz, _split(_read_npz(npz))
     elif prepared is not None:
       source = prepared
       parts = data_files.read_prepared(
@@ -257,24 +259,53 @@ class NpzData(data.Data):
     file: The name of the file in `--data_dir`.
     shape: The shape of an example.
     classes: The number of classes; labels start at 0.
+    client_ids: The name of an array with the client of each training example,
+      integers or strings, for a task without a partition. None (the default) if
+      the task partitions the examples.
   """
 
   file: str
   shape: tuple[int, ...]
   classes: int
+  client_ids: Optional[str] = None
+
+  @property
+  def in_memory(self):
+    return self.client_ids is not None
 
   def load(self, args, data_dir, seed):
     del args, seed  # Unused.
     path = pathlib.Path(data_dir) / self.file
+    names = _KEYS if self.client_ids is None else (*_KEYS, self.client_ids)
     if not path.exists():
       raise FileNotFoundError(
-          f'{self.file} (arrays {", ".join(_KEYS)}) was not found: put it at '
+          f'{self.file} (arrays {", ".join(names)}) was not found: put it at '
           f'{path}.'
       )
-    parts = _read_npz(path)
+    arrays = _read_npz(path, names)
+    parts = _split(arrays)
     for part, examples in parts.items():
       check_examples(path, part, examples, self.shape, self.classes)
-    return data.Splits(parts['train'], parts['test'])
+    train = parts['train']
+    if self.client_ids is not None:
+      train = self._group(path, train, arrays[self.client_ids])
+    return data.Splits(train, parts['test'])
+
+  def _group(self, path, examples, ids):
+    """Returns the clients that own the examples."""
+    if ids.shape != examples['y'].shape:
+      raise ValueError(
+          f'{path}: {self.client_ids} must have shape [{len(examples["y"])}], '
+          f'one client per example of x_train, found {list(ids.shape)}.'
+      )
+    try:
+      rows = partition.by_natural_id(ids)
+    except TypeError as error:
+      raise TypeError(
+          f'{path}: {self.client_ids} must be integers or strings, found '
+          f'{ids.dtype}.'
+      ) from error
+    return client_data.PackedClientArrays.from_partition(examples, rows)
 
   def published_spec(self):
     return self.element_spec(None)
@@ -290,7 +321,10 @@ class NpzData(data.Data):
 
   @property
   def synthetic_files(self):
-    return {self.file: synthetic_data.npz(self.classes, *self.shape)}
+    write = synthetic_data.npz(
+        self.classes, *self.shape, client_ids=self.client_ids
+    )
+    return {self.file: write}
 
 
 def _to_numbers(raw: Mapping[str, np.ndarray]) -> feature_arrays.Examples:
@@ -301,12 +335,14 @@ def _to_numbers(raw: Mapping[str, np.ndarray]) -> feature_arrays.Examples:
   return collections.OrderedDict(x=x, y=raw['y'].astype(np.int32))
 
 
-def _read_npz(path: pathlib.Path) -> dict[str, feature_arrays.Examples]:
-  """Returns the examples of the splits 'train' and 'test', unchecked."""
+def _read_npz(
+    path: pathlib.Path, names: Sequence[str] = _KEYS
+) -> dict[str, np.ndarray]:
+  """Returns the arrays of a file with these names, unchecked."""
   try:
     found = npz_files.read_names(path)
-    missing = [name for name in _KEYS if name not in found]
-    arrays = {} if missing else npz_files.read(path, _KEYS)
+    missing = [name for name in names if name not in found]
+    arrays = {} if missing else npz_files.read(path, names)
   except npz_files.DamagedNpzError as error:
     raise ValueError(
         f'{path} is damaged ({checks.first_line(error)}); replace it by an '
@@ -314,9 +350,16 @@ def _read_npz(path: pathlib.Path) -> dict[str, feature_arrays.Examples]:
     ) from error
   if missing:
     raise ValueError(
-        f'{path} must hold the arrays {", ".join(_KEYS)}, but lacks '
+        f'{path} must hold the arrays {", ".join(names)}, but lacks '
         f'{", ".join(missing)}; it holds {", ".join(found) or "none"}.'
     )
+  return arrays
+
+
+def _split(
+    arrays: Mapping[str, np.ndarray],
+) -> dict[str, feature_arrays.Examples]:
+  """Returns the examples of the splits 'train' and 'test'."""
   return {
       part: collections.OrderedDict(
           x=arrays[f'x_{part}'], y=_flat_labels(arrays[f'y_{part}'])

@@ -117,6 +117,40 @@ class DefinitionsTest(folder_testing.FolderTestCase):
     self.assertIsNone(task.functional_model)
     self.assertIsNotNone(task.variable_model_fn)
 
+  def test_clients_own_the_examples_that_the_file_says(self):
+    data = attrs.evolve(LEAVES.data, client_ids='owners')
+    owned = attrs.evolve(LEAVES, data=data, clients=None)
+    self.arrays['owners'] = np.array(['bob', 'ann', 'bob'] * 10)
+    np.savez(self.folder / 'leaves.npz', **self.arrays)
+    task = owned.create(self.folder)
+    self.assertEqual(task.train_data.client_ids, ('ann', 'bob'))
+    found = task.train_data.examples('ann')
+    np.testing.assert_array_equal(
+        found['x'], self.arrays['x_train'][1::3].astype(np.float32)
+    )
+    self.assertEqual(found['y'].tolist(), [1] * 10)
+    owned.write_synthetic_data(self.folder / 'synthetic')
+    synthetic = owned.create(self.folder / 'synthetic')
+    self.assertLen(synthetic.train_data.client_ids, 40)
+
+  @parameterized.named_parameters(
+      ('missing', None, ValueError, 'must hold .* owners, but lacks owners;'),
+      ('length', [1, 2], ValueError, r'owners must have shape \[30\].*\[2\]'),
+      ('type', [0.5] * 30, TypeError, 'must be integers or strings.*float64'),
+  )
+  def test_owners_that_cannot_be(self, owners, error, sentence):
+    data = attrs.evolve(LEAVES.data, client_ids='owners')
+    if owners is not None:
+      self.arrays['owners'] = np.array(owners)
+    np.savez(self.folder / 'leaves.npz', **self.arrays)
+    with self.assertRaisesRegex(error, f'leaves.npz.*{sentence}'):
+      attrs.evolve(LEAVES, data=data, clients=None).create(self.folder)
+
+  def test_examples_without_clients_are_refused(self):
+    np.savez(self.folder / 'leaves.npz', **self.arrays)
+    with self.assertRaisesRegex(ValueError, "'leaves' come without clients"):
+      attrs.evolve(LEAVES, clients=None).create(self.folder)
+
   def test_both_forms_have_the_penalties_of_the_weights(self):
     task = self._create()
     of_functional, of_variables = self._losses(task)

@@ -4,9 +4,11 @@
 
 from collections.abc import Mapping, Sequence
 import os
+import pathlib
 import textwrap
 from typing import Any, Optional, Union
 
+import matplotlib
 from matplotlib import figure
 from matplotlib import ticker
 from matplotlib.backends import backend_agg
@@ -26,6 +28,12 @@ SKY = '#56B4E9'
 BLACK = '#000000'
 _SILVER = '#8A8A8A'
 COLORS = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, _SILVER, BLACK)
+
+# Of the formats. Without dates, equal figures are equal files.
+_METADATA = {'.png': {}, '.pdf': {'CreationDate': None}, '.svg': {'Date': None}}
+
+# Conferences refuse PDF files with matplotlib's own fonts, of type 3.
+_FILES = {'pdf.fonttype': 42, 'svg.hashsalt': 'tff_adaptive'}
 
 # The colour map of heat maps. Light to dark: it also works printed in grey.
 HEAT_COLORS = 'Blues'
@@ -142,15 +150,24 @@ def write_cell(
   )
 
 
-def save(drawing: figure.Figure, path_png: PathLike, title: str = ''):
-  """Writes a figure with a title, which may be empty, to a PNG file atomically.
+def save(drawing: figure.Figure, path: PathLike, title: str = ''):
+  """Writes a figure with a title, which may be empty, to a file atomically.
 
   Raises:
     OSError: If the file cannot be written; names it.
+    ValueError: If its name does not end in a known format.
   """
+  suffix = pathlib.Path(path).suffix
+  if suffix not in _METADATA:
+    raise ValueError(
+        f'{os.fspath(path)!r} must end in {", ".join(_METADATA)}, for the '
+        'format of the figure.'
+    )
   if title:
     width = int(drawing.get_figwidth() * _CHARACTERS_PER_INCH)
     title = textwrap.fill(title, width)
     drawing.suptitle(title, x=0.02, ha='left', fontweight='bold', fontsize=11)
-  with _files.replacing(path_png) as file:
-    drawing.savefig(file, format='png', dpi=_DPI)
+  with _files.replacing(path) as file, matplotlib.rc_context(_FILES):
+    drawing.savefig(
+        file, format=suffix[1:], dpi=_DPI, metadata=_METADATA[suffix]
+    )

@@ -71,7 +71,7 @@ def count_labels(
 def plot_partition(
     labels: np.ndarray,
     client_indices: Mapping[str, np.ndarray],
-    path_png: _style.PathLike,
+    path: _style.PathLike,
     title: str = '',
     max_clients: int = 100,
 ):
@@ -84,7 +84,7 @@ def plot_partition(
     labels: The class of each row, integers from 0 of shape [num_rows].
     client_indices: The rows of each client by id, as returned by the functions
       of `partition`.
-    path_png: The PNG file to write, atomically; its folder is created.
+    path: The .png, .pdf or .svg file to write; its folder is created.
     title: The title, for example the data set and the partition. Defaults to
       no title.
     max_clients: The maximum number of clients to plot, the first ones; the
@@ -110,13 +110,13 @@ def plot_partition(
   num_classes = int(labels.max(initial=0)) + 1
   shown = dict(list(client_indices.items())[:max_clients])
   counts = count_labels(labels, shown, num_classes)
-  _draw(counts, len(client_indices), path_png, title)
+  _draw(counts, len(client_indices), path, title)
 
 
 def plot_client_labels(
     source: client_data.ClientArrays,
     num_classes: int,
-    path_png: _style.PathLike,
+    path: _style.PathLike,
     title: str = '',
     max_clients: int = 100,
 ):
@@ -125,7 +125,7 @@ def plot_client_labels(
   Args:
     source: The clients; the feature 'y' is the class of an example.
     num_classes: The number of classes.
-    path_png: See `plot_partition`.
+    path: See `plot_partition`.
     title: See `plot_partition`.
     max_clients: See `plot_partition`; other clients are not read.
 
@@ -147,7 +147,7 @@ def plot_client_labels(
       _labels_of(source, name) for name in source.client_ids[:max_clients]
   ]
   counts = _count(labels, num_classes)
-  _draw(counts, len(source.client_ids), path_png, title)
+  _draw(counts, len(source.client_ids), path, title)
 
 
 def has_class_labels(source: client_data.ClientArrays) -> bool:
@@ -180,7 +180,7 @@ def _count(labels: Sequence[np.ndarray], num_classes: int) -> np.ndarray:
 
 
 def _draw(
-    counts: np.ndarray, num_clients: int, path_png: _style.PathLike, title: str
+    counts: np.ndarray, num_clients: int, path: _style.PathLike, title: str
 ) -> None:
   """Plots class counts of shape [clients shown, classes]."""
   num_shown, num_classes = counts.shape
@@ -204,7 +204,7 @@ def _draw(
   if num_shown < num_clients:
     label += f' (the first {num_shown} of {num_clients})'
   bubbles.set_xlabel(label)
-  _style.save(drawing, path_png, title)
+  _style.save(drawing, path, title)
 
 
 def _draw_sizes(axes, sizes: np.ndarray) -> None:
@@ -249,7 +249,7 @@ def _draw_bubbles(axes, counts: np.ndarray, diameter: float) -> None:
       bbox_to_anchor=(1.0, 1.0),
       labelspacing=max(0.9, diameter / _FONT_SIZE - 0.7),
       handletextpad=max(0.8, 0.5 * diameter / _FONT_SIZE - 0.5),
-      borderaxespad=0.2,
+      borderaxespad=0.8,
       fontsize=_FONT_SIZE,
       title_fontsize=_FONT_SIZE,
   )
@@ -288,7 +288,7 @@ _HEIGHT = 3.6
 def plot_client_histogram(
     metrics: client_evaluation.ClientMetrics,
     metric: str,
-    path_png: _style.PathLike,
+    path: _style.PathLike,
     title: str = '',
     before: Optional[client_evaluation.ClientMetrics] = None,
 ):
@@ -301,7 +301,7 @@ def plot_client_histogram(
   Args:
     metrics: The metrics of the clients.
     metric: The name of the metric, such as 'accuracy'.
-    path_png: The PNG file to write, atomically; its folder is created.
+    path: The .png, .pdf or .svg file to write; its folder is created.
     title: The title, for example the method and the task. Defaults to no title.
     before: The metrics before fine-tuning, plotted as an outline. None (the
       default) for none.
@@ -340,7 +340,7 @@ def plot_client_histogram(
     )
   _draw_marks(axes, shown, metric)
   _label(axes, metric, len(values), len(metrics.client_ids))
-  _style.save(drawing, path_png, title)
+  _style.save(drawing, path, title)
 
 
 def _is_share(metric: str) -> bool:
@@ -391,7 +391,7 @@ def _draw_marks(
       handlelength=1.9,
       handletextpad=0.5,
       columnspacing=1.1,
-      borderaxespad=0.2,
+      borderaxespad=0.8,
   )
 
 

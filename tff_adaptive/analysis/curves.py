@@ -51,7 +51,7 @@ class BandCurve:
 
 def plot_band_curves(
     panels: Mapping[str, Mapping[str, BandCurve]],
-    path_png: _style.PathLike,
+    path: _style.PathLike,
     *,
     title: str = '',
     x_label: str = 'round',
@@ -73,7 +73,7 @@ def plot_band_curves(
 
   Args:
     panels: The curves by method, by the title of their panel.
-    path_png: The PNG file to write, atomically; its folder is created.
+    path: The .png, .pdf or .svg file to write; its folder is created.
     title: The title of the figure. Defaults to no title.
     x_label: The label of the horizontal axis. Defaults to 'round'.
     y_label: The label of the vertical axis, with its unit. Defaults to none.
@@ -159,7 +159,7 @@ def plot_band_curves(
       fontsize=9,
       handlelength=3.2,
   )
-  _style.save(drawing, path_png, title)
+  _style.save(drawing, path, title)
 
 
 def _leave_out_exploded(axes, curves: Mapping[str, BandCurve]) -> None:
@@ -375,7 +375,7 @@ def _panels(columns) -> list:
 
 
 def plot_training_curve(
-    metrics_csv: _style.PathLike, path_png: _style.PathLike, title: str = ''
+    metrics_csv: _style.PathLike, path: _style.PathLike, title: str = ''
 ):
   """Plots a run: test accuracy, loss and the clients' step sizes by round.
 
@@ -384,7 +384,7 @@ def plot_training_curve(
 
   Args:
     metrics_csv: A file of `CSVMetricsWriter`.
-    path_png: The PNG file to write, atomically; its folder is created.
+    path: The .png, .pdf or .svg file to write; its folder is created.
     title: The title, for example the method and the task. Defaults to no title.
 
   Raises:
@@ -407,4 +407,4 @@ def plot_training_curve(
     draw(axes, columns)
   drawing.align_ylabels()
   stack[-1].set_xlim(0, max(columns['round_num'][0]) + 1)
-  _style.save(drawing, path_png, title)
+  _style.save(drawing, path, title)

@@ -58,7 +58,7 @@ class RateGrid:
 
 def plot_rate_grids(
     panels: Mapping[str, RateGrid],
-    path_png: _style.PathLike,
+    path: _style.PathLike,
     *,
     title: str = '',
     x_label: str = 'server learning rate',
@@ -72,7 +72,7 @@ def plot_rate_grids(
 
   Args:
     panels: The values by the title of their panel.
-    path_png: The PNG file to write, atomically; its folder is created.
+    path: The .png, .pdf or .svg file to write; its folder is created.
     title: The title of the figure. Defaults to no title.
     x_label: The horizontal label. Defaults to 'server learning rate'.
     y_label: The vertical label. Defaults to 'client learning rate'.
@@ -107,7 +107,7 @@ def plot_rate_grids(
     _draw(axes_by_title[name], grid, decimals)
     axes_by_title[name].set(xlabel=x_label, ylabel=y_label)
   _add_legend(drawing)
-  _style.save(drawing, path_png, title)
+  _style.save(drawing, path, title)
 
 
 def _draw(axes, grid: RateGrid, decimals: int):
@@ -224,7 +224,7 @@ def _with_margin(rates: np.ndarray) -> tuple[float, float]:
 
 def plot_best_server_rates(
     panels: Mapping[str, RateGrid],
-    path_png: _style.PathLike,
+    path: _style.PathLike,
     *,
     title: str = '',
     x_label: str = 'client learning rate',
@@ -236,7 +236,7 @@ def plot_best_server_rates(
 
   Args:
     panels: The values by the title of their panel.
-    path_png: The PNG file to write, atomically; its folder is created.
+    path: The .png, .pdf or .svg file to write; its folder is created.
     title: The title of the figure. Defaults to no title.
     x_label: The horizontal label. Defaults to 'client learning rate'.
     y_label: The vertical label. Defaults to 'best server learning rate'.
@@ -272,4 +272,4 @@ def plot_best_server_rates(
     axes.set_xlim(_with_margin(grid.client_rates))
     axes.set_ylim(_with_margin(grid.server_rates))
     _style.frame(axes)
-  _style.save(drawing, path_png, title)
+  _style.save(drawing, path, title)

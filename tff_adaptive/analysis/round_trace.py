@@ -252,7 +252,7 @@ def _draw(axes, name: str, trace: RoundTrace):
   _style.frame(axes)
 
 
-def plot_trace(trace: RoundTrace, path_png: _style.PathLike, title: str = ''):
+def plot_trace(trace: RoundTrace, path: _style.PathLike, title: str = ''):
   """Plots the local steps of a round, one line per client.
 
   For Delta-SGD: the step size, and below it its two limits, of which it is the
@@ -261,7 +261,7 @@ def plot_trace(trace: RoundTrace, path_png: _style.PathLike, title: str = ''):
 
   Args:
     trace: The result of `trace_round`.
-    path_png: The PNG file to write, atomically; its folder is created.
+    path: The .png, .pdf or .svg file to write; its folder is created.
     title: The title, for example the method. Defaults to no title.
 
   Raises:
@@ -303,4 +303,4 @@ def plot_trace(trace: RoundTrace, path_png: _style.PathLike, title: str = ''):
         fontsize=9,
         title='client',
     )
-  _style.save(drawing, path_png, title)
+  _style.save(drawing, path, title)

@@ -144,7 +144,7 @@ def pairwise_moments_cka(moments: Sequence[Any]) -> np.ndarray:
 def plot_similarity(
     matrix: np.ndarray,
     labels: Sequence[str],
-    path_png: _style.PathLike,
+    path: _style.PathLike,
     title: str = '',
 ):
   """Plots a matrix of similarities as a heat map, on a scale from 0 to 1.
@@ -156,7 +156,7 @@ def plot_similarity(
     matrix: The similarities, in [0, 1], of shape [n, n], such as the result of
       `pairwise_moments_cka`.
     labels: The names of the n rows and columns.
-    path_png: The PNG file to write, atomically; its folder is created.
+    path: The .png, .pdf or .svg file to write; its folder is created.
     title: The title of the figure. Defaults to no title.
 
   Raises:
@@ -190,7 +190,7 @@ def plot_similarity(
     for (row, column), value in np.ndenumerate(matrix):
       look = dict(fontsize=_FONT_SIZE)
       _style.write_cell(axes, row, column, f'{value:.2f}', value, **look)
-  _style.save(drawing, path_png, title)
+  _style.save(drawing, path, title)
 
 
 def _to_matrix(values: Any, name: str) -> np.ndarray:

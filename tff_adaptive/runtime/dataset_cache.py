@@ -13,6 +13,7 @@ import threading
 from typing import Any, Optional
 import weakref
 
+from absl import logging
 import attrs
 import numpy as np
 import tensorflow as tf
@@ -33,6 +34,12 @@ _SOURCES = ('Range', 'SparseTensorSlice', 'Tensor', 'TensorSlice')
 _CHANGING_KINDS = ('Random', 'Shuffle')
 # Ops that read files, although TensorFlow declares them stateless.
 _READING_OPS = ('MatchingFiles', 'ReadFile')
+
+_SLOW_READING = (
+    'A dataset of a client shuffles, draws random numbers or reads files, so '
+    'it is read again in every round, which can take longer than training. A '
+    '`data.Cohort` shuffles its clients without that cost.'
+)
 
 
 class NotRowsError(Exception):
@@ -202,6 +209,8 @@ class DatasetCache:
         found = self._read_dataset(sequence, leaf_type)
         if _reads_alike(sequence):
           self._hold(sequence, leaf_type, found)
+        else:
+          logging.log_first_n(logging.WARNING, _SLOW_READING, 1)
     if isinstance(found.value, str):
       raise NotRowsError(found.value)
     return found.value

@@ -225,7 +225,7 @@ class CompareTest(sweep_testing.SweepTestCase):
     page = (home / 'comparison.md').read_text(encoding='utf-8')
     self.assertIn('# digits: test accuracy (%) of 2 methods\n', page)
     self.assertIn('experiments.train --compare=fedavg,fedadam --', page)
-    for name in ('comparison.html', 'comparison.png'):
+    for name in ('comparison.html', 'comparison.png', 'comparison.pdf'):
       self.assertTrue((home / name).exists())
     for method in ('FedAvg', 'FedAdam'):
       starts = home / method / 'seed_0.starts'

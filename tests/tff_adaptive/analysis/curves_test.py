@@ -73,6 +73,22 @@ class CurvesTest(figure_testing.FigureTestCase):
     self.assertEqual(drawing.axes[-1].get_xlabel(), 'round')
     self.assertEqual(drawing.get_suptitle(), 'digits: delta_sgd')
 
+  @parameterized.parameters(('.pdf', b'%PDF'), ('.svg', b'<?xml'))
+  def test_formats_of_vector_graphics(self, suffix, start):
+    self._write({'evaluation/accuracy': 0.25})
+    path = self.png.with_suffix(suffix)
+    written = []
+    for _ in range(2):
+      curves.plot_training_curve(self.csv, path)
+      written.append(path.read_bytes())
+    self.assertStartsWith(written[0], start)
+    self.assertEqual(*written)
+
+  def test_unknown_format_is_refused(self):
+    self._write({'evaluation/accuracy': 0.25})
+    with self.assertRaisesRegex(ValueError, "'a.jpeg' must end in .png, .pdf"):
+      curves.plot_training_curve(self.csv, 'a.jpeg')
+
   def test_plots_the_numbers_of_the_file(self):
     self._write({'evaluation/accuracy': 0.25})
     (line,) = self._draw().axes[0].get_lines()

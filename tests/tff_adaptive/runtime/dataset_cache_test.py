@@ -12,6 +12,7 @@ from typing import Any
 from unittest import mock
 import weakref
 
+from absl import logging
 from absl.testing import parameterized
 import numpy as np
 import pytest
@@ -25,6 +26,7 @@ from tff_adaptive import runtime
 from tff_adaptive.runtime import dataset_cache
 
 _BATCH_TYPE = tff.types.tensorflow_to_type(testing.INPUT_SPEC)
+_WARNING = mock.call(logging.WARNING, dataset_cache._SLOW_READING, 1)
 _NUMBERS = tff.SequenceType(np.float32)
 
 
@@ -100,11 +102,13 @@ class DatasetsTest(tf.test.TestCase, parameterized.TestCase):
   @pytest.mark.sample(2)
   def test_are_read_once(self, change):
     datasets = [change(testing.dataset(9)), change(testing.dataset(3))]
+    log = self.enter_context(mock.patch.object(logging, 'log_first_n'))
     with runtime.compiled_context(strict=True) as context:
       with self._count_reads() as read:
         for clients in (datasets, datasets[:1], datasets[::-1]):
           _weigh()(clients)
         self.assertEqual(read.call_count, 2)
+      self.assertNotIn(_WARNING, log.mock_calls)
       # The mock knows what it was called with.
       del clients, datasets, read
       gc.collect()
@@ -134,10 +138,12 @@ class DatasetsTest(tf.test.TestCase, parameterized.TestCase):
   @pytest.mark.usefixtures('native_runtime')
   def test_are_read_anew_if_they_change(self, change):
     dataset = change(testing.dataset(9))
+    log = self.enter_context(mock.patch.object(logging, 'log_first_n'))
     with runtime.compiled_context(strict=True) as context:
       with self._count_reads() as read:
         for _ in range(3):
           _weigh()([dataset])
+      self.assertIn(_WARNING, log.mock_calls)
       reads = [call for call in read.call_args_list if call.args[0] is dataset]
       self.assertLen(reads, 3)
       self.assertEqual(context.num_cache_bytes, 0)
