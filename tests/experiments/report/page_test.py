@@ -227,8 +227,8 @@ class SeedsTest(page_testing.PageTestCase):
     text = self.read('.md')
     self.assertIn('8 of 9 cells were measured, 4 with all 3 seeds. ', text)
     self.assertIn(
-        ' The cells differ in their seeds: n is the number of seeds of a cell, '
-        'and gaps and places compare means over different seeds. ',
+        ' Cells have different seeds: n is the number of seeds of a cell, and '
+        'gaps and places compare means over different seeds. ',
         text,
     )
     for cell in table.cells:
@@ -276,7 +276,7 @@ class SeedsTest(page_testing.PageTestCase):
       folder = self.runs_dir / cell.experiment_name / f'seed_{seed}'
       made_up_runs.write_run(folder, [0.9] * 4, seed=seed)
     self.write(table)
-    self.assertIn('The cells differ in their seeds', self.read('.md'))
+    self.assertIn('Cells have different seeds', self.read('.md'))
     self.assertIn('\n| SGD | 90.0, n = 1 |\n', self.read('.md'))
 
   def test_a_single_seed_is_not_counted(self):
