@@ -47,6 +47,7 @@ class CorrectedStep(measured_update.ReportsOptimizer):
           f'mapping as state, found a {type(state).__name__} of '
           f'{type(server_optimizer).__name__}.'
       )
+    self._inner_names = frozenset(state)
 
   def initialize(self, specs):
     return collections.OrderedDict(
@@ -54,16 +55,15 @@ class CorrectedStep(measured_update.ReportsOptimizer):
         **self._client_optimizer.initialize_correction(specs),
     )
 
-  def _split(self, state: Any, weights: Any) -> tuple[Any, Any]:
+  def _split(self, state: Mapping[str, Any]) -> tuple[Any, Any]:
     """Returns the state of the server optimizer and that of the correction."""
-    names = self._client_optimizer.initialize_correction(weights)
-    inner = collections.OrderedDict(
-        (name, part) for name, part in state.items() if name not in names
-    )
-    return inner, collections.OrderedDict((n, state[n]) for n in names)
+    inner, held = collections.OrderedDict(), collections.OrderedDict()
+    for name, part in state.items():
+      (inner if name in self._inner_names else held)[name] = part
+    return inner, held
 
   def step(self, state, weights, gradients, reports):
-    inner, held = self._split(state, weights)
+    inner, held = self._split(state)
     change = tf.nest.map_structure(tf.negative, gradients)
     held, change = self._client_optimizer.correct_change(
         held, change, reports[reports_lib.ClientReport.NUM_CLIENTS.value]
@@ -75,7 +75,7 @@ class CorrectedStep(measured_update.ReportsOptimizer):
 
   def report(self, state):
     if isinstance(self._inner, measured_update.ReportsOptimizer):
-      return self._inner.report(state)
+      return self._inner.report(self._split(state)[0])
     return collections.OrderedDict()
 
   def get_hparams(self, state):

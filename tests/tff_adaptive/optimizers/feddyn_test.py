@@ -88,10 +88,12 @@ class FedDynTest(tf.test.TestCase, parameterized.TestCase):
     )
     self.assertAllClose(half[1] - half[0], 0.5 * (full[1] - full[0]))
     self.assertIn('learning_rate', store.state.finalizer)
-    _run(
-        _build(optimizers.build_feddyn(3), finalizers.build_fedexp()),
-        _COHORTS[:1],
-    )
+    # These see reports of the clients, and report their own state.
+    for server in (
+        finalizers.build_fedexp(),
+        finalizers.build_line_search_step('max'),
+    ):
+      _run(_build(optimizers.build_feddyn(3), server), _COHORTS[:1])
 
   @pytest.mark.slow
   def test_alpha_scaled_by_examples_is_alpha_for_the_mean_client(self):
