@@ -96,6 +96,7 @@ class ForkTest(sweep_testing.SweepTestCase):
     command_line.kill_group(process)
     fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
+  @pytest.mark.slow
   def test_it_ends_with_the_process_that_started_it(self):
     log = self.output_dir / 'fork.log'
     script = (

@@ -92,6 +92,7 @@ class TrainerTest(folder_testing.FolderTestCase):
         f'Training stopped after round {len(rows)}: the monitored', again
     )
 
+  @pytest.mark.slow
   def test_seconds_are_told_and_a_round_is_profiled(self):
     out = self.train('--profile')
     self.assertRegex(

@@ -91,6 +91,7 @@ class SecureAggregatorTest(tf.test.TestCase):
 @pytest.mark.usefixtures('native_runtime')
 class FedOptSchedulesTest(tf.test.TestCase):
 
+  @pytest.mark.slow
   def test_schedules_scale_the_rates_of_clients_and_server(self):
     process = algorithms.build_fed_opt(
         testing.functional_model(),

@@ -114,7 +114,7 @@ class PayloadAggregatorsTest(tf.test.TestCase, parameterized.TestCase):
       for name, (_, _, *payloads) in payloads_testing.RULES.items()
       if any(payloads)
   )
-  @pytest.mark.sample(1)
+  @pytest.mark.slow
   def test_secure_sums_of_everything_sent(self, name):
     client, server, shared, reports = payloads_testing.RULES[name]
     secure = _secure()

@@ -50,6 +50,7 @@ class FedNovaTest(tf.test.TestCase, parameterized.TestCase):
     tf.nest.map_structure(self.assertAllClose, weights, expected)
     self.assertGreaterEqual(metrics['tau_eff'], 1.0)
 
+  @pytest.mark.slow
   def test_steps_are_counted_without_the_term(self):
     term = client_works.build_fedprox(1.0)
     clients = testing.clients([12, 2])

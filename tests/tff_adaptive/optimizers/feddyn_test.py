@@ -134,7 +134,7 @@ class FedDynTest(tf.test.TestCase, parameterized.TestCase):
 class FedSpeedTest(tf.test.TestCase, parameterized.TestCase):
 
   @parameterized.parameters('participants', 'all')
-  @pytest.mark.sample(1)
+  @pytest.mark.slow
   def test_with_all_clients_and_no_perturbation_it_is_feddyn(self, dual_mean):
     cohorts = (tuple('abc'),) * 3
     models, _ = _run(

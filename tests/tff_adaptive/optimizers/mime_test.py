@@ -16,6 +16,7 @@ from tff_adaptive import privacy
 
 class MimeTest(tf.test.TestCase):
 
+  @pytest.mark.slow
   def test_momentum_is_of_the_gradients_at_the_received_model(self):
     # One batch of all examples: a step of SGD with rate 1 is the gradient.
     clients = testing.clients([1, 1])

@@ -99,7 +99,7 @@ class DatasetsTest(tf.test.TestCase, parameterized.TestCase):
       ('prefetched', lambda dataset: dataset.prefetch(tf.data.AUTOTUNE)),
       ('of_tensorflow_1', lambda dataset: _as_v1(dataset).map(_scale)),
   )
-  @pytest.mark.sample(2)
+  @pytest.mark.sample(1)
   def test_are_read_once(self, change):
     datasets = [change(testing.dataset(9)), change(testing.dataset(3))]
     log = self.enter_context(mock.patch.object(logging, 'log_first_n'))

@@ -136,6 +136,7 @@ class ComputationsTest(equality_testing.TestCase):
 
     self.assert_equals(add_to_each, [1.0, 2.0], 10.0)
 
+  @pytest.mark.slow
   def test_clients_that_nothing_tells_the_number_of(self):
     @tff.federated_computation(
         tff.FederatedType(np.float32, tff.CLIENTS, all_equal=True)

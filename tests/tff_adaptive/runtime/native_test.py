@@ -77,7 +77,7 @@ class NativeTest(tf.test.TestCase, parameterized.TestCase):
       self.assertEqual(pass_on(5.0, clients=cohort)[1], 3.0)
 
   @parameterized.parameters('native', 'fallback')
-  @pytest.mark.sample(1)
+  @pytest.mark.slow
   def test_no_descriptor_or_file_stays_open(self, kind):
     @tff.federated_computation(tff.FederatedType(np.float32, tff.CLIENTS))
     def pass_on(values):
@@ -144,6 +144,7 @@ class NativeSeedsTest(tf.test.TestCase, parameterized.TestCase):
   def test_round_of_a_variable_model_gives_the_same(self):
     self._check_round_that_is_run_again('variable')
 
+  @pytest.mark.slow
   def test_masks_differ_by_client_round_and_step(self):
     process = dropout_testing.build_process('variable')
     first, second = _train(process, [_client()], [_client()])

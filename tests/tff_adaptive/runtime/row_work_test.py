@@ -163,7 +163,7 @@ class RowWorkTest(parameterized.TestCase, tf.test.TestCase):
       ('momentum', _ours(), optimizers.build_sgd(0.1, 0.9)),
       ('normalized', _normalized, optimizers.build_sgd(0.1)),
   )
-  @pytest.mark.sample(2)
+  @pytest.mark.sample(1)
   def test_rules_of_which_rows_rest(self, build, optimizer):
     process = build(_model(), optimizer)
     found = self.assert_same_bits(process, _cohort(5, num_epochs=2))
@@ -197,17 +197,18 @@ class RowWorkTest(parameterized.TestCase, tf.test.TestCase):
           optimizers.build_sgd(0.1),
       ),
   )
-  @pytest.mark.sample(2)
+  @pytest.mark.sample(1)
   def test_rules_of_all_rows_take_whole_tables(self, build, optimizer):
     process = build(_model(), optimizer)
     self.assert_same_bits(process, _cohort(3), is_on_rows=False)
 
+  @pytest.mark.slow
   def test_variables_hold_whole_tables(self):
     process = _ours()(_variable_model, optimizers.build_sgd(0.1))
     self.assert_same_bits(process, _cohort(3), is_on_rows=False)
 
   @parameterized.parameters(1, 16, 17, 50)
-  @pytest.mark.sample(2)
+  @pytest.mark.sample(1)
   def test_cohorts_of_one_and_of_several_chunks(self, num_clients):
     process = _ours()(_model(), optimizers.build_sgd(0.1))
     self.assert_same_bits(process, _cohort(num_clients))
@@ -231,7 +232,7 @@ class RowWorkTest(parameterized.TestCase, tf.test.TestCase):
     self.assertEqual(clients['num_rejected'], 5)
 
   @parameterized.parameters(np.nan, np.inf)
-  @pytest.mark.sample(1)
+  @pytest.mark.slow
   def test_unnamed_weight_that_is_not_finite_rejects_clients(self, value):
     process, state = self._start()
     weights = process.get_model_weights(state)
@@ -244,7 +245,7 @@ class RowWorkTest(parameterized.TestCase, tf.test.TestCase):
     self.assert_rejects_all(process, state)
 
   @parameterized.parameters(np.inf, np.nan)
-  @pytest.mark.sample(1)
+  @pytest.mark.slow
   def test_rate_that_is_not_finite_rejects_clients(self, rate):
     process, state = self._start()
     hparams = process.get_hparams(state)

@@ -246,7 +246,7 @@ class CheckpointsTest(parameterized.TestCase):
     self.assertEqual(self.manager.load_latest(checkpoint_testing.state())[0], 1)
 
   @parameterized.parameters(0, 1, 100, 2000, 9000, 40000)
-  @pytest.mark.sample(2)
+  @pytest.mark.sample(1)
   def test_a_limit_of_the_system_keeps_the_last_checkpoint(self, max_size):
     # Larger than the buffer of a file.
     state = {'a': np.zeros(2000), 'b': np.arange(4000.0)}

@@ -93,6 +93,7 @@ class ResumeTest(killed_loop_testing.KilledLoopTestCase):
         [2, 4, 6, 7],
     )
 
+  @pytest.mark.slow
   def test_killed_at_some_instants(self):
     self._check(9)
 
