@@ -57,7 +57,8 @@ class CorrectedStep(measured_update.ReportsOptimizer):
 
   def _split(self, state: Mapping[str, Any]) -> tuple[Any, Any]:
     """Returns the state of the server optimizer and that of the correction."""
-    inner, held = collections.OrderedDict(), collections.OrderedDict()
+    inner: dict[str, Any] = collections.OrderedDict()
+    held: dict[str, Any] = collections.OrderedDict()
     for name, part in state.items():
       (inner if name in self._inner_names else held)[name] = part
     return inner, held
