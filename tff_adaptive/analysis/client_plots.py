@@ -391,7 +391,7 @@ def _draw_marks(
       handlelength=1.9,
       handletextpad=0.5,
       columnspacing=1.1,
-      borderaxespad=0.8,
+      borderaxespad=0.2,
   )
 
 

@@ -36,9 +36,9 @@ _CHANGING_KINDS = ('Random', 'Shuffle')
 _READING_OPS = ('MatchingFiles', 'ReadFile')
 
 _SLOW_READING = (
-    'A dataset of a client shuffles, draws random numbers or reads files, so '
-    'it is read again in every round, which can take longer than training. A '
-    '`data.Cohort` shuffles its clients without that cost.'
+    'A dataset of a client shuffles, draws random numbers, reads files or '
+    'calls Python, so it is read again in every round, which can take longer '
+    'than training. A `data.Cohort` shuffles its clients without that cost.'
 )
 
 
