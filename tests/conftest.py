@@ -33,6 +33,12 @@ def pytest_collection_modifyitems(items):
         cell.add_marker(pytest.mark.slow)
 
 
+def pytest_collection_finish():
+  """Has the garbage collector look for cycles in what tests make alone."""
+  gc.freeze()
+  gc.set_threshold(*gc.get_threshold()[:2], 60)
+
+
 def pytest_unconfigure():
   """Keeps TFF from printing behind the test runner's last line."""
   command_line.free_default_context()

@@ -21,7 +21,7 @@ from tests.tff_adaptive import property_testing  # noqa: F401
 from tests.tff_adaptive import testing
 
 _CLEAN = (flags.Error, command_line.UserError, command_line.EnvironmentalError)
-_SEEDS = range(3)
+_SEEDS = range(2)
 _RUNS_OF_A_SEED = 40
 _NUM_WEIGHTS = {'logistic': 650, 'cnn': 23_946}
 

@@ -17,6 +17,7 @@ import attrs
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tff_adaptive import _autograph
 from tff_adaptive import _random_ops
 from tff_adaptive.aggregators import reports as reports_lib
 from tff_adaptive.client_works import data_passes
@@ -256,9 +257,11 @@ class LocalTraining:
     return self._finish(model, received, trained, measured, final)
 
   def _build_loop(self) -> data_passes.RunLoop:
-    return tff.learning.loop_builder.build_training_loop(
+    run_loop = tff.learning.loop_builder.build_training_loop(
         loop_implementation=self.loop_implementation
     )
+    # TFF's loop over an iterator is Python's.
+    return functools.partial(_autograph.call, run_loop)
 
   def survey(
       self,
@@ -326,7 +329,9 @@ class LocalTraining:
     options = {}
     if isinstance(term, loss_terms.PreviousModelLossTerm):
       options['previous_model'] = start.kept[PREVIOUS_MODEL_KEY]
-    return lambda point, batch: term(point, received, batch, **options)
+    return lambda point, batch: _autograph.call(
+        term, point, received, batch, **options
+    )
 
   def _step(
       self,
@@ -352,7 +357,8 @@ class LocalTraining:
       extra_args['value_and_grad_fn'] = (
           value_and_grad if evaluates_again else None
       )
-    optimizer_state, weights = self.optimizer.next(
+    optimizer_state, weights = _autograph.call(
+        self.optimizer.next,
         state.optimizer_state,
         state.weights,
         self.gradient_options.apply(state.weights, evaluation.gradients),
@@ -391,10 +397,11 @@ class LocalTraining:
   ) -> Any:
     """Returns the optimizer's state before the first step."""
     state = self.optimizer.set_hparams(
-        self.optimizer.initialize(_specs(received)), hparams
+        _autograph.call(self.optimizer.initialize, _specs(received)), hparams
     )
     if isinstance(self.optimizer, federated_optimizer.FederatedOptimizer):
-      state = self.optimizer.start_round(
+      state = _autograph.call(
+          self.optimizer.start_round,
           state,
           start.shared,
           start.kept.get(OPTIMIZER_KEY, _OrderedDict()),
@@ -421,7 +428,9 @@ class LocalTraining:
     sent: _OrderedDict[str, Any] = _OrderedDict()
     kept: _OrderedDict[str, Any] = _OrderedDict()
     if isinstance(self.optimizer, federated_optimizer.FederatedOptimizer):
-      sent, part = self.optimizer.finish_round(final.optimizer_state)
+      sent, part = _autograph.call(
+          self.optimizer.finish_round, final.optimizer_state
+      )
       if part:
         kept[OPTIMIZER_KEY] = part
     if isinstance(self.loss_term, loss_terms.PreviousModelLossTerm):

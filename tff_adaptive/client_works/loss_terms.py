@@ -9,6 +9,7 @@ from typing import Any, Optional, Union
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tff_adaptive import _autograph
 from tff_adaptive.client_works import model_adapter
 from tff_adaptive.optimizers import optimizer
 from tff_adaptive.optimizers import vectors
@@ -148,7 +149,7 @@ class _Moon(PreviousModelLossTerm):
 
   def _represent(self, weights: model_adapter.Weights, batch: Any) -> tf.Tensor:
     """Returns the representations of a batch's examples, one per row."""
-    represented = self._representation_fn(weights, batch)
+    represented = _autograph.call(self._representation_fn, weights, batch)
     size = tf.shape(represented)[0]
     # An empty batch does not determine -1 as the second axis.
     width = tf.reduce_prod(tf.shape(represented)[1:])

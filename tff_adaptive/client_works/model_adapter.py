@@ -20,6 +20,8 @@ import attrs
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tff_adaptive import _autograph
+
 _ASSIGNMENTS = (
     'AssignVariableOp',
     'AssignAddVariableOp',
@@ -189,9 +191,9 @@ class ModelAdapter:
   def finalize_metrics(self, unfinalized: Any) -> Mapping[str, Any]:
     """Returns metrics from unfinalized ones, in the current graph."""
     if callable(self.metric_finalizers):
-      return self.metric_finalizers(unfinalized)
+      return _autograph.call(self.metric_finalizers, unfinalized)
     return {
-        name: self.metric_finalizers[name](values)
+        name: _autograph.call(self.metric_finalizers[name], values)
         for name, values in unfinalized.items()
     }
 
@@ -247,7 +249,7 @@ class _LocalFunctionalModel(LocalModel):
 
   def start(self, weights):
     self._non_trainable = weights.non_trainable
-    return self._model.initialize_metrics_state()
+    return _autograph.call(self._model.initialize_metrics_state)
 
   def forward(self, trainable, batch, training):
     x, y = features_and_labels(batch)
@@ -256,9 +258,11 @@ class _LocalFunctionalModel(LocalModel):
         self._non_trainable,
     )
     with inference_by_default():
-      predictions = self._model.predict_on_batch(weights, x, training=training)
+      predictions = _autograph.call(
+          self._model.predict_on_batch, weights, x, training=training
+      )
     return tff.learning.models.BatchOutput(
-        loss=self._model.loss(output=predictions, label=y),
+        loss=_autograph.call(self._model.loss, output=predictions, label=y),
         predictions=predictions,
         num_examples=tf.shape(tf.nest.flatten(predictions)[0])[0],
     )
@@ -277,15 +281,18 @@ class _LocalFunctionalModel(LocalModel):
         predictions=evaluation.predictions,
         num_examples=evaluation.num_examples,
     )
-    return self._model.update_metrics_state(
-        metrics, labels=labels, batch_output=output
+    return _autograph.call(
+        self._model.update_metrics_state,
+        metrics,
+        labels=labels,
+        batch_output=output,
     )
 
   def report_metrics(self, metrics, is_healthy):
     return tf.nest.map_structure(
         lambda counted, empty: tf.where(is_healthy, counted, empty),
         metrics,
-        self._model.initialize_metrics_state(),
+        _autograph.call(self._model.initialize_metrics_state),
     )
 
 
@@ -306,7 +313,7 @@ class _LocalVariableModel(LocalModel):
         self._model.non_trainable_variables, weights.non_trainable
     ):
       variable.assign(value)
-    self._model.reset_metrics()
+    _autograph.call(self._model.reset_metrics)
     return ()
 
   def _assign(self, trainable):
@@ -315,13 +322,15 @@ class _LocalVariableModel(LocalModel):
 
   def forward(self, trainable, batch, training):
     self._assign(trainable)
-    return self._model.forward_pass(batch, training=training)
+    return _autograph.call(self._model.forward_pass, batch, training=training)
 
   def value_and_grad(self, trainable, batch, loss_term=None):
     self._assign(trainable)
     with find_moved(self._model.non_trainable_variables) as moved:
       evaluation = _differentiate(
-          lambda: self._model.forward_pass(batch, training=True),
+          lambda: _autograph.call(
+              self._model.forward_pass, batch, training=True
+          ),
           self._trainable,
           # A function of the variables, so that its gradient reaches them.
           lambda: (
@@ -358,9 +367,13 @@ class _LocalVariableModel(LocalModel):
 
   def report_metrics(self, metrics, is_healthy):
     del metrics  # They are in variables.
-    if not is_healthy:
-      self._model.reset_metrics()
-    return self._model.report_local_unfinalized_metrics()
+
+    def reset():
+      _autograph.call(self._model.reset_metrics)
+      return tf.no_op()
+
+    tf.cond(is_healthy, tf.no_op, reset)
+    return _autograph.call(self._model.report_local_unfinalized_metrics)
 
 
 def _map_initial_weights(

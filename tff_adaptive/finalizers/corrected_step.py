@@ -9,6 +9,7 @@ from typing import Any
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tff_adaptive import _autograph
 from tff_adaptive.aggregators import reports as reports_lib
 from tff_adaptive.finalizers import measured_update
 from tff_adaptive.optimizers import federated_optimizer
@@ -66,17 +67,22 @@ class CorrectedStep(measured_update.ReportsOptimizer):
   def step(self, state, weights, gradients, reports):
     inner, held = self._split(state)
     change = tf.nest.map_structure(tf.negative, gradients)
-    held, change = self._client_optimizer.correct_change(
-        held, change, reports[reports_lib.ClientReport.NUM_CLIENTS.value]
+    held, change = _autograph.call(
+        self._client_optimizer.correct_change,
+        held,
+        change,
+        reports[reports_lib.ClientReport.NUM_CLIENTS.value],
     )
     gradients = tf.nest.map_structure(tf.negative, change)
     options = {'reports': reports} if self._inner_reports else {}
-    inner, moved = self._inner.next(inner, weights, gradients, **options)
+    inner, moved = _autograph.call(
+        self._inner.next, inner, weights, gradients, **options
+    )
     return collections.OrderedDict(inner, **held), moved
 
   def report(self, state):
     if isinstance(self._inner, measured_update.ReportsOptimizer):
-      return self._inner.report(self._split(state)[0])
+      return _autograph.call(self._inner.report, self._split(state)[0])
     return collections.OrderedDict()
 
   def get_hparams(self, state):

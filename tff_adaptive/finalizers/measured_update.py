@@ -11,6 +11,7 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tff_adaptive import _autograph
 from tff_adaptive.aggregators import reports as reports_lib
 from tff_adaptive.optimizers import federated_optimizer
 from tff_adaptive.optimizers import optimizer as optimizer_lib
@@ -70,7 +71,7 @@ class ReportsOptimizer(
           '`tff_adaptive.algorithms.build_fed_opt`. Clients and the algorithms '
           'of `tff.learning` have no such reports.'
       )
-    return self.step(state, weights, gradients, reports)
+    return _autograph.call(self.step, state, weights, gradients, reports)
 
   @abc.abstractmethod
   def step(
@@ -145,7 +146,7 @@ def _apply(
   if sees_reports:
     change, options = update['change'], {'reports': update['reports']}
   before = (state, weights.trainable)
-  after = optimizer.next(*before, change, **options)
+  after = _autograph.call(optimizer.next, *before, change, **options)
   rejected = ~vectors.all_finite(update) | _is_spoilt(before, after)
   new_state, new_trainable = tf.cond(rejected, lambda: before, lambda: after)
   norm = vectors.norm(change, vectors.step_dtype(change))
@@ -155,7 +156,7 @@ def _apply(
   )
   if sees_reports:
     nothing = tf.constant(float('nan'))
-    for name, value in optimizer.report(new_state).items():
+    for name, value in _autograph.call(optimizer.report, new_state).items():
       value = tf.cast(value, tf.float32)
       measurements[name] = tf.where(rejected, nothing, value)
   new_weights = tff.learning.models.ModelWeights(

@@ -16,6 +16,7 @@ from typing import Any, Optional, TypeVar
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tff_adaptive import _autograph
 from tff_adaptive.optimizers import optimizer as optimizer_lib
 
 State = TypeVar('State')
@@ -246,7 +247,7 @@ class CarriedOptimizer(FederatedOptimizer):
     self._hparam_names = frozenset(optimizer.get_hparams(state))
 
   def initialize(self, specs):
-    return self._optimizer.initialize(specs)
+    return _autograph.call(self._optimizer.initialize, specs)
 
   def get_hparams(self, state):
     return self._optimizer.get_hparams(state)
@@ -260,7 +261,9 @@ class CarriedOptimizer(FederatedOptimizer):
     extra_args = {}
     if self._takes_extra_args:
       extra_args = {'value': value, 'value_and_grad_fn': value_and_grad_fn}
-    return self._optimizer.next(state, weights, gradients, **extra_args)
+    return _autograph.call(
+        self._optimizer.next, state, weights, gradients, **extra_args
+    )
 
   def report(self, state):
     return optimizer_lib.step_report(self._optimizer, state)

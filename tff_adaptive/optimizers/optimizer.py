@@ -19,6 +19,7 @@ from typing import Any, Optional, TypeVar
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tff_adaptive import _autograph
 from tff_adaptive.optimizers import vectors
 
 # Keys of `ExtraArgsOptimizer.report` that the training loop interprets.
@@ -175,7 +176,7 @@ def final_weights(
     The `final_weights` of an `ExtraArgsOptimizer`, else `weights`.
   """
   if takes_extra_args(optimizer):
-    return optimizer.final_weights(state, weights)
+    return _autograph.call(optimizer.final_weights, state, weights)
   return weights
 
 
@@ -193,7 +194,7 @@ def step_report(
     An ordered dictionary; empty if nothing is known of the step.
   """
   if takes_extra_args(optimizer):
-    report = optimizer.report(state)
+    report = _autograph.call(optimizer.report, state)
   else:
     report = collections.OrderedDict()
     if isinstance(state, collections.abc.Mapping):

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Optional
 
 import tensorflow as tf
 
+from tff_adaptive import _autograph
 from tff_adaptive.optimizers import federated_optimizer
 from tff_adaptive.optimizers import optimizer
 from tff_adaptive.optimizers import vectors
@@ -119,7 +120,7 @@ class VectorOptimizer(optimizer.HparamsInState, optimizer.ExtraArgsOptimizer):
     )
     again = value_and_grad_fn and _widened(value_and_grad_fn, weights)
     extra = Extra(value, again, decaying)
-    changed, moved = self.step(state, x, g, hparams, extra)
+    changed, moved = _autograph.call(self.step, state, x, g, hparams, extra)
     state.update(changed)
     state[NUM_STEPS_KEY] += 1
     moved = tf.nest.map_structure(

@@ -280,14 +280,14 @@ class ResumeTest(parameterized.TestCase):
   )
   @pytest.mark.slow
   def test_killed_at_random_instants(self, case):
-    self._kill_at_random(self.id().rpartition('.')[2], case, 6, seed=7)
+    self._kill_at_random(self.id().rpartition('.')[2], case, 4, seed=7)
 
   @parameterized.named_parameters(
       ('fedcada', _FEDCADA), ('scaffold', _SCAFFOLD)
   )
   @pytest.mark.slow
   def test_states_of_algorithms_survive_random_kills(self, case):
-    self._kill_at_random(self.id().rpartition('.')[2], case, 4, seed=9)
+    self._kill_at_random(self.id().rpartition('.')[2], case, 3, seed=9)
 
   @pytest.mark.slow
   def test_driver_of_workers_killed_at_random_instants(self):

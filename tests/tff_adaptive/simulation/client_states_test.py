@@ -314,8 +314,8 @@ class KillTest(_LoopTestCase, killed_loop_testing.KilledLoopTestCase):
     self._check(37)
 
   @pytest.mark.slow
-  def test_killed_at_every_instant(self):
-    self._check(1)
+  def test_killed_at_every_third_instant(self):
+    self._check(3)
 
 
 @pytest.mark.usefixtures('native_runtime')

@@ -29,7 +29,7 @@ from tff_adaptive.runtime import scale_out
 
 _NUM_ROUNDS = 5
 _PLAN = 'parallel'
-_NUM_WORKERS = (1, 2, 4)
+_NUM_WORKERS = (1, 3)
 # The rounds in which a worker is killed; in the one after them it is noticed at
 # the latest.
 _KILLED_IN = (1, 2, 3)
@@ -92,7 +92,7 @@ def main():
       )
       for name, process in processes.items():
         digests[f'{name} ray {num_workers}'] = _train(process, cohort_fn)
-      if num_workers == 2:
+      if num_workers == 3:
         before = context.pool.num_lost
         digests['emnist_cnn killed'] = _train(
             processes['emnist_cnn'], cohort_fn, context, _KILLED_IN
