@@ -44,7 +44,7 @@ def pytest_unconfigure():
   command_line.free_default_context()
 
 
-_TRIMMED_EVERY = 2**29  # Bytes by which the process has grown.
+_TRIMMED_EVERY = 2**30  # Bytes by which the process has grown.
 _trimmed_at = 0
 
 

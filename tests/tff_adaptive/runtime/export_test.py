@@ -119,16 +119,16 @@ class ExportTest(parameterized.TestCase):
           _lstm,
       ),
       (
-          'delta_sgd_cnn',
+          'delta_sgd_dense',
           lambda m: algorithms.build_fed_opt(m, optimizers.build_delta_sgd()),
-          _cnn,
+          _dense,
       ),
       (
-          'fedprox_dense',
+          'fedprox_cnn',
           lambda m: algorithms.build_fed_opt(
               m, _sgd(0.1), loss_term=client_works.build_fedprox(0.1)
           ),
-          _dense,
+          _cnn,
       ),
       ('fedcada_lstm', algorithms.build_fedcada, _lstm),
       ('fedli_dense', algorithms.build_fedli_ls, _dense),

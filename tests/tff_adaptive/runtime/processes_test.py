@@ -80,7 +80,7 @@ _CASES = tuple(
 class ProcessesTest(tf.test.TestCase, parameterized.TestCase):
 
   @parameterized.named_parameters(*_CASES)
-  @pytest.mark.sample(1)
+  @pytest.mark.slow
   def test_none_outlives_the_program(self, kind, how):
     # Through pipes, as in `python x.py | tail`: they must close.
     with subprocess.Popen(

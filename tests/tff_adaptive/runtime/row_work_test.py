@@ -217,6 +217,7 @@ class RowWorkTest(parameterized.TestCase, tf.test.TestCase):
     process = _stock(_model(_embeddings), optimizers.build_sgd(0.1))
     self.assert_same_bits(process, _cohort(5))
 
+  @pytest.mark.slow
   def test_lists_of_datasets(self):
     process = _stock(_model(), optimizers.build_sgd(0.1))
     self.assert_same_bits(process, [list(c) for c in _cohort(4)])
