@@ -282,7 +282,6 @@ def get_round_form(
   The computation has values at the clients and, optionally, at the server.
   Secure sums become plain sums, as in TFF's test runtime.
 
-
   Raises:
     UnsupportedComputationError: If the computation is not a MapReduce round.
   """
@@ -316,6 +315,8 @@ def _errors_as_unsupported(reason: str) -> Iterator[None]:
     raise
   except Exception as e:
     detail = (str(e).splitlines() or [type(e).__name__])[0]
+    # TFF adds the operations at fault, in pages of types.
+    detail = detail.partition(' Examples are: ')[0]
     raise UnsupportedComputationError(f'{reason}: {detail}') from e
 
 

@@ -65,7 +65,7 @@ class CurvesTest(figure_testing.FigureTestCase):
           ['test accuracy (%)'],
       ),
   )
-  @pytest.mark.sample(2)
+  @pytest.mark.sample(5)
   def test_panels(self, columns, labels):
     self._write(columns)
     drawing = self._draw()

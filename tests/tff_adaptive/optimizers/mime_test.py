@@ -12,6 +12,7 @@ from tests.tff_adaptive.optimizers import federated_testing
 from tff_adaptive import algorithms
 from tff_adaptive import optimizers
 from tff_adaptive import privacy
+from tff_adaptive import runtime
 
 
 class MimeTest(tf.test.TestCase):
@@ -54,6 +55,17 @@ class MimeTest(tf.test.TestCase):
               noise_multiplier=1.0, clients_per_round=10
           ),
       )
+
+  def test_mime_exchanges_twice_which_the_compiled_runtime_refuses(self):
+    process = algorithms.build_fed_opt(
+        testing.functional_model(), optimizers.build_mime(0.5, momentum=0.5)
+    )
+    with runtime.compiled_context(strict=True):
+      with self.assertRaisesRegex(
+          runtime.UnsupportedComputationError,
+          'Detected broadcast dependent on aggregate.$',
+      ):
+        process.next(process.initialize(), testing.clients([2]))
 
   def test_mime_corrects_by_the_mean_gradient_of_the_round(self):
     rule = optimizers.build_mime(0.25, momentum=0.5)
