@@ -14,6 +14,7 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tff_adaptive import data
 from tff_adaptive.data import client_data
 from tff_adaptive.data import sqlite
 
@@ -59,7 +60,7 @@ class SqliteDataTest(parameterized.TestCase):
       file.execute(statement)
 
   def _load(self, split_name='train', spec=None):
-    return sqlite.load_sqlite_clients(self.path, split_name, spec or _SPEC)
+    return data.load_sqlite_clients(self.path, split_name, spec or _SPEC)
 
   @parameterized.parameters(True, False)
   def test_reads_the_clients_of_a_split(self, with_index):
@@ -107,8 +108,8 @@ class SqliteDataTest(parameterized.TestCase):
   @parameterized.parameters(0.3, 0.9)
   def test_a_truncated_file_raises(self, kept):
     self._write()
-    data = self.path.read_bytes()
-    self.path.write_bytes(data[: int(len(data) * kept)])
+    content = self.path.read_bytes()
+    self.path.write_bytes(content[: int(len(content) * kept)])
     with self.assertRaisesRegex(ValueError, 'replace it by an intact copy'):
       clients = self._load()
       for client_id in clients.client_ids:

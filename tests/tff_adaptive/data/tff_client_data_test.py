@@ -10,6 +10,7 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tff_adaptive import data as data_lib
 from tff_adaptive.data import client_data
 from tff_adaptive.data import tff_client_data
 
@@ -55,7 +56,7 @@ class ToClientDataTest(parameterized.TestCase):
 
   @parameterized.named_parameters(*_SOURCES)
   def test_a_client_has_one_dataset(self, build):
-    data = tff_client_data.to_client_data(build())
+    data = data_lib.to_client_data(build())
     batched = data.preprocess(lambda dataset: dataset.batch(2))
     again = batched.preprocess(lambda dataset: dataset.take(1))
     for found in (data, batched, again):

@@ -95,6 +95,30 @@ class FedDynTest(tf.test.TestCase, parameterized.TestCase):
     ):
       _run(_build(optimizers.build_feddyn(3), server), _COHORTS[:1])
 
+  def test_alpha_is_scaled_by_the_examples_of_the_client(self):
+    rule = optimizers.build_feddyn(3, 0.1, 0.5, mean_num_examples=7.0)
+    specs = (tf.TensorSpec([2]),)
+    state = rule.start_round(
+        rule.initialize(specs),
+        {'survey_num_examples': tf.constant(4.0)},
+        rule.initialize_kept(specs),
+        0,
+    )
+    self.assertAllClose(state['alpha_scale'], 7 / 4)
+
+  def test_step_that_it_corrects_needs_a_state_with_names(self):
+
+    class Nameless(tff.learning.optimizers.Optimizer):
+
+      def initialize(self, specs):
+        return tf.zeros([])
+
+      def next(self, state, weights, gradients):
+        raise NotImplementedError
+
+    with self.assertRaisesRegex(TypeError, 'mapping as state, .* of Nameless'):
+      _build(optimizers.build_feddyn(3), Nameless())
+
   @pytest.mark.slow
   def test_alpha_scaled_by_examples_is_alpha_for_the_mean_client(self):
     scaled = optimizers.build_feddyn(3, 0.1, 0.5, mean_num_examples=7.0)
