@@ -42,6 +42,7 @@ def write_run(
     trial: trials_lib.Trial,
     accuracies: Sequence[float],
     loss: float = 1.0,
+    seconds: float = 0.5,
 ):
   """Writes a finished run with a test accuracy in every second round."""
   trial.folder.mkdir(parents=True)
@@ -54,7 +55,7 @@ def write_run(
           'clients/bytes_up': 1e6,
           'clients/bytes_down': 2e6,
           'evaluation/accuracy': '' if i % 2 else accuracies[i // 2 - 1],
-          'seconds': 0.5,
+          'seconds': seconds,
       }
       for i in range(1, ROUNDS + 1)
   ]
@@ -84,10 +85,11 @@ def write_finals(
     method: str,
     place: int,
     accuracies: Mapping[int, float],
+    seconds: float = 0.5,
 ):
   """Writes the final runs of a trial's assignment, by seed."""
   assignment = plan.assignments(method)[place]
   for trial in plan.finals(task, method, assignment):
     accuracy = accuracies[trial.seed]
     reached = accuracy if math.isfinite(accuracy) else 0.1
-    write_run(trial, [reached, accuracy])
+    write_run(trial, [reached, accuracy], seconds=seconds)
