@@ -14,7 +14,7 @@ import tensorflow as tf
 from tensorflow.python.autograph.core import config
 
 config.CONVERSION_RULES = (
-    config.DoNotConvert("tff_adaptive"),
+    config.DoNotConvert('tff_adaptive'),
     *config.CONVERSION_RULES,
 )
 

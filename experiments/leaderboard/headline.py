@@ -14,6 +14,7 @@ from experiments.leaderboard import budgets
 from experiments.leaderboard import plans
 from experiments.leaderboard import results as results_lib
 from experiments.report import views
+from experiments.run_results import run_folder
 
 _LEGEND = (
     'With n trials, the one with the lowest training loss is chosen from the '
@@ -218,6 +219,7 @@ def _task_table(results: results_lib.Results, task: str, curves: Curves) -> str:
   """Returns areas, scores and costs on a task."""
   length = max(map(len, curves.scores.values()))
   counts = [n for n in results.plan.board.protocol.budgets if n <= length]
+  defaults = results.defaults(task)
   rows = []
   for method in curves.methods:
     scores = curves.scores[method]
@@ -225,7 +227,7 @@ def _task_table(results: results_lib.Results, task: str, curves: Curves) -> str:
     quantities = (
         cost.gradient_evaluations,
         cost.megabytes_up + cost.megabytes_down,
-        _seconds(results, task, method),
+        _seconds(results.trial_runs(task, method), defaults.get(method)),
     )
     rows.append(
         [method, _free(results, method), _show(curves.areas.get(method))]
@@ -251,13 +253,12 @@ def _cost(
   return results_lib.Outcome(definition, plans.DEFAULTS, {seed: run})
 
 
-def _seconds(results: results_lib.Results, task: str, method: str) -> float:
+def _seconds(
+    trials: Sequence[run_folder.Run], defaults: Optional[results_lib.Outcome]
+) -> float:
   """Returns the time of a round where the machine had least else to do."""
-  runs = [*results.trial_runs(task, method)]
-  final = results.defaults(task).get(method)
-  if final is not None:
-    runs += final.runs.values()
-  seconds = [run.seconds_per_round for run in runs]
+  finals = defaults.runs.values() if defaults is not None else ()
+  seconds = [run.seconds_per_round for run in (*trials, *finals)]
   return min(filter(math.isfinite, seconds), default=math.nan)
 
 

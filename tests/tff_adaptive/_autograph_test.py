@@ -168,7 +168,3 @@ class AutographTest(tf.test.TestCase, parameterized.TestCase):
     self.assertEqual(
         converted, {'__call__', 'flat_fn', 'apply', 'select_state'}
     )
-
-
-if __name__ == '__main__':
-  tf.test.main()

@@ -396,9 +396,8 @@ class LocalTraining:
       self, received: model_adapter.Weights, hparams: Any, start: RoundStart
   ) -> Any:
     """Returns the optimizer's state before the first step."""
-    state = self.optimizer.set_hparams(
-        _autograph.call(self.optimizer.initialize, _specs(received)), hparams
-    )
+    state = _autograph.call(self.optimizer.initialize, _specs(received))
+    state = _autograph.call(self.optimizer.set_hparams, state, hparams)
     if isinstance(self.optimizer, federated_optimizer.FederatedOptimizer):
       state = _autograph.call(
           self.optimizer.start_round,

@@ -90,7 +90,7 @@ class HypergradientsTest(parameterized.TestCase):
           lambda: optimizers.build_fedadam(0.1),
       ),
       (
-          'of_delta_sgd',
+          'fedavg_of_delta_sgd',
           lambda: optimizers.build_delta_sgd(0.05),
           lambda: optimizers.build_fedavg(0.9),
       ),
