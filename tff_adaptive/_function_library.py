@@ -3,6 +3,7 @@
 """Reads, renames and inlines the functions of a `GraphDef`."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import functools
 from typing import Any
 
 import tensorflow as tf
@@ -51,6 +52,38 @@ def select_called(nodes: Iterable[Any], library: Any) -> Any:
       function=[f for f in library.function if f.signature.name in found],
       gradient=[g for g in library.gradient if g.function_name in found],
   )
+
+
+# Ops that are stateful, lest nothing run them, but have no order.
+_CHECKS = ('Assert',)
+# Ops that are stateful if a function is that they call.
+_CONTROL_FLOW = ('StatefulPartitionedCall', 'While', 'If', 'Case')
+
+
+def has_effects(name: str, functions: Mapping[str, Any]) -> bool:
+  """Returns whether it matters in which order calls of a function run.
+
+  Args:
+    name: The name of the function.
+    functions: All functions of the graph by name.
+  """
+
+  def matters(node):
+    called = called_functions(node, functions)
+    if any(has_effects(function, functions) for function in called):
+      return True
+    if node.op in (*functions, *_CHECKS, *_CONTROL_FLOW):
+      return False
+    return is_stateful(node.op)
+
+  function = functions[name]
+  return function.signature.is_stateful and any(map(matters, function.node_def))
+
+
+@functools.cache
+def is_stateful(op: str) -> bool:
+  """Returns whether an op has effects or reads other state."""
+  return tf.Graph().op_def_for_type(op).is_stateful
 
 
 def all_nodes(graph_def: Any) -> Iterator[Any]:

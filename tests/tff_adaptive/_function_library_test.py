@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of the functions that graphs bring along."""
 
+from absl.testing import parameterized
 import tensorflow as tf
 
 from tff_adaptive import _function_library
@@ -69,6 +70,49 @@ class SelectCalledTest(tf.test.TestCase):
     selected = _function_library.select_called([node], library)
     self.assertEqual([f.signature.name for f in selected.function], ['a', 'b'])
     self.assertEqual([g.function_name for g in selected.gradient], ['b'])
+
+
+def _check(x):
+  tf.debugging.Assert(x < 10.0, [x])
+  return x
+
+
+def _draw(x):
+  return x + tf.random.uniform([])
+
+
+def _read(x):
+  return x + tf.raw_ops.ReadVariableOp(
+      resource=tf.raw_ops.VarHandleOp(dtype=tf.float32, shape=[]),
+      dtype=tf.float32,
+  )
+
+
+class HasEffectsTest(tf.test.TestCase, parameterized.TestCase):
+
+  @parameterized.parameters(
+      (tf.square, False), (_check, False), (_draw, True), (_read, True)
+  )
+  def test_finds_them_wherever_they_are(self, fn, expected):
+    inner = tf.function(fn)
+    forms = {
+        'itself': fn,
+        'call': inner,
+        'branch': lambda x: tf.cond(x > 0.0, lambda: fn(x), lambda: x),
+        'loop': lambda x: tf.while_loop(lambda x: x < 0.0, inner, [x])[0],
+    }
+    for name, form in forms.items():
+      with self.subTest(name), tf.Graph().as_default() as graph:
+        tf.function(form)(tf.constant(1.0))
+        library = graph.as_graph_def().library
+        functions = {f.signature.name: f for f in library.function}
+        (call,) = (
+            node for node in graph.as_graph_def().node if 'Call' in node.op
+        )
+        (called,) = _function_library.called_functions(call, functions)
+        self.assertEqual(
+            _function_library.has_effects(called, functions), expected
+        )
 
 
 def _graph_def():

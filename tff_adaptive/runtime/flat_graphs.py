@@ -3,7 +3,6 @@
 """Graphs without calls, as they are read and rewritten node by node."""
 
 from collections.abc import Sequence
-import functools
 from typing import Any, Optional
 
 import attrs
@@ -279,9 +278,3 @@ def inputs_of(node: Any) -> list[str]:
   """Returns the names of the tensors that a node reads."""
   data, _ = _function_library.split_inputs(node)
   return list(map(_function_library.with_index, data))
-
-
-@functools.cache
-def is_stateful(op: str) -> bool:
-  """Returns whether an op has effects or reads other state."""
-  return tf.Graph().op_def_for_type(op).is_stateful

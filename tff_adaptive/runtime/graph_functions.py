@@ -65,9 +65,7 @@ class GraphImport:
         for name, value in self._tensors.items()
         if isinstance(value, batching.PackedClients)
     }
-    self._signatures = {
-        f.signature.name: f.signature for f in graph_def.library.function
-    }
+    self._functions = {f.signature.name: f for f in graph_def.library.function}
 
   def run(self, results: list[str]) -> list[tf.Tensor]:
     """Imports the named results and their dependencies; returns the results."""
@@ -168,8 +166,7 @@ class GraphImport:
   ) -> None:
     """Adds the loop that replaces a reduction."""
     data, control = _function_library.split_inputs(node)
-    name = node.attr['f'].func.name
-    loop = sequences.build_reduction(node, self._signatures[name])
+    loop = sequences.build_reduction(node, self._functions)
     with tf.control_dependencies(list(map(self._outside, control))):
       # Identities wait for control inputs; variable reads in the loop do not.
       inputs = [tf.identity(self._outside(name)) for name in data[1:]]

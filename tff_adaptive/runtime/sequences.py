@@ -16,7 +16,7 @@ The variant is an optional (see `tf.experimental.Optional`) of
 - 1 if elements are batches of rows, 0 if each is one row without a batch axis.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 import functools
 from typing import Any, NamedTuple, Optional
 
@@ -176,18 +176,20 @@ def _call_by_name(
   return call(args=arguments, Tout=output_dtypes, f=signature.name)
 
 
-def build_reduction(node: Any, reduce_signature: Any) -> ReplacedOp:
+def build_reduction(node: Any, functions: Mapping[str, Any]) -> ReplacedOp:
   """Returns the loop over a sequence that replaces `ReduceDataset`.
 
   Args:
-    node: The `NodeDef` of the op.
-    reduce_signature: The `OpDef` of the function of (state, element, other
+    node: The `NodeDef` of the op. It names a function of (state, element, other
       arguments).
+    functions: All functions of the graph by name.
 
   Returns:
     A function from (sequence or its variant, state, other arguments) to the
     final state.
   """
+  name = node.attr['f'].func.name
+  reduce_signature = functions[name].signature
   states = _attr_dtypes(node, 'Tstate')
   others = _attr_dtypes(node, 'Targuments')
   arguments = [tf.as_dtype(arg.type) for arg in reduce_signature.input_arg]
@@ -223,7 +225,9 @@ def build_reduction(node: Any, reduce_signature: Any) -> ReplacedOp:
         # Without effects, such as those on variables, a step may start before
         # the previous one has ended: batches are evaluated on several cores.
         parallel_iterations=(
-            1 if reduce_signature.is_stateful else plans.num_cores()
+            1
+            if _function_library.has_effects(name, functions)
+            else plans.num_cores()
         ),
     )
     return final
@@ -299,9 +303,7 @@ def _add_call(node: Any, replaced: ReplacedOp, library: Any) -> None:
 def _replace_node(node: Any, functions: Any, library: Any) -> None:
   """Replaces one op on a dataset or an iterator, in place."""
   if node.op == REDUCE_OP:
-    reduce_function = functions[node.attr['f'].func.name]
-    replaced = build_reduction(node, reduce_function.signature)
-    _add_call(node, replaced, library)
+    _add_call(node, build_reduction(node, functions), library)
   elif node.op == _GET_NEXT_OP:
     _add_call(node, _build_get_next(node), library)
   elif node.op == _ITERATOR_OP:

@@ -170,6 +170,26 @@ def _round_function(context: runtime.CompiledContext, process: Any) -> Any:
   return function
 
 
+def _checked_process() -> tff.learning.templates.LearningProcess:
+  """Returns a process whose loss asserts, as Keras' loss of a sequence does."""
+  model = testing.functional_model()
+
+  def loss(output, label, sample_weight=None):
+    del sample_weight  # Unused.
+    tf.debugging.assert_non_negative(label)
+    return model.loss(output, label)
+
+  checked = tff.learning.models.FunctionalModel(
+      initial_weights=model.initial_weights,
+      predict_on_batch_fn=model.predict_on_batch,
+      loss_fn=loss,
+      input_spec=model.input_spec,
+  )
+  return tff.learning.algorithms.build_fed_sgd(
+      checked, tff.learning.optimizers.build_sgdm(0.1)
+  )
+
+
 def _parallel_iterations(function: Any) -> int:
   """Returns the largest number of steps of a loop that may run at once."""
   return max(
@@ -191,9 +211,14 @@ def _devices_of_calls(function: Any) -> set[str]:
 
 class StepsTest(compiled_testing.TestCase):
 
-  @parameterized.parameters(('functional', None), ('variable', 1))
+  @parameterized.parameters(
+      ('functional', None), ('checked', None), ('variable', 1)
+  )
   def test_steps_overlap_unless_they_have_effects(self, kind, expected):
-    process = compiled_testing.process(kind)
+    if kind == 'checked':
+      process = _checked_process()
+    else:
+      process = compiled_testing.process(kind)
     with compiled_testing.installed('loop'):
       compiled_testing.train(process, testing.clients([5, 9]))
     function = _round_function(compiled_testing.context('loop'), process)
