@@ -11,6 +11,7 @@ from typing import Any, Optional
 
 from experiments import pages
 from experiments import published
+from experiments.report import answer
 from experiments.report import cell_results
 from experiments.report import drawing
 from experiments.report import figures
@@ -121,7 +122,7 @@ def _csv_row(
 
 
 def _introduce(table: published.Table, results: _Results) -> list[str]:
-  """Returns the introduction: source and meaning of the numbers, and notes."""
+  """Returns the introduction: answer, source, meaning of the numbers, notes."""
   num_measured = sum(bool(result.numbers) for result in results)
   num_complete = sum(
       not cell_results.missing_seeds(table, result) for result in results
@@ -139,7 +140,9 @@ def _introduce(table: published.Table, results: _Results) -> list[str]:
       'published numbers were obtained in another way.'
   )
   stamp = [f'This page is for **{table.stamp}**.'] if table.stamp else []
-  return list(map(pages.paragraph, [*stamp, text, *table.notes]))
+  found = answer.describe(table, results)
+  answers = [found] if found else []
+  return list(map(pages.paragraph, [*stamp, *answers, text, *table.notes]))
 
 
 def _find_seeds(results: _Results) -> set[frozenset[int]]:

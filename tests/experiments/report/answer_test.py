@@ -1,0 +1,114 @@
+# Copyright 2026 The tff_adaptive Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of the first paragraph of a page."""
+
+import math
+
+from absl.testing import parameterized
+
+from experiments.report import answer
+from experiments.report import cell_results
+from tests.experiments.report import made_up_runs
+
+
+def _describe(measured, theirs=None, **kwargs):
+  """Returns the paragraph for numbers by row, or by row and column."""
+  columns = kwargs.get('columns', ('digits',))
+  rows = list(measured)
+  table = made_up_runs.build_table(
+      rows=rows,
+      numbers={
+          ('', row, column): number
+          for row, numbers in (theirs or {}).items()
+          for column, number in zip(columns, numbers)
+      },
+      **kwargs,
+  )
+  results = []
+  for cell in table.cells:
+    number = measured[cell.row][columns.index(cell.column)]
+    numbers = {} if number is None else {0: number}
+    results.append(cell_results.CellResult(cell, {}, numbers))
+  return answer.describe(table, results)
+
+
+class AgreementTest(parameterized.TestCase):
+
+  def test_counts_pairs_that_agree_are_tied_or_reversed(self):
+    text = _describe(
+        {'A': [90.0], 'B': [88.0], 'C': [88.5], 'D': [91.0]},
+        {'A': [90.0], 'B': [87.0], 'C': [86.0], 'D': [85.0]},
+    )
+    # Of six pairs, B and C are tied, and D is ahead of the other three.
+    self.assertIn('order holds for 2 of 6 pairs**', text)
+    self.assertIn(
+        'Tied here: 1; reversed: 3 (D is ahead of B in digits; D is ahead of C '
+        'in digits; D is ahead of A in digits).',
+        text,
+    )
+    self.assertIn('tied with it, in 0 of 1 column.', text)
+    self.assertIn('by 1.8 points in the median, and by 6.0 at most (D,', text)
+
+  def test_half_a_point_sets_nothing_apart(self):
+    self.assertIsNone(
+        _describe({'A': [90.0], 'B': [50.0]}, {'A': [90.0], 'B': [90.5]})
+    )
+    text = _describe({'A': [90.0], 'B': [90.6]}, {'A': [90.0], 'B': [90.6]})
+    self.assertIn('holds for 1 of 1 pairs', text)
+    self.assertIn('Tied here: 0; reversed: 0.', text)
+
+  def test_names_the_clearest_of_many(self):
+    rows = 'ABCD'
+    text = _describe(
+        {row: [10.0 * i] for i, row in enumerate(rows)},
+        {row: [-10.0 * i] for i, row in enumerate(rows)},
+    )
+    self.assertIn('reversed: 6 (among them D is ahead of A in digits;', text)
+    self.assertEqual(text.count('is ahead of'), 4)
+
+  def test_rows_that_diverged_are_behind_and_have_no_distance(self):
+    text = _describe(
+        {'A': [math.nan], 'B': [88.0]}, {'A': [90.0], 'B': [87.0]}
+    )
+    self.assertIn('reversed: 1 (B is ahead of A', text)
+    self.assertIn('by 1.0 at most (B, digits)', text)
+
+  def test_columns_are_compared_within_themselves(self):
+    text = _describe(
+        {'A': [90.0, 10.0], 'B': [80.0, 30.0], 'C': [None, 20.0]},
+        {'A': [90.0, 20.0], 'B': [80.0, 10.0], 'C': [85.0, 0.0]},
+        columns=('digits', 'mnist'),
+    )
+    self.assertIn('holds for 2 of 4 pairs', text)
+    self.assertIn('in 1 of 2 columns.', text)
+
+  def test_any_difference_of_other_metrics_counts(self):
+    text = _describe(
+        {'A': [1.2], 'B': [1.1]},
+        {'A': [1.0], 'B': [1.1]},
+        scale=1.0,
+        higher_is_better=False,
+    )
+    self.assertIn('reversed: 1 (B is ahead of A', text)
+    self.assertNotIn('points in the median', text)
+
+  def test_nothing_to_compare(self):
+    self.assertIsNone(_describe({'A': [1.0], 'B': [None]}, {'A': [2.0]}))
+
+
+class LeadsTest(parameterized.TestCase):
+
+  def test_names_the_rows_that_lead_most_often(self):
+    text = _describe(
+        {'A': [90.0, 10.0], 'B': [89.6, 30.0], 'C': [50.0, math.nan]},
+        columns=('digits', 'mnist'),
+    )
+    self.assertEqual(
+        text,
+        '**The best, or within half a point of it in percent**: B in 2 of 2 '
+        'columns, A in 1 of 2 columns.',
+    )
+
+  @parameterized.parameters(None, math.nan)
+  def test_one_row_leads_nothing(self, other):
+    self.assertIsNone(_describe({'A': [90.0], 'B': [other]}))
