@@ -77,6 +77,7 @@ def build_fedadam(
     initial_second_moment: Optional[float] = None,
     second_moment_of: Literal['update', 'momentum'] = 'update',
     bias_correction: bool = False,
+    epsilon_hat: bool = False,
 ) -> tff.learning.optimizers.Optimizer:
   """Builds the server rule of FedAdam.
 
@@ -108,6 +109,12 @@ def build_fedadam(
     bias_correction: Whether to divide m_t by 1 - beta_1^(t+1) and v_t by
       1 - beta_2^(t+1), as Kingma and Ba do. Use it with `initial_second_moment`
       0. Default False, as in the paper.
+    epsilon_hat: Whether the correction instead multiplies the learning rate by
+      sqrt(1 - beta_2^(t+1)) / (1 - beta_1^(t+1)), and `epsilon` is added to the
+      root of v_t itself: the epsilon hat of Kingma and Ba, Section 2. So do
+      Keras' Adam, which the paper's published code calls, and
+      `tff.learning.optimizers.build_adam`. Needs `bias_correction`. Default
+      False.
 
   Returns:
     A `tff.learning.optimizers.Optimizer` with the hyperparameters
@@ -117,7 +124,8 @@ def build_fedadam(
 
   Raises:
     TypeError: If an argument is not a number.
-    ValueError: If an argument is out of its range.
+    ValueError: If an argument is out of its range, or `epsilon_hat` lacks
+      `bias_correction`.
 
   Example:
 
@@ -142,6 +150,7 @@ def build_fedadam(
       initial_second_moment=initial_second_moment,
       bias_correction=bias_correction,
       second_moment_of=second_moment_of,
+      epsilon_hat=epsilon_hat,
   )
 
 

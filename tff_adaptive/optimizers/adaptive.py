@@ -80,6 +80,8 @@ class Adaptive(optimizer.HparamsInState, tff.learning.optimizers.Optimizer):
       in AMSGrad, which starts at 0.
     epsilon_is_floor: Whether `epsilon` is a lower bound under the root and is
       not added to the root.
+    epsilon_hat: Whether the bias correction leaves the second moment as it is
+      next to `epsilon`, and corrects the learning rate alone.
   """
 
   name: str
@@ -93,6 +95,7 @@ class Adaptive(optimizer.HparamsInState, tff.learning.optimizers.Optimizer):
   second_moment_of: str = 'update'
   keeps_maximum: bool = False
   epsilon_is_floor: bool = False
+  epsilon_hat: bool = False
 
   def __post_init__(self):
     for key in ('learning_rate', 'epsilon'):
@@ -109,6 +112,11 @@ class Adaptive(optimizer.HparamsInState, tff.learning.optimizers.Optimizer):
       raise ValueError(
           f"{self.name} `second_moment_of` must be 'update' or 'momentum', "
           f'found {self.second_moment_of!r}.'
+      )
+    if self.epsilon_hat and not self.bias_correction:
+      raise ValueError(
+          f'{self.name} `epsilon_hat` is about the bias correction: add '
+          '`bias_correction=True`.'
       )
     self._has_momentum = tf.is_symbolic_tensor(self.beta_1) or self.beta_1 > 0.0
     hparams = collections.OrderedDict(learning_rate=self.learning_rate)
@@ -155,8 +163,8 @@ class Adaptive(optimizer.HparamsInState, tff.learning.optimizers.Optimizer):
 
     Dividing the moments m and v by c_1 and c_2 is the same as multiplying the
     learning rate by sqrt(c_2) / c_1 and epsilon by sqrt(c_2), which needs no
-    pass over the weights. If epsilon is a floor, it applies to the uncorrected
-    v and is not multiplied.
+    pass over the weights. If epsilon is a floor or an epsilon hat, it applies
+    to the uncorrected v and is not multiplied.
     """
     hparams = {key: tf.cast(state[key], dtype) for key in self._hparams}
     if not self.bias_correction:
@@ -167,7 +175,7 @@ class Adaptive(optimizer.HparamsInState, tff.learning.optimizers.Optimizer):
     if self.beta_2 is not None:
       root = tf.sqrt(1.0 - tf.pow(hparams['beta_2'], num_steps))
       hparams['learning_rate'] *= root
-      if not self.epsilon_is_floor:
+      if not (self.epsilon_is_floor or self.epsilon_hat):
         hparams['epsilon'] *= root
     return hparams
 

@@ -19,6 +19,7 @@ from absl.testing import parameterized
 import hypothesis
 import numpy as np
 import tensorflow as tf
+import tensorflow_federated as tff
 
 from tests.tff_adaptive import property_testing
 from tests.tff_adaptive.optimizers import path_testing
@@ -125,6 +126,25 @@ class AdaptiveTest(tf.test.TestCase, parameterized.TestCase):
     for gradient, point in zip(_GRADIENTS, points):
       keras.apply_gradients([(tf.constant(gradient), variable)])
       self.assertAllClose(variable, point, atol=1e-5)
+
+  @parameterized.parameters(
+      ('fedadam', tff.learning.optimizers.build_adam),
+      ('fedyogi', tff.learning.optimizers.build_yogi),
+  )
+  def test_epsilon_hat_is_that_of_tff(self, name, build_theirs):
+    shared = {'beta_1': 0.9, 'beta_2': 0.99, 'epsilon': 0.1}
+    start = {} if name == 'fedadam' else {'initial_preconditioner_value': 0.0}
+    corrected = dict(initial_second_moment=0.0, bias_correction=True)
+    theirs, _ = _run(build_theirs(0.1, **shared, **start))
+    ours, _ = _run(_build(name, 0.1, **shared, **corrected, epsilon_hat=True))
+    kingma, _ = _run(_build(name, 0.1, **shared, **corrected))
+    self.assertAllClose(ours, theirs, rtol=1e-6)
+    self.assertNotAllClose(kingma, theirs, rtol=1e-2)
+
+  @parameterized.parameters('fedadam', 'fedyogi')
+  def test_epsilon_hat_needs_the_correction(self, name):
+    with self.assertRaisesRegex(ValueError, 'add `bias_correction=True`'):
+      _build(name, epsilon_hat=True)
 
   def test_adagrad_accumulates_from_zero(self):
     _, states = _run(optimizers.build_adagrad(0.1))
