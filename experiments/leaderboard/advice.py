@@ -4,6 +4,7 @@
 
 from collections.abc import Mapping, Sequence
 import math
+from typing import Any, NamedTuple
 
 from experiments.leaderboard import results as results_lib
 from experiments.run_results import seed_statistics
@@ -57,6 +58,7 @@ _RULE = (
     'tasks, is smallest. It was fixed beforehand and uses means; the groups '
     'above tell what the seeds show.'
 )
+_UNTUNED = "Without tuning, with the library's defaults"
 _COSTS = {
     'seconds': 'seconds_to_target',
     'gradient evaluations': 'gradient_evaluations_to_target',
@@ -66,7 +68,7 @@ _COSTS = {
 _ByMethod = Mapping[str, results_lib.Outcome]
 _Outcomes = Mapping[str, _ByMethod]
 # Standings by task, by method.
-_Standings = Mapping[str, Mapping[str, results_lib.Standing]]
+Standings = Mapping[str, Mapping[str, results_lib.Standing]]
 
 
 def advise(results: results_lib.Results) -> list[str]:
@@ -80,8 +82,8 @@ def advise(results: results_lib.Results) -> list[str]:
   """
   paragraphs = [
       paragraph
-      for situation, outcomes in situations(results)
-      for paragraph in _advise_for(situation, results, outcomes)
+      for situation in situations(results)
+      for paragraph in _advise_for(situation, results)
   ]
   if not paragraphs:
     return [NOTHING]
@@ -89,39 +91,54 @@ def advise(results: results_lib.Results) -> list[str]:
   return [*paragraphs, *_cheapest(tuned), _RULE]
 
 
-def situations(
-    results: results_lib.Results,
-) -> list[tuple[str, _Outcomes]]:
+class Situation(NamedTuple):
+  """How much there is to tune, and what is compared then.
+
+  Attributes:
+    text: The beginning of a sentence.
+    is_tuned: Whether there is more than one trial.
+    outcomes: The outcomes by method, by task; all tasks have the same methods.
+  """
+
+  text: str
+  is_tuned: bool
+  outcomes: _Outcomes
+
+
+def situations(results: results_lib.Results) -> list[Situation]:
   """Returns what is compared, by how much there is to tune.
 
   Args:
     results: The finished runs.
 
   Returns:
-    Situations with the outcomes by method and task, first of the defaults, then
-    of the most trials. Tasks with the same methods are compared together, so
-    that one that is half done narrows no other.
+    The situations, first of the defaults, then of the most trials. Tasks with
+    the same methods are compared together, so that one that is half done
+    narrows no other.
   """
   tasks = results.plan.board.tasks
-  found = [
-      ("Without tuning, with the library's defaults", task, outcomes)
-      for task, outcomes in ((task, results.defaults(task)) for task in tasks)
+  found: list[tuple[str, bool, str, _ByMethod]] = [
+      (_UNTUNED, False, task, results.defaults(task)) for task in tasks
   ]
   for task in sorted(tasks, key=results.budget, reverse=True):
-    situation = f'With {results.budget(task)} trials to tune'
-    found.append((situation, task, results.tuned(task)))
-  groups: dict[tuple[str, frozenset[str]], dict[str, _ByMethod]] = {}
-  for situation, task, outcomes in found:
+    text = f'With {results.budget(task)} trials to tune'
+    found.append((text, True, task, results.tuned(task)))
+  groups: dict[Any, dict[str, _ByMethod]] = {}
+  for text, is_tuned, task, outcomes in found:
     if len(outcomes) > 1:
-      key = situation, frozenset(outcomes)
+      key = text, is_tuned, frozenset(outcomes)
       groups.setdefault(key, {})[task] = outcomes
-  return [(situation, by_task) for (situation, _), by_task in groups.items()]
+  return [
+      Situation(text, is_tuned, by_task)
+      for (text, is_tuned, _), by_task in groups.items()
+  ]
 
 
 def _advise_for(
-    situation: str, results: results_lib.Results, outcomes: _Outcomes
+    situation: Situation, results: results_lib.Results
 ) -> list[str]:
   """Returns the paragraph of a situation; none if nothing can be compared."""
+  outcomes = situation.outcomes
   standings = rank_on_all(results, outcomes)
   if not standings:
     return []
@@ -130,14 +147,13 @@ def _advise_for(
   num_runs = len(outcomes[worst_task][best].runs)
   loss = _describe(standings[best][worst_task], worst_task, num_runs)
   return [
-      f'**{situation}: {best}**; {loss}. {_group(standings)} Compared on '
+      f'**{situation.text}: {best}**; {loss}. {_describe_groups(standings)} '
+      'Compared on '
       f'{", ".join(outcomes)}.'
   ]
 
 
-def rank_on_all(
-    results: results_lib.Results, outcomes: _Outcomes
-) -> _Standings:
+def rank_on_all(results: results_lib.Results, outcomes: _Outcomes) -> Standings:
   """Returns the standings of the methods that ran on all tasks.
 
   Args:
@@ -182,23 +198,47 @@ def _describe(worst: results_lib.Standing, task: str, num_runs: int) -> str:
   return f'where it is furthest behind, on {task}, it has {loss}'
 
 
-def _group(standings: _Standings) -> str:
-  """Returns the methods that are as good, worse or diverged, and open."""
+class Groups(NamedTuple):
+  """The methods by what the seeds show on all tasks, the best included.
+
+  Attributes:
+    good: As good as the best within the margin, on every task.
+    undecided: Open on a task, worse on none.
+    worse: Worse or diverged on a task.
+  """
+
+  good: list[str]
+  undecided: list[str]
+  worse: list[str]
+
+
+def group(standings: Standings) -> Groups:
+  """Returns the methods by what the seeds show.
+
+  Args:
+    standings: The standings by task, by method.
+  """
   answers = seed_statistics.Answer
-  good, undecided, worse = [], [], []
+  groups = Groups([], [], [])
   for method, by_task in standings.items():
     verdicts = {standing.verdict for standing in by_task.values()}
     if verdicts & {answers.WORSE, answers.DIVERGED}:
-      worse.append(method)
+      groups.worse.append(method)
     elif answers.OPEN in verdicts:
-      undecided.append(method)
+      groups.undecided.append(method)
     else:
-      good.append(method)
+      groups.good.append(method)
+  return groups
+
+
+def _describe_groups(standings: Standings) -> str:
+  """Returns the methods that are as good, worse or diverged, and open."""
+  groups = group(standings)
   return (
       'The best, or shown to be as good within the margin, on every task: '
-      f'{_join(good)}. Shown to be worse by more than the margin on a task, or '
-      f'diverged in a run: {_join(worse)}. Seeds inconclusive: '
-      f'{_join(undecided)}.'
+      f'{_join(groups.good)}. Shown to be worse by more than the margin on a '
+      f'task, or diverged in a run: {_join(groups.worse)}. Seeds inconclusive: '
+      f'{_join(groups.undecided)}.'
   )
 
 

@@ -84,7 +84,10 @@ def find_curves(results: results_lib.Results, task: str) -> Curves:
 
 
 def answer(results: results_lib.Results) -> str:
-  """Returns who wins: the first paragraph of the page, then a list by task.
+  """Returns who wins: the first paragraph of the page, then a list.
+
+  The paragraph has the comparison of the most methods on the most tasks without
+  tuning, and that with tuning; the list has the others.
 
   Args:
     results: The finished runs.
@@ -92,7 +95,17 @@ def answer(results: results_lib.Results) -> str:
   Returns:
     The text; empty if nothing can be compared.
   """
-  items = []
+  found = advice.situations(results)
+  first = [
+      max(wanted, key=_num_compared)
+      for wanted in (
+          [s for s in found if s.is_tuned == is_tuned]
+          for is_tuned in (False, True)
+      )
+      if wanted
+  ]
+  paragraph = ' '.join(_answer_pick(results, s) for s in first)
+  items = [_answer_pick(results, s) for s in found if s not in first]
   for task in results.plan.board.tasks:
     curves = find_curves(results, task)
     if len(curves.areas) > 1:
@@ -100,31 +113,37 @@ def answer(results: results_lib.Results) -> str:
     if len(curves.scores) > max(len(curves.areas), len(results.defaults(task))):
       items.append(_answer_first_trials(task, curves))
   bullets = '\n'.join(f'- {item}' for item in items)
-  return '\n\n'.join(filter(None, [_answer_picks(results), bullets]))
+  return '\n\n'.join(filter(None, [paragraph, bullets]))
 
 
-def _answer_picks(results: results_lib.Results) -> str:
-  """Returns which methods to take with and without trials."""
+def _num_compared(situation: advice.Situation) -> int:
+  return sum(map(len, situation.outcomes.values()))
+
+
+def _answer_pick(
+    results: results_lib.Results, situation: advice.Situation
+) -> str:
+  """Returns which method to take in a situation."""
   methods = results.plan.board.methods
-  sentences = []
-  for situation, outcomes in advice.situations(results):
-    standings = advice.rank_on_all(results, outcomes)
-    best = next(iter(standings))
-    sentence = (
-        f'**{situation}, take {best}**, the choice among {len(standings)} '
-        f'methods on {" and ".join(outcomes)}'
+  standings = advice.rank_on_all(results, situation.outcomes)
+  best = next(iter(standings))
+  good = [m for m in advice.group(standings).good if m != best]
+  sentence = (
+      f'**{situation.text}, take {best}**, the choice among {len(standings)} '
+      f'methods on {" and ".join(situation.outcomes)}'
+  )
+  free = [name for name in standings if methods[name].tuning_free]
+  if best in free:
+    sentence += '; it needs no tuning according to its authors'
+  elif free:
+    losses = (s.difference.mean for s in standings[free[0]].values())
+    sentence += (
+        f'; the best of the {len(free)} that need no tuning according to '
+        f'their authors is {free[0]}, {advice.format_loss(min(losses))}'
     )
-    free = [name for name in standings if methods[name].tuning_free]
-    if best in free:
-      sentence += '; it needs no tuning according to its authors'
-    elif free:
-      losses = (s.difference.mean for s in standings[free[0]].values())
-      sentence += (
-          f'; the best of the {len(free)} that need no tuning according to '
-          f'their authors is {free[0]}, {advice.format_loss(min(losses))}'
-      )
-    sentences.append(f'{sentence}.')
-  return ' '.join(sentences)
+  if good:
+    sentence += f'. Shown to be as good within the margin: {", ".join(good)}'
+  return f'{sentence}.'
 
 
 def _answer_areas(

@@ -104,7 +104,7 @@ def _describe_agreement(
   reversed_pairs = [(b, w) for b, w in pairs if w.ours - b.ours > b.margin]
   num_tied = len(pairs) - num_same - len(reversed_pairs)
   leads = [_keeps_best(column) for column in columns]
-  return ' '.join([
+  sentences = [
       f'**The published order holds for {num_same} of {len(pairs)} pairs** of '
       'methods that the paper sets apart (percentages by more than half a '
       f'point). Tied here: {num_tied}; reversed: {len(reversed_pairs)}'
@@ -112,7 +112,8 @@ def _describe_agreement(
       'The best published method is the best here, or tied with it, in '
       f'{sum(leads)} of {_columns(len(leads))}.',
       *_describe_distance([cell for column in columns for cell in column]),
-  ])
+  ]
+  return ' '.join(sentences)
 
 
 def _read_columns(

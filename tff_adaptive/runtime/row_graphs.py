@@ -400,7 +400,11 @@ class Rewriting:
     _function_library.remove_nodes(graph_def, components)
     for node in graph_def.node:
       calls = list(_function_library.functions_in(node))
-      if calls or node.op == 'Placeholder' or _function_library.is_stateful(node.op):
+      if (
+          calls
+          or node.op == 'Placeholder'
+          or _function_library.is_stateful(node.op)
+      ):
         raise NotByRowError(node.name)
     return Naming(sequence, graph_def, components, ids)
 

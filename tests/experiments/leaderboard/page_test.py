@@ -107,12 +107,13 @@ class PageTest(absltest.TestCase):
 
   def test_the_answer_stands_in_the_first_paragraph(self):
     _, _, answer, _, areas, *_ = self.text.splitlines()
-    free = 'it needs no tuning according to its authors.'
+    free = 'it needs no tuning according to its authors'
     self.assertEqual(
         answer,
         "**Without tuning, with the library's defaults, take Delta-SGD**, the "
-        f'choice among 2 methods on digits; {free} **With 3 trials to tune, '
-        f'take Delta-SGD**, the choice among 3 methods on digits; {free}',
+        f'choice among 2 methods on digits; {free}. **With 3 trials to tune, '
+        f'take Delta-SGD**, the choice among 3 methods on digits; {free}. Shown '
+        'to be as good within the margin: FedAvg.',
     )
     self.assertEqual(
         areas,
@@ -307,6 +308,22 @@ class HeadlineTest(absltest.TestCase):
         'digits are SCAFFOLD 70.00, Delta-SGD 60.00, FedAvg 50.00.',
         headline.answer(results),
     )
+
+  def test_a_task_of_fewer_methods_is_in_the_list(self):
+    for task, methods in (
+        ('mnist', ('FedAvg', 'Delta-SGD')),
+        ('digits', ('FedAvg', 'Delta-SGD', 'SCAFFOLD')),
+    ):
+      for i, method in enumerate(methods):
+        accuracies = {seed: 0.9 - 0.1 * i for seed in range(3)}
+        board_testing.write_finals(self.plan, task, method, 0, accuracies)
+    first, _, item = headline.answer(
+        results_lib.Results(self.plan)
+    ).splitlines()
+    self.assertStartsWith(first, '**Without tuning')
+    self.assertIn('the choice among 3 methods on digits;', first)
+    self.assertStartsWith(item, '- **Without tuning')
+    self.assertIn('the choice among 2 methods on mnist;', item)
 
 
 class DrawingTest(absltest.TestCase):

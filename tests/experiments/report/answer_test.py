@@ -67,9 +67,7 @@ class AgreementTest(parameterized.TestCase):
     self.assertEqual(text.count('is ahead of'), 4)
 
   def test_rows_that_diverged_are_behind_and_have_no_distance(self):
-    text = _describe(
-        {'A': [math.nan], 'B': [88.0]}, {'A': [90.0], 'B': [87.0]}
-    )
+    text = _describe({'A': [math.nan], 'B': [88.0]}, {'A': [90.0], 'B': [87.0]})
     self.assertIn('reversed: 1 (B is ahead of A', text)
     self.assertIn('by 1.0 at most (B, digits)', text)
 
