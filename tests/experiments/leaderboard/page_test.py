@@ -112,8 +112,8 @@ class PageTest(absltest.TestCase):
         answer,
         "**Without tuning, with the library's defaults, take Delta-SGD**, the "
         f'choice among 2 methods on digits; {free}. **With 3 trials to tune, '
-        f'take Delta-SGD**, the choice among 3 methods on digits; {free}. Shown '
-        'to be as good within the margin: FedAvg.',
+        f'take Delta-SGD**, the choice among 3 methods on digits; {free}. '
+        'Shown to be as good within the margin: FedAvg.',
     )
     self.assertEqual(
         areas,
