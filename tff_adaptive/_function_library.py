@@ -54,30 +54,34 @@ def select_called(nodes: Iterable[Any], library: Any) -> Any:
   )
 
 
-# Ops that are stateful, lest nothing run them, but have no order.
+# Stateful only so that they are not pruned; their order does not matter.
 _CHECKS = ('Assert',)
-# Ops that are stateful if a function is that they call.
+# Only as stateful as the functions that they call.
 _CONTROL_FLOW = ('StatefulPartitionedCall', 'While', 'If', 'Case')
 
 
 def has_effects(name: str, functions: Mapping[str, Any]) -> bool:
-  """Returns whether it matters in which order calls of a function run.
+  """Returns whether it may matter in which order calls of a function run.
 
   Args:
     name: The name of the function.
-    functions: All functions of the graph by name.
+    functions: The functions of the graph by name. If others are called, whose
+      content is unknown, it may matter.
   """
-
-  def matters(node):
-    called = called_functions(node, functions)
-    if any(has_effects(function, functions) for function in called):
-      return True
-    if node.op in (*functions, *_CHECKS, *_CONTROL_FLOW):
-      return False
-    return is_stateful(node.op)
-
-  function = functions[name]
-  return function.signature.is_stateful and any(map(matters, function.node_def))
+  found = {name}
+  waiting = [name]
+  while waiting:
+    for node in functions[waiting.pop()].node_def:
+      called = {function.name for function in functions_in(node)}
+      if node.op in functions:
+        called.add(node.op)
+      elif node.op not in (*_CHECKS, *_CONTROL_FLOW) and is_stateful(node.op):
+        return True
+      if not called <= functions.keys():
+        return True
+      waiting.extend(called - found)
+      found |= called
+  return False
 
 
 @functools.cache

@@ -4,7 +4,7 @@
 
 from collections.abc import Mapping, Sequence
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from experiments.leaderboard import results as results_lib
 from experiments.run_results import seed_statistics
@@ -58,7 +58,6 @@ _RULE = (
     'tasks, is smallest. It was fixed beforehand and uses means; the groups '
     'above tell what the seeds show.'
 )
-_UNTUNED = "Without tuning, with the library's defaults"
 _COSTS = {
     'seconds': 'seconds_to_target',
     'gradient evaluations': 'gradient_evaluations_to_target',
@@ -92,17 +91,22 @@ def advise(results: results_lib.Results) -> list[str]:
 
 
 class Situation(NamedTuple):
-  """How much there is to tune, and what is compared then.
+  """A number of trials, and the outcomes that are compared with it.
 
   Attributes:
-    text: The beginning of a sentence.
-    is_tuned: Whether there is more than one trial.
+    budget: The number of trials; 1 is the defaults.
     outcomes: The outcomes by method, by task; all tasks have the same methods.
   """
 
-  text: str
-  is_tuned: bool
+  budget: int
   outcomes: _Outcomes
+
+  @property
+  def text(self) -> str:
+    """The beginning of a sentence."""
+    if self.budget == 1:
+      return "Without tuning, with the library's defaults"
+    return f'With {self.budget} trials to tune'
 
 
 def situations(results: results_lib.Results) -> list[Situation]:
@@ -117,21 +121,15 @@ def situations(results: results_lib.Results) -> list[Situation]:
     narrows no other.
   """
   tasks = results.plan.board.tasks
-  found: list[tuple[str, bool, str, _ByMethod]] = [
-      (_UNTUNED, False, task, results.defaults(task)) for task in tasks
-  ]
+  found = [(1, task, results.defaults(task)) for task in tasks]
   for task in sorted(tasks, key=results.budget, reverse=True):
-    text = f'With {results.budget(task)} trials to tune'
-    found.append((text, True, task, results.tuned(task)))
-  groups: dict[Any, dict[str, _ByMethod]] = {}
-  for text, is_tuned, task, outcomes in found:
+    if results.budget(task) > 1:
+      found.append((results.budget(task), task, results.tuned(task)))
+  groups: dict[tuple[int, frozenset[str]], dict[str, _ByMethod]] = {}
+  for budget, task, outcomes in found:
     if len(outcomes) > 1:
-      key = text, is_tuned, frozenset(outcomes)
-      groups.setdefault(key, {})[task] = outcomes
-  return [
-      Situation(text, is_tuned, by_task)
-      for (text, is_tuned, _), by_task in groups.items()
-  ]
+      groups.setdefault((budget, frozenset(outcomes)), {})[task] = outcomes
+  return [Situation(budget, by_task) for (budget, _), by_task in groups.items()]
 
 
 def _advise_for(
@@ -148,8 +146,7 @@ def _advise_for(
   loss = _describe(standings[best][worst_task], worst_task, num_runs)
   return [
       f'**{situation.text}: {best}**; {loss}. {_describe_groups(standings)} '
-      'Compared on '
-      f'{", ".join(outcomes)}.'
+      f'Compared on {", ".join(outcomes)}.'
   ]
 
 

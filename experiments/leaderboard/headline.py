@@ -86,8 +86,8 @@ def find_curves(results: results_lib.Results, task: str) -> Curves:
 def answer(results: results_lib.Results) -> str:
   """Returns who wins: the first paragraph of the page, then a list.
 
-  The paragraph has the comparison of the most methods on the most tasks without
-  tuning, and that with tuning; the list has the others.
+  Of what is compared without tuning, and of what is compared with it, the
+  paragraph has what compares the most outcomes; the list has the others.
 
   Args:
     results: The finished runs.
@@ -96,14 +96,9 @@ def answer(results: results_lib.Results) -> str:
     The text; empty if nothing can be compared.
   """
   found = advice.situations(results)
-  first = [
-      max(wanted, key=_num_compared)
-      for wanted in (
-          [s for s in found if s.is_tuned == is_tuned]
-          for is_tuned in (False, True)
-      )
-      if wanted
-  ]
+  untuned = [situation for situation in found if situation.budget == 1]
+  tuned = [situation for situation in found if situation.budget > 1]
+  first = [max(some, key=_num_compared) for some in (untuned, tuned) if some]
   paragraph = ' '.join(_answer_pick(results, s) for s in first)
   items = [_answer_pick(results, s) for s in found if s not in first]
   for task in results.plan.board.tasks:

@@ -99,7 +99,10 @@ class _File:
     return _File(_find_path(f'{self._paper}/{name}', presets))
 
   def read_table(self) -> tables.Table:
-    """Returns the table; the cells of tables in `beside` come first."""
+    """Returns the table.
+
+    The cells of tables in `beside` come first, those of the same columns.
+    """
     if 'runs_of' in self.raw:
       return self._read_shown()
     self._check(_OWN_KEYS)
@@ -115,6 +118,8 @@ class _File:
         **self._read_texts(chosen_on_test=False),
     )
     others = self._find_all(self.raw.get('beside') or [])
+    columns = [entry.name for entry in table.columns]
+    others = [other.restrict(columns=columns) for other in others]
     return _join(table, [*others, table]) if others else table
 
   def _check(self, known: Sequence[str]):

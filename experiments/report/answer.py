@@ -1,9 +1,9 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The answer that a page begins with: which rows lead, and as published?"""
+"""The first paragraph of a page: who leads, and is it as published?"""
 
 import collections
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 import itertools
 import math
 import statistics
@@ -11,177 +11,181 @@ from typing import NamedTuple, Optional
 
 from experiments import published
 from experiments.report import cell_results
+from experiments.report import figures
 from experiments.report import views
 
 _MAX_NAMED = 4  # Reversed pairs that are named.
+_DIGITS = 9  # Rounds off the binary error of decimal fractions.
 
 
-class _Compared(NamedTuple):
-  """A cell with both numbers, as scores: higher is better.
+class _Cell(NamedTuple):
+  """The numbers of a row in a column, as scores: higher is better.
 
   Attributes:
-    row: The name of its row.
-    place: Its group and column, as on the page.
-    theirs: The published number.
-    ours: The measured mean; minus infinity if a run diverged.
-    margin: The largest difference that counts as a tie.
-    decimals: The decimals of the column.
+    row: The name of the row.
+    theirs: The published number; NaN if there is none.
+    ours: The measured mean, as shown; NaN without a run, minus infinity if a
+      run diverged.
   """
 
   row: str
-  place: str
   theirs: float
   ours: float
+
+  @property
+  def is_published(self) -> bool:
+    return not math.isnan(self.theirs)
+
+
+class _Column(NamedTuple):
+  """The cells of a group and column.
+
+  Attributes:
+    place: Its name: group and column.
+    margin: The largest difference that counts as a tie; 0 unless in percent.
+    cells: The cells, one for each row.
+  """
+
+  place: str
   margin: float
-  decimals: int
+  cells: list[_Cell]
+
+  @property
+  def measured(self) -> list[_Cell]:
+    return [cell for cell in self.cells if not math.isnan(cell.ours)]
+
+  @property
+  def compared(self) -> list[_Cell]:
+    return [cell for cell in self.measured if cell.is_published]
+
+  @property
+  def leaders(self) -> set[str]:
+    """The best measured rows, and those tied with them."""
+    best = max(cell.ours for cell in self.measured)
+    return {
+        cell.row
+        for cell in self.measured
+        if _gap(best, cell.ours) <= self.margin
+    }
+
+
+def _gap(better: float, worse: float) -> float:
+  return round(better - worse, _DIGITS)
 
 
 def describe(
     table: published.Table, results: Sequence[cell_results.CellResult]
 ) -> Optional[str]:
-  """Returns a paragraph that says what the measured numbers say.
+  """Returns the paragraph on what was measured.
+
+  It says how the order of the rows agrees with the published order, and which
+  rows lead in columns that have rows without a published number. Percentages
+  that differ by half a point or less are tied, as in the tables of the
+  Delta-SGD paper.
 
   Args:
     table: The table.
     results: The measurements of its cells.
 
   Returns:
-    The paragraph, in Markdown: how the order of the rows agrees with the
-    published one, or which rows lead if no number is published. None if there
-    is nothing to compare.
+    The paragraph, in Markdown; None if there is nothing to compare.
   """
-  if any(cell.published is not None for cell in table.cells):
-    return _describe_agreement(table, results)
-  return _describe_leads(table, results)
-
-
-def _describe_leads(
-    table: published.Table, results: Sequence[cell_results.CellResult]
-) -> Optional[str]:
-  """Returns the rows that lead in most columns; None without rivals."""
-  numbers = {result.cell.key: result.mean for result in results}
-  standings = views.rank(table, views.round_numbers(table, numbers))
-  num_columns = len({(group, column) for group, _, column in standings})
-  num_led = collections.Counter(
-      key[1]
-      for key, standing in standings.items()
-      if views.leads(table, key, standing)
-  )
-  if len({row for _, row, _ in standings}) < 2:
-    return None
-  names = [
-      f'{row} in {count} of {_columns(num_columns)}'
-      for row, count in num_led.most_common()
-  ]
-  return (
-      '**The best, or within half a point of it in percent**: '
-      f'{", ".join(names)}.'
-  )
-
-
-def _columns(number: int) -> str:
-  return f'{number} column{"" if number == 1 else "s"}'
-
-
-def _describe_agreement(
-    table: published.Table, results: Sequence[cell_results.CellResult]
-) -> Optional[str]:
-  """Returns a paragraph on how the measured numbers agree with the published.
-
-  Pairs of rows are compared within a column. For percentages, differences up to
-  half a point count as ties, as in the tables of the Delta-SGD paper. None if
-  the paper sets no two measured rows of a column apart.
-  """
-  columns = [
-      column
-      for column in _read_columns(table, results).values()
-      if len(column) > 1
-  ]
-  pairs = [pair for column in columns for pair in _pairs_apart(column)]
-  if not pairs:
-    return None
-  num_same = sum(b.ours - w.ours > b.margin for b, w in pairs)
-  reversed_pairs = [(b, w) for b, w in pairs if w.ours - b.ours > b.margin]
-  num_tied = len(pairs) - num_same - len(reversed_pairs)
-  leads = [_keeps_best(column) for column in columns]
-  sentences = [
-      f'**The published order holds for {num_same} of {len(pairs)} pairs** of '
-      'methods that the paper sets apart (percentages by more than half a '
-      f'point). Tied here: {num_tied}; reversed: {len(reversed_pairs)}'
-      f'{_name_pairs(reversed_pairs)}.',
-      'The best published method is the best here, or tied with it, in '
-      f'{sum(leads)} of {_columns(len(leads))}.',
-      *_describe_distance([cell for column in columns for cell in column]),
-  ]
-  return ' '.join(sentences)
+  columns = _read_columns(table, results)
+  sentences = _describe_agreement(columns)
+  # The rows of other figures need not be rivals.
+  if table.figure is None or figures.read_options(table).kind == figures.CURVES:
+    sentences += _describe_leads(columns)
+  return ' '.join(sentences) or None
 
 
 def _read_columns(
     table: published.Table, results: Sequence[cell_results.CellResult]
-) -> Mapping[str, list[_Compared]]:
-  """Returns the cells that have both numbers, by place."""
-  columns: dict[str, list[_Compared]] = {}
+) -> list[_Column]:
+  """Returns the numbers by column."""
+  columns: dict[tuple[str, str], _Column] = {}
   for result in results:
     cell, mean = result.cell, result.mean
-    if cell.published is None or mean is None:
-      continue
-    is_better = table.measure(cell.column, cell.group).higher_is_better
-    sign = 1 if is_better else -1
+    measure = table.measure(cell.column, cell.group)
+    sign = 1 if measure.higher_is_better else -1
+    place = ', '.join(filter(None, (cell.group, cell.column or measure.metric)))
     in_percent = views.is_percent(table, cell.column, cell.group)
-    decimals = views.count_decimals(table, cell.column, cell.group)
-    place = ', '.join(filter(None, (cell.group, cell.column)))
-    compared = _Compared(
-        row=cell.row,
-        place=place,
-        theirs=sign * cell.published,
-        ours=sign * round(mean, decimals) if math.isfinite(mean) else -math.inf,
-        margin=views.CLOSE if in_percent else 0.0,
-        decimals=decimals,
+    column = columns.setdefault(
+        (cell.group, cell.column),
+        _Column(place, views.CLOSE if in_percent else 0.0, []),
     )
-    columns.setdefault(place, []).append(compared)
-  return columns
+    ours = math.nan
+    if mean is not None:
+      decimals = views.count_decimals(table, cell.column, cell.group)
+      is_finite = math.isfinite(mean)
+      ours = sign * round(mean, decimals) if is_finite else -math.inf
+    theirs = math.nan if cell.published is None else sign * cell.published
+    column.cells.append(_Cell(cell.row, theirs, ours))
+  return list(columns.values())
+
+
+def _describe_agreement(columns: Sequence[_Column]) -> list[str]:
+  """Returns sentences on how the measured order is the published one."""
+  pairs = [pair for column in columns for pair in _pairs_apart(column)]
+  if not pairs:
+    return []
+  num_same = sum(_gap(b.ours, w.ours) > c.margin for c, b, w in pairs)
+  turned = [p for p in pairs if _gap(p[2].ours, p[1].ours) > p[0].margin]
+  return [
+      f'**The published order holds for {num_same} of {len(pairs)} pairs** of '
+      'methods that the paper sets apart (percentages by more than half a '
+      f'point). Tied here: {len(pairs) - num_same - len(turned)}; reversed: '
+      f'{len(turned)}{_name_pairs(turned)}.',
+      *_describe_best(columns),
+      *_describe_distance(columns),
+  ]
 
 
 def _pairs_apart(
-    column: Sequence[_Compared],
-) -> Iterator[tuple[_Compared, _Compared]]:
+    column: _Column,
+) -> Iterator[tuple[_Column, _Cell, _Cell]]:
   """Yields the pairs that the paper sets apart, the better one first."""
-  ordered = sorted(column, key=lambda cell: cell.theirs, reverse=True)
+  ordered = sorted(column.compared, key=lambda cell: cell.theirs, reverse=True)
   for better, worse in itertools.combinations(ordered, 2):
-    if round(better.theirs - worse.theirs, better.decimals) > better.margin:
-      yield better, worse
+    if _gap(better.theirs, worse.theirs) > column.margin:
+      yield column, better, worse
 
 
-def _keeps_best(column: Sequence[_Compared]) -> bool:
-  """Returns whether a best published row is the best here, or tied with it."""
-  best_theirs = max(cell.theirs for cell in column)
-  best_ours = max(cell.ours for cell in column)
-  return any(
-      best_ours - cell.ours <= cell.margin
-      for cell in column
-      if cell.theirs == best_theirs
-  )
-
-
-def _name_pairs(pairs: Sequence[tuple[_Compared, _Compared]]) -> str:
-  """Returns how some pairs are reversed, the clearest first."""
+def _name_pairs(pairs: Sequence[tuple[_Column, _Cell, _Cell]]) -> str:
+  """Returns how some pairs are reversed, the largest differences first."""
   if not pairs:
     return ''
-  pairs = sorted(pairs, key=lambda pair: pair[0].ours - pair[1].ours)
+  ordered = sorted(pairs, key=lambda pair: pair[1].ours - pair[2].ours)
   names = [
-      f'{worse.row} is ahead of {better.row} in {better.place}'
-      for better, worse in pairs[:_MAX_NAMED]
+      f'{worse.row} is ahead of {better.row} in {column.place}'
+      for column, better, worse in ordered[:_MAX_NAMED]
   ]
   some = '' if len(pairs) <= _MAX_NAMED else 'among them '
   return f' ({some}{"; ".join(names)})'
 
 
-def _describe_distance(cells: Sequence[_Compared]) -> list[str]:
+def _describe_best(columns: Sequence[_Column]) -> list[str]:
+  """Returns a sentence on the best published rows, where they were run."""
+  keeps_best = []
+  for column in columns:
+    theirs = [cell.theirs for cell in column.cells if cell.is_published]
+    best = [cell.row for cell in column.compared if cell.theirs == max(theirs)]
+    if best and len(column.compared) > 1:
+      keeps_best.append(any(row in column.leaders for row in best))
+  if not keeps_best:
+    return []
+  return [
+      'The best published method is the best here, or tied with it, in '
+      f'{sum(keeps_best)} of {_count_columns(len(keeps_best))}.'
+  ]
+
+
+def _describe_distance(columns: Sequence[_Column]) -> list[str]:
   """Returns a sentence on the distance to the published percentages, if any."""
   found = {
-      cell: abs(cell.ours - cell.theirs)
-      for cell in cells
-      if cell.margin and math.isfinite(cell.ours)
+      (cell.row, column.place): abs(cell.ours - cell.theirs)
+      for column in columns
+      for cell in column.compared
+      if column.margin and math.isfinite(cell.ours)
   }
   if not found:
     return []
@@ -189,5 +193,34 @@ def _describe_distance(cells: Sequence[_Compared]) -> list[str]:
   return [
       'Numbers differ from the published ones by '
       f'{statistics.median(found.values()):.1f} points in the median, and by '
-      f'{found[farthest]:.1f} at most ({farthest.row}, {farthest.place}).'
+      f'{found[farthest]:.1f} at most ({", ".join(farthest)}).'
   ]
+
+
+def _describe_leads(columns: Sequence[_Column]) -> list[str]:
+  """Returns a sentence on who leads where rows lack a published number."""
+  rivals = [
+      column
+      for column in columns
+      if len(column.measured) > max(1, len(column.compared))
+  ]
+  if not rivals:
+    return []
+  num_led = collections.Counter(
+      cell.row
+      for column in rivals
+      for cell in column.cells
+      if cell.row in column.leaders
+  )
+  names = [
+      f'{row} in {count} of {_count_columns(len(rivals))}'
+      for row, count in num_led.most_common()
+  ]
+  return [
+      '**Best, or within half a percentage point of the best**: '
+      f'{", ".join(names) or "none"}.'
+  ]
+
+
+def _count_columns(number: int) -> str:
+  return f'{number} column{"" if number == 1 else "s"}'

@@ -181,13 +181,6 @@ def is_percent(table: published.Table, column: str, group: str) -> bool:
   return table.measure(column, group).scale == _PERCENT
 
 
-def leads(table: published.Table, key: _Key, standing: Standing) -> bool:
-  """Returns whether a number is the best, or close to it, as in bold print."""
-  if is_percent(table, key[2], key[0]):
-    return standing.is_close
-  return standing.place == 1
-
-
 def build_tables(
     table: published.Table,
     format_cell: Callable[[_Key], str],
@@ -237,10 +230,10 @@ def build_gap_tables(table: published.Table, numbers: Numbers) -> list[str]:
     if number is None or standing is None:
       return _NONE
     decimals = count_decimals(table, key[2], key[0])
-    text = _format_number(number, decimals)
-    if leads(table, key, standing):
-      text = f'**{text}**'
     in_percent = is_percent(table, key[2], key[0])
+    text = _format_number(number, decimals)
+    if standing.is_close if in_percent else standing.place == 1:
+      text = f'**{text}**'
     mark = _FAR_MARK if standing.is_far and in_percent else ''
     return f'{text} ({_format_number(standing.gap, decimals)}){mark}'
 

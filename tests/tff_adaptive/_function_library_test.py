@@ -88,10 +88,24 @@ def _read(x):
   )
 
 
+def _shout(x):
+  tf.print(x)
+  return x
+
+
+def _choose(x):
+  return tf.switch_case(tf.cast(x, tf.int32), [lambda: _draw(x), lambda: x])
+
+
 class HasEffectsTest(tf.test.TestCase, parameterized.TestCase):
 
   @parameterized.parameters(
-      (tf.square, False), (_check, False), (_draw, True), (_read, True)
+      (tf.square, False),
+      (_check, False),
+      (_draw, True),
+      (_read, True),
+      (_shout, True),
+      (_choose, True),
   )
   def test_finds_them_wherever_they_are(self, fn, expected):
     inner = tf.function(fn)
@@ -113,6 +127,28 @@ class HasEffectsTest(tf.test.TestCase, parameterized.TestCase):
         self.assertEqual(
             _function_library.has_effects(called, functions), expected
         )
+
+  def test_functions_that_are_unknown_may_have_some(self):
+    library, calls = _library_and_calls()
+    functions = {f.signature.name: f for f in library.function}
+    (outer,) = _function_library.called_functions(calls['outer'][0], functions)
+    self.assertFalse(_function_library.has_effects(outer, functions))
+    self.assertTrue(
+        _function_library.has_effects(outer, {outer: functions[outer]})
+    )
+
+  def test_functions_that_call_each_other_many_times(self):
+    library = tf.compat.v1.GraphDef().library
+    for i in range(40):
+      function = library.function.add()
+      function.signature.name = f'f{i}'
+      for j in (i + 1, i + 1, 0):
+        if j < 40:
+          function.node_def.add(op='PartitionedCall').attr['f'].func.name = (
+              f'f{j}'
+          )
+    functions = {f.signature.name: f for f in library.function}
+    self.assertFalse(_function_library.has_effects('f0', functions))
 
 
 def _graph_def():

@@ -111,10 +111,10 @@ def build_fedadam(
       0. Default False, as in the paper.
     epsilon_hat: Whether the correction instead multiplies the learning rate by
       sqrt(1 - beta_2^(t+1)) / (1 - beta_1^(t+1)), and `epsilon` is added to the
-      root of v_t itself: the epsilon hat of Kingma and Ba, Section 2. So do
-      Keras' Adam, which the paper's published code calls, and
-      `tff.learning.optimizers.build_adam`. Needs `bias_correction`. Default
-      False.
+      root of v_t itself: the epsilon hat of Kingma and Ba, Section 2. Keras'
+      Adam, which the paper's published code calls, and
+      `tff.learning.optimizers.build_adam` do the same. Needs
+      `bias_correction`. Default False.
 
   Returns:
     A `tff.learning.optimizers.Optimizer` with the hyperparameters

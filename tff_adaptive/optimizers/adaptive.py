@@ -80,8 +80,8 @@ class Adaptive(optimizer.HparamsInState, tff.learning.optimizers.Optimizer):
       in AMSGrad, which starts at 0.
     epsilon_is_floor: Whether `epsilon` is a lower bound under the root and is
       not added to the root.
-    epsilon_hat: Whether the bias correction leaves the second moment as it is
-      next to `epsilon`, and corrects the learning rate alone.
+    epsilon_hat: Whether the bias correction scales the learning rate alone, and
+      `epsilon` is added to the root of the uncorrected second moment.
   """
 
   name: str

@@ -112,9 +112,9 @@ def build_fedyogi(
       0. Default False, as in the paper.
     epsilon_hat: Whether the correction instead multiplies the learning rate by
       sqrt(1 - beta_2^(t+1)) / (1 - beta_1^(t+1)), and `epsilon` is added to the
-      root of v_t itself: the epsilon hat of Kingma and Ba, Section 2. So do the
-      paper's published code and `tff.learning.optimizers.build_yogi`. Needs
-      `bias_correction`. Default False.
+      root of v_t itself: the epsilon hat of Kingma and Ba, Section 2. The
+      paper's published code and `tff.learning.optimizers.build_yogi` do the
+      same. Needs `bias_correction`. Default False.
 
   Returns:
     A `tff.learning.optimizers.Optimizer` with the hyperparameters

@@ -186,6 +186,18 @@ class FilesTest(parameterized.TestCase):
     self.assertEqual(table.cells[0].table, 'table_1')
     self.assertEqual(table.cells[-1].table, 'table_2')
 
+  def test_table_stands_beside_the_same_columns_of_another(self):
+    self._write(_TABLE)
+    raw = dict(
+        _without(_TABLE, 'published'),
+        rows=[{'name': 'SPS', 'specified': ['--client_optimizer=sps']}],
+        columns=[{'name': 'MNIST', 'like': 'table_1'}],
+        beside='table_1',
+    )
+    table = self._read(raw, 'table_2')
+    self.assertEqual([column.name for column in table.columns], ['MNIST'])
+    self.assertLen(table.cells, 6)
+
   def test_table_measures_the_runs_of_another(self):
     self._write(_TABLE)
     raw = {

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of the first paragraph of a page."""
 
+import itertools
 import math
 
 from absl.testing import parameterized
@@ -12,21 +13,22 @@ from tests.experiments.report import made_up_runs
 
 
 def _describe(measured, theirs=None, **kwargs):
-  """Returns the paragraph for numbers by row, or by row and column."""
+  """Returns the paragraph for lists of numbers by row, one for each place."""
+  groups = kwargs.get('groups', ('',))
   columns = kwargs.get('columns', ('digits',))
-  rows = list(measured)
+  places = list(itertools.product(groups, columns))
   table = made_up_runs.build_table(
-      rows=rows,
+      rows=list(measured),
       numbers={
-          ('', row, column): number
+          (group, row, column): number
           for row, numbers in (theirs or {}).items()
-          for column, number in zip(columns, numbers)
+          for (group, column), number in zip(places, numbers)
       },
       **kwargs,
   )
   results = []
   for cell in table.cells:
-    number = measured[cell.row][columns.index(cell.column)]
+    number = measured[cell.row][places.index((cell.group, cell.column))]
     numbers = {} if number is None else {0: number}
     results.append(cell_results.CellResult(cell, {}, numbers))
   return answer.describe(table, results)
@@ -57,6 +59,13 @@ class AgreementTest(parameterized.TestCase):
     self.assertIn('holds for 1 of 1 pairs', text)
     self.assertIn('Tied here: 0; reversed: 0.', text)
 
+  @parameterized.parameters((1.1, 0.6), (0.6, 1.1), (16.1, 15.6))
+  def test_half_a_point_is_a_tie_here(self, a, b):
+    # In binary, 1.1 - 0.6 is a bit more.
+    text = _describe({'A': [a], 'B': [b]}, {'A': [90.0], 'B': [80.0]})
+    self.assertIn('Tied here: 1; reversed: 0.', text)
+    self.assertIn('in 1 of 1 column.', text)
+
   def test_names_the_clearest_of_many(self):
     rows = 'ABCD'
     text = _describe(
@@ -79,6 +88,35 @@ class AgreementTest(parameterized.TestCase):
     )
     self.assertIn('holds for 2 of 4 pairs', text)
     self.assertIn('in 1 of 2 columns.', text)
+
+  def test_groups_are_named(self):
+    text = _describe(
+        {'A': [90.0, 80.0], 'B': [80.0, 90.0]},
+        {'A': [90.0, 90.0], 'B': [80.0, 80.0]},
+        groups=('alpha = 1', 'alpha = 0.1'),
+    )
+    self.assertIn('(B is ahead of A in alpha = 0.1, digits)', text)
+
+  def test_a_column_without_a_name_is_that_of_its_metric(self):
+    text = _describe(
+        {'A': [80.0], 'B': [90.0]}, {'A': [90.0], 'B': [80.0]}, columns=('',)
+    )
+    self.assertIn('(B is ahead of A in accuracy)', text)
+
+  def test_the_best_published_row_must_have_been_run(self):
+    text = _describe(
+        {'A': [None], 'B': [90.0], 'C': [80.0]},
+        {'A': [95.0], 'B': [90.0], 'C': [80.0]},
+    )
+    self.assertIn('holds for 1 of 1 pairs', text)
+    self.assertNotIn('The best published method', text)
+
+  def test_rows_that_all_diverged_lead_nothing(self):
+    text = _describe(
+        {'A': [math.nan], 'B': [math.nan]}, {'A': [90.0], 'B': [80.0]}
+    )
+    self.assertIn('holds for 0 of 1 pairs', text)
+    self.assertIn('in 0 of 1 column.', text)
 
   def test_any_difference_of_other_metrics_counts(self):
     text = _describe(
@@ -103,10 +141,33 @@ class LeadsTest(parameterized.TestCase):
     )
     self.assertEqual(
         text,
-        '**The best, or within half a point of it in percent**: B in 2 of 2 '
+        '**Best, or within half a percentage point of the best**: B in 2 of 2 '
         'columns, A in 1 of 2 columns.',
     )
 
   @parameterized.parameters(None, math.nan)
-  def test_one_row_leads_nothing(self, other):
-    self.assertIsNone(_describe({'A': [90.0], 'B': [other]}))
+  def test_one_row_has_no_rival(self, other):
+    text = _describe({'A': [90.0], 'B': [other]})
+    if other is None:
+      self.assertIsNone(text)
+    else:
+      self.assertIn('A in 1 of 1 column.', text)
+
+  def test_columns_with_one_row_do_not_count(self):
+    text = _describe(
+        {'A': [80.0, 70.0], 'B': [90.0, None]}, columns=('digits', 'mnist')
+    )
+    self.assertIn('B in 1 of 1 column.', text)
+
+  def test_rows_without_published_numbers_are_rivals_of_the_others(self):
+    text = _describe(
+        {'A': [90.0], 'B': [80.0], 'C': [95.0]}, {'A': [90.0], 'B': [80.0]}
+    )
+    self.assertIn('holds for 1 of 1 pairs', text)
+    self.assertIn('C in 1 of 1 column.', text)
+
+  @parameterized.parameters(('curves', True), ('cka', False))
+  def test_rows_of_other_figures_are_no_rivals(self, kind, has_answer):
+    figure = {'kind': kind}
+    text = _describe({'A': [90.0], 'B': [80.0]}, figure=figure)
+    self.assertEqual(text is not None, has_answer)

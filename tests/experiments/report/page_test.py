@@ -39,6 +39,19 @@ _SEEDS = {
 
 class PageTest(page_testing.PageTestCase):
 
+  def test_begins_with_the_answer(self):
+    table = made_up_runs.build_table(
+        num_seeds=2,
+        numbers={
+            ('', 'SGD', 'digits'): 90.0,
+            ('', 'Delta-SGD', 'digits'): 80.0,
+        },
+    )
+    self.write_runs(table, [0.9, 0.8])
+    self.write(table)
+    _, _, first, *_ = self.read('.md').splitlines()
+    self.assertStartsWith(first, '**The published order holds for 1 of 1 pairs')
+
   def test_a_table_with_everything(self):
     table = made_up_runs.build_table(
         num_seeds=2,
