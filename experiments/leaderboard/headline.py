@@ -103,7 +103,7 @@ def answer(results: results_lib.Results) -> str:
   items = [_answer_pick(results, s) for s in found if s not in first]
   for task in results.plan.board.tasks:
     curves = find_curves(results, task)
-    if len(curves.areas) > 1:
+    if len(curves.areas) > 1 and curves.budget > 1:
       items.append(_answer_areas(results, task, curves))
     if len(curves.scores) > max(len(curves.areas), len(results.defaults(task))):
       items.append(_answer_first_trials(task, curves))
