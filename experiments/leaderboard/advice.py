@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Advice on the choice of a method, by a rule applied to the measurements."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 import math
-from typing import NamedTuple
+from typing import NamedTuple, Optional
 
 from experiments.leaderboard import results as results_lib
 from experiments.run_results import seed_statistics
@@ -28,11 +28,6 @@ def format_number(value: float) -> str:
 def format_points(margin: float) -> str:
   """Formats a margin."""
   return f'{margin:g} point{"s" * (margin != 1)}'
-
-
-def format_loss(points: float) -> str:
-  """Returns how far behind the best a score is; 'diverged' of infinity."""
-  return 'diverged' if math.isinf(points) else f'{-points:.2f} points behind'
 
 
 def format_interval(interval: seed_statistics.Interval) -> str:
@@ -102,6 +97,11 @@ class Situation(NamedTuple):
   outcomes: _Outcomes
 
   @property
+  def size(self) -> int:
+    """The number of outcomes."""
+    return sum(map(len, self.outcomes.values()))
+
+  @property
   def text(self) -> str:
     """The beginning of a sentence."""
     if self.budget == 1:
@@ -130,6 +130,15 @@ def situations(results: results_lib.Results) -> list[Situation]:
     if len(outcomes) > 1:
       groups.setdefault((budget, frozenset(outcomes)), {})[task] = outcomes
   return [Situation(budget, by_task) for (budget, _), by_task in groups.items()]
+
+
+def largest(found: Iterable[Situation]) -> Optional[Situation]:
+  """Returns the situation that compares the most outcomes; None if none does.
+
+  Args:
+    found: The situations.
+  """
+  return max(found, key=lambda situation: situation.size, default=None)
 
 
 def _advise_for(
@@ -170,6 +179,18 @@ def rank_on_all(results: results_lib.Results, outcomes: _Outcomes) -> Standings:
     return min(map(_rank_key, found[method].values()))
 
   return {m: found[m] for m in sorted(common, key=worst, reverse=True)}
+
+
+def largest_loss(by_task: Mapping[str, results_lib.Standing]) -> float:
+  """Returns how far a method is behind the best of a task, at most.
+
+  Args:
+    by_task: Its standings.
+
+  Returns:
+    The points; infinity if a run diverged.
+  """
+  return abs(min(standing.difference.mean for standing in by_task.values()))
 
 
 def _rank_key(standing: results_lib.Standing) -> tuple[float, int]:

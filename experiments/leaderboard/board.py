@@ -72,6 +72,7 @@ class Task:
     metric: The evaluation metric; higher is better.
     flags: Flags that override the defaults of the task.
     seconds_per_round: The expected time of a round; None if unknown.
+    note: What a reader of the results must know of the data.
   """
 
   name: str
@@ -81,6 +82,7 @@ class Task:
   metric: str = 'accuracy'
   flags: tuple[str, ...] = ()
   seconds_per_round: Optional[float] = None
+  note: str = ''
 
   @property
   def seeds(self) -> range:

@@ -96,9 +96,14 @@ def answer(results: results_lib.Results) -> str:
     The text; empty if nothing can be compared.
   """
   found = advice.situations(results)
-  untuned = [situation for situation in found if situation.budget == 1]
-  tuned = [situation for situation in found if situation.budget > 1]
-  first = [max(some, key=_num_compared) for some in (untuned, tuned) if some]
+  first = [
+      situation
+      for situation in (
+          advice.largest(s for s in found if s.budget == 1),
+          advice.largest(s for s in found if s.budget > 1),
+      )
+      if situation is not None
+  ]
   paragraph = ' '.join(_answer_pick(results, s) for s in first)
   items = [_answer_pick(results, s) for s in found if s not in first]
   for task in results.plan.board.tasks:
@@ -111,10 +116,6 @@ def answer(results: results_lib.Results) -> str:
   return '\n\n'.join(filter(None, [paragraph, bullets]))
 
 
-def _num_compared(situation: advice.Situation) -> int:
-  return sum(map(len, situation.outcomes.values()))
-
-
 def _answer_pick(
     results: results_lib.Results, situation: advice.Situation
 ) -> str:
@@ -122,23 +123,35 @@ def _answer_pick(
   methods = results.plan.board.methods
   standings = advice.rank_on_all(results, situation.outcomes)
   best = next(iter(standings))
-  good = [m for m in advice.group(standings).good if m != best]
+  *others, last = situation.outcomes
+  tasks = ' and '.join(filter(None, [', '.join(others), last]))
+  loss = _describe_loss(standings[best])
   sentence = (
-      f'**{situation.text}, take {best}**, the choice among {len(standings)} '
-      f'methods on {" and ".join(situation.outcomes)}'
+      f'**{situation.text}, take {best}**, {loss} of {len(standings)} methods on '
+      f'{tasks}'
   )
   free = [name for name in standings if methods[name].tuning_free]
   if best in free:
     sentence += '; it needs no tuning according to its authors'
   elif free:
-    losses = (s.difference.mean for s in standings[free[0]].values())
     sentence += (
-        f'; the best of the {len(free)} that need no tuning according to '
-        f'their authors is {free[0]}, {advice.format_loss(min(losses))}'
+        f'; of the {len(free)} that need no tuning according to their authors, '
+        f'take {free[0]}, {_describe_loss(standings[free[0]])}'
     )
+  good = [m for m in advice.group(standings).good if m != best]
   if good:
     sentence += f'. Shown to be as good within the margin: {", ".join(good)}'
   return f'{sentence}.'
+
+
+def _describe_loss(by_task: Mapping[str, results_lib.Standing]) -> str:
+  """Returns how far behind the best of a task a method is, at most."""
+  loss = advice.largest_loss(by_task)
+  if loss == 0.0:
+    return 'the best'
+  if math.isinf(loss):
+    return 'although a run diverged, the best'
+  return f'at most {loss:.2f} points behind the best'
 
 
 def _answer_areas(

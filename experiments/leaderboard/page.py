@@ -75,6 +75,13 @@ _GAPS_LEGEND = (
     'hyperparameters tuned there, and all other flags of this task.'
 )
 
+_DEFAULTS_LEGEND = (
+    "The test metric with the library's defaults, mean ± standard deviation "
+    'over the seeds, in percent. Bold is the best of a task, or shown to be as '
+    'good within its margin. The **loss** is how far a method is behind the '
+    'best of a task, in points, at most, on '
+)
+
 
 def write(
     plan: plans.Plan,
@@ -111,8 +118,10 @@ def write(
       pages.heading('Which method to pick'),
       *map(pages.paragraph, advice.advise(results)),
       *_warn_of(failed),
+      *_default_blocks(results),
       pages.heading('How to read the tables'),
       pages.paragraph(_describe(plan.board)),
+      _tasks_table(plan.board),
       pages.paragraph(_LEGEND),
       pages.paragraph(_CAVEATS),
       *(sections or [pages.paragraph('No method has all its runs yet.')]),
@@ -188,6 +197,71 @@ def _describe(rules: board.Leaderboard) -> str:
   )
 
 
+def _tasks_table(rules: board.Leaderboard) -> str:
+  """Returns the tasks with their rules."""
+  rows = [
+      [
+          task.name,
+          ' '.join(f'`{flag}`' for flag in task.flags) or advice.NONE,
+          f'`{task.metric}`',
+          str(task.num_seeds),
+          advice.format_points(task.margin),
+          f'{task.target:g} %',
+          task.note or advice.NONE,
+      ]
+      for task in rules.tasks.values()
+  ]
+  header = ['task', 'flags', 'metric', 'seeds', 'margin', 'target', 'data']
+  return pages.table(header, rows, num_labels=len(header))
+
+
+def _default_blocks(results: results_lib.Results) -> list[str]:
+  """Returns the section of the runs with the library's defaults."""
+  widest = advice.largest(
+      s for s in advice.situations(results) if s.budget == 1
+  )
+  if widest is None:
+    return []
+  standings = {
+      task: {s.method: s for s in results.rank(task, results.defaults(task))}
+      for task in results.plan.board.tasks
+  }
+  standings = {task: found for task, found in standings.items() if found}
+  ranked = advice.rank_on_all(results, widest.outcomes)
+  methods = [*ranked, *(m for found in standings.values() for m in found)]
+  rows = []
+  for method in dict.fromkeys(methods):
+    by_task = ranked.get(method)
+    loss = advice.largest_loss(by_task) if by_task else None
+    is_free = results.plan.board.methods[method].tuning_free
+    rows.append(
+        [
+            method,
+            'yes' if is_free else '',
+            views.format_value(loss, None, 2),
+            *(_show_mean(found.get(method)) for found in standings.values()),
+        ]
+    )
+  return [
+      pages.heading('Without tuning'),
+      pages.paragraph(_DEFAULTS_LEGEND + ', '.join(widest.outcomes) + '.'),
+      pages.table(['method', 'free', 'loss', *standings], rows, num_labels=2),
+  ]
+
+
+def _show_mean(standing: Optional[results_lib.Standing]) -> str:
+  """Returns the score on a task, in bold if none is shown to be better."""
+  if standing is None:
+    return advice.NONE
+  text = views.format_value(standing.mean, standing.std, 2)
+  return f'**{text}**' if _is_good(standing) else text
+
+
+def _is_good(standing: results_lib.Standing) -> bool:
+  answers = seed_statistics.Answer
+  return standing.verdict in (answers.BEST, answers.AS_GOOD)
+
+
 def _warn_of(failed: Sequence[trials_lib.Trial]) -> list[str]:
   """Returns a warning about methods with failed runs, if any."""
   if not failed:
@@ -227,15 +301,9 @@ def _task_blocks(
   ]
   if not rows:
     return []
-  flags = f' Flags: `{" ".join(task.flags)}`.' if task.flags else ''
   return [
       pages.heading(
           f'{task.name}, tuned with {results.budget(task.name)} trials'
-      ),
-      pages.paragraph(
-          f'`{task.metric}`, {task.num_seeds} seeds, a margin of '
-          f'{advice.format_points(task.margin)}, target {task.target:g} %.'
-          f'{flags}'
       ),
       pages.table(_HEADER, rows),
   ]
@@ -246,13 +314,12 @@ def _row(
 ) -> list[str]:
   verdict = standing.verdict
   is_best = verdict is seed_statistics.Answer.BEST
-  is_good = is_best or verdict is seed_statistics.Answer.AS_GOOD
   quantities = (getattr(outcome, name) for name in _QUANTITIES.values())
   return [
       standing.method,
       views.format_value(standing.mean, standing.std, 2),
       advice.NONE if is_best else advice.format_interval(standing.difference),
-      f'**{verdict.value}**' if is_good else verdict.value,
+      f'**{verdict.value}**' if _is_good(standing) else verdict.value,
       *map(advice.format_number, quantities),
       advice.format_assignment(outcome.assignment),
   ]

@@ -111,8 +111,8 @@ class PageTest(absltest.TestCase):
     self.assertEqual(
         answer,
         "**Without tuning, with the library's defaults, take Delta-SGD**, the "
-        f'choice among 2 methods on digits; {free}. **With 3 trials to tune, '
-        f'take Delta-SGD**, the choice among 3 methods on digits; {free}. '
+        f'best of 2 methods on digits; {free}. **With 3 trials to tune, take '
+        f'Delta-SGD**, the best of 3 methods on digits; {free}. '
         'Shown to be as good within the margin: FedAvg.',
     )
     self.assertEqual(
@@ -179,6 +179,18 @@ class PageTest(absltest.TestCase):
     self.assertEqual(rows[1]['megabytes_to_target'], '6')
     self.assertEqual(rows[2]['mean'], '-inf')
     self.assertEqual(rows[3]['assignment'], 'defaults')
+
+  def test_defaults_are_compared_on_all_tasks(self):
+    section = self.text.partition('## Without tuning')[2]
+    # FedAvg is 10 points behind; SCAFFOLD was not run with its defaults.
+    self.assertIn('| Delta-SGD | yes | 0.00 | **96.67 ± 0.58** |', section)
+    self.assertIn('| FedAvg |  | 9.67 | 87.00 ± 1.00 |', section)
+    self.assertNotIn('| SCAFFOLD |', section.partition('## How to')[0])
+
+  def test_tasks_have_their_rules(self):
+    self.assertRegex(
+        self.text, r'\| digits \| - \| `accuracy` \| 3 \| 1 point \| '
+    )
 
 
 class OtherPagesTest(absltest.TestCase):
@@ -321,9 +333,26 @@ class HeadlineTest(absltest.TestCase):
         results_lib.Results(self.plan)
     ).splitlines()
     self.assertStartsWith(first, '**Without tuning')
-    self.assertIn('the choice among 3 methods on digits;', first)
+    self.assertIn('the best of 3 methods on digits;', first)
     self.assertStartsWith(item, '- **Without tuning')
-    self.assertIn('the choice among 2 methods on mnist;', item)
+    self.assertIn('the best of 2 methods on mnist;', item)
+
+  def test_the_pick_is_furthest_behind_by_the_least(self):
+    by_task = {
+        'digits': {'FedAvg': 0.97, 'Delta-SGD': 0.9, 'SCAFFOLD': 0.98},
+        'mnist': {'FedAvg': 0.96, 'Delta-SGD': 0.95, 'SCAFFOLD': 0.5},
+    }
+    for task, accuracies in by_task.items():
+      for method, accuracy in accuracies.items():
+        board_testing.write_finals(
+            self.plan, task, method, 0, dict.fromkeys(range(3), accuracy)
+        )
+    self.assertIn(
+        'take FedAvg**, at most 1.00 points behind the best of 3 methods on '
+        'digits and mnist; of the 1 that need no tuning according to their '
+        'authors, take Delta-SGD, at most 8.00 points behind the best.',
+        headline.answer(results_lib.Results(self.plan)),
+    )
 
 
 class DrawingTest(absltest.TestCase):
