@@ -127,8 +127,8 @@ def _answer_pick(
   tasks = ' and '.join(filter(None, [', '.join(others), last]))
   loss = _describe_loss(standings[best])
   sentence = (
-      f'**{situation.text}, take {best}**, {loss} of {len(standings)} methods on '
-      f'{tasks}'
+      f'**{situation.text}, take {best}**, {loss} of {len(standings)} methods '
+      f'on {tasks}'
   )
   free = [name for name in standings if methods[name].tuning_free]
   if best in free:
