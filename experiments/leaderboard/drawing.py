@@ -142,8 +142,11 @@ def _over_rounds(results: results_lib.Results, task: str) -> _Curves:
 
 
 def _over_trials(results: results_lib.Results, task: str) -> _Curves:
-  curves = {}
-  for method, scores in headline.find_curves(results, task).scores.items():
+  curves: _Curves = {}
+  found = headline.find_curves(results, task)
+  if found.budget == 1:  # Points that show less than the table of them.
+    return curves
+  for method, scores in found.scores.items():
     counts = [
         n for n in results.plan.board.protocol.budgets if n <= len(scores)
     ]

@@ -43,7 +43,7 @@ class Curves:
       0 if none ran.
     scores: The scores after 1, 2, ... trials, by method.
     areas: The areas up to the budget, of the methods that have it, the largest
-      first.
+      first; none if it is 1.
   """
 
   budget: int
@@ -52,8 +52,9 @@ class Curves:
 
   @property
   def methods(self) -> list[str]:
-    """The methods: those with an area first."""
-    return [*self.areas, *(m for m in self.scores if m not in self.areas)]
+    """The methods: those with an area first, then by their defaults."""
+    others = (method for method in self.scores if method not in self.areas)
+    return [*self.areas, *sorted(others, key=lambda m: -self.scores[m][0])]
 
 
 def find_curves(results: results_lib.Results, task: str) -> Curves:
@@ -77,7 +78,7 @@ def find_curves(results: results_lib.Results, task: str) -> Curves:
   areas = {
       method: budgets.area(found[:budget])
       for method, found in scores.items()
-      if len(found) >= budget
+      if len(found) >= budget > 1
   }
   order = sorted(areas, key=lambda method: -areas[method])
   return Curves(budget, scores, {method: areas[method] for method in order})
@@ -108,7 +109,7 @@ def answer(results: results_lib.Results) -> str:
   items = [_answer_pick(results, s) for s in found if s not in first]
   for task in results.plan.board.tasks:
     curves = find_curves(results, task)
-    if len(curves.areas) > 1 and curves.budget > 1:
+    if len(curves.areas) > 1:
       items.append(_answer_areas(results, task, curves))
     if len(curves.scores) > max(len(curves.areas), len(results.defaults(task))):
       items.append(_answer_first_trials(task, curves))
@@ -212,10 +213,12 @@ def build_blocks(results: results_lib.Results) -> list[str]:
   if not found:
     return []
   blocks = [pages.heading('One number per method'), pages.paragraph(_LEGEND)]
-  if len(found) > 1:
-    blocks.append(_areas_table(results, found))
+  with_areas = {task: curves for task, curves in found.items() if curves.areas}
+  if len(with_areas) > 1:
+    blocks.append(_areas_table(results, with_areas))
   for task, curves in found.items():
-    text = f'On {task}, with the area up to {curves.budget} trials:'
+    what = f'the area up to {curves.budget} trials'
+    text = f'On {task}, with {what if curves.areas else "the defaults alone"}:'
     blocks += [pages.paragraph(text), _task_table(results, task, curves)]
   return blocks
 

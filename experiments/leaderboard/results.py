@@ -279,19 +279,21 @@ class Results:
   def budget(self, task: str) -> int:
     """Returns the number of trials with which tuned methods are compared.
 
-    That is the largest budget of which two methods have all final runs; so a
-    leaderboard that is half done compares equals. Where there is none, it is
-    the largest.
+    That is the largest budget of which two methods, and half of those that have
+    begun, have all final runs; so a leaderboard that is half done compares
+    equals. Where there is none, it is the largest.
 
     Args:
       task: The task.
     """
     if task not in self._budgets:
       protocol = self.plan.board.protocol
+      begun = [m for m in self.plan.board.methods if self.budget_done(task, m)]
       found = (
           budget
           for budget in reversed(protocol.budgets)
-          if budget > 1 and len(self.tuned(task, budget=budget)) > 1
+          if budget > 1
+          and len(self.tuned(task, budget=budget)) >= max(2, len(begun) / 2)
       )
       self._budgets[task] = next(found, protocol.num_trials)
     return self._budgets[task]

@@ -321,6 +321,17 @@ class HeadlineTest(absltest.TestCase):
         headline.answer(results),
     )
 
+  def test_one_trial_has_no_area(self):
+    self._write_trials('FedAvg', [0.5])
+    self._write_trials('Delta-SGD', [0.6])
+    results = results_lib.Results(self.plan)
+    curves = headline.find_curves(results, 'digits')
+    self.assertEqual(curves.methods, ['Delta-SGD', 'FedAvg'])
+    self.assertEmpty(curves.areas)
+    self.assertNotIn('area', headline.answer(results))
+    _, _, text, _ = headline.build_blocks(results)
+    self.assertIn('On digits, with the defaults alone:', text)
+
   def test_a_task_of_fewer_methods_is_in_the_list(self):
     for task, methods in (
         ('mnist', ('FedAvg', 'Delta-SGD')),
