@@ -237,7 +237,7 @@ def _areas_table(
       if all(method in found for found in areas.values())
   }
   rows = [
-      [method, _free(results, method), _show(means.get(method))]
+      [method, free_mark(results, method), _show(means.get(method))]
       + [_show(areas[task].get(method)) for task in found]
       for method in sorted(methods, key=lambda m: -means.get(m, 0.0))
   ]
@@ -260,7 +260,7 @@ def _task_table(results: results_lib.Results, task: str, curves: Curves) -> str:
         _seconds(results.trial_runs(task, method), defaults.get(method)),
     )
     rows.append(
-        [method, _free(results, method), _show(curves.areas.get(method))]
+        [method, free_mark(results, method), _show(curves.areas.get(method))]
         + [_show(scores[n - 1] if n <= len(scores) else None) for n in counts]
         + [advice.format_number(quantity) for quantity in quantities]
     )
@@ -292,6 +292,6 @@ def _seconds(
   return min(filter(math.isfinite, seconds), default=math.nan)
 
 
-def _free(results: results_lib.Results, method: str) -> str:
+def free_mark(results: results_lib.Results, method: str) -> str:
   """Returns the mark of a method that is said to need no tuning."""
   return 'yes' if results.plan.board.methods[method].tuning_free else ''

@@ -233,11 +233,10 @@ def _default_blocks(results: results_lib.Results) -> list[str]:
   for method in dict.fromkeys(methods):
     by_task = ranked.get(method)
     loss = advice.largest_loss(by_task) if by_task else None
-    is_free = results.plan.board.methods[method].tuning_free
     rows.append(
         [
             method,
-            'yes' if is_free else '',
+            headline.free_mark(results, method),
             views.format_value(loss, None, 2),
             *(_show_mean(found.get(method)) for found in standings.values()),
         ]

@@ -25,6 +25,9 @@ Scores = Mapping[int, float]
 _PERCENT = 100.0
 _BYTES_PER_MEGABYTE = 1e6
 
+# The share of the methods without which none are compared.
+_NEARLY_ALL = 0.75
+
 
 @dataclasses.dataclass(frozen=True)
 class Standing:
@@ -279,21 +282,23 @@ class Results:
   def budget(self, task: str) -> int:
     """Returns the number of trials with which tuned methods are compared.
 
-    That is the largest budget of which two methods, and half of those that have
-    begun, have all final runs; so a leaderboard that is half done compares
-    equals. Where there is none, it is the largest.
+    That is the largest budget of which two methods, and three quarters of those
+    with all its trials, have all final runs; so a leaderboard that is half done
+    compares equals. Methods that choose their defaults finish first, and do not
+    stand for all. Where there is none, it is the largest.
 
     Args:
       task: The task.
     """
     if task not in self._budgets:
       protocol = self.plan.board.protocol
-      begun = [m for m in self.plan.board.methods if self.budget_done(task, m)]
+      done = [self.budget_done(task, m) for m in self.plan.board.methods]
       found = (
           budget
           for budget in reversed(protocol.budgets)
           if budget > 1
-          and len(self.tuned(task, budget=budget)) >= max(2, len(begun) / 2)
+          and len(self.tuned(task, budget=budget))
+          >= max(2, _NEARLY_ALL * sum(trials >= budget for trials in done))
       )
       self._budgets[task] = next(found, protocol.num_trials)
     return self._budgets[task]
