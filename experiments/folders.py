@@ -10,6 +10,8 @@ import re
 import tempfile
 from typing import Optional
 
+from absl import flags
+
 from experiments import command_line
 from tff_adaptive import _files
 
@@ -80,6 +82,23 @@ def check_data_dir(data_dir: Optional[str]):
       f'--data_dir={data_dir} {found}; give the folder of the data sets, which '
       'python -m tasks.fetch fills'
   )
+
+
+def check_of_runs(flag_values: flags.FlagValues):
+  """Raises unless the folders of runs can be used.
+
+  Args:
+    flag_values: The parsed flags of `experiments.train`.
+
+  Raises:
+    UserError: See `check_output_dir` and `check_data_dir`, which a download
+      does not need.
+    EnvironmentalError: See `check_output_dir`.
+  """
+  check_output_dir(flag_values.output_dir)
+  names = [name for name in flag_values if name.endswith('_download')]
+  if not any(flag_values[name].value for name in names):
+    check_data_dir(flag_values.data_dir)
 
 
 def checkpoint_rounds(run: pathlib.Path) -> list[int]:

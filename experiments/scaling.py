@@ -193,10 +193,7 @@ def draw(
   Raises:
     OSError: If the picture cannot be written; names the file.
   """
-  # pylint: disable=import-outside-toplevel
-  from experiments.benchmark import measurement
-  from tff_adaptive import analysis
-  # pylint: enable=import-outside-toplevel
+  from tff_adaptive import analysis  # pylint: disable=import-outside-toplevel
 
   first = predictions[0]
   numbers = [p.num_workers for p in predictions]
@@ -204,10 +201,10 @@ def draw(
   analysis.plot_band_curves(
       {
           'a round': {
-              'predicted': measurement.curve(
+              'predicted': analysis.BandCurve.of_line(
                   numbers, [first.seconds / p.seconds for p in predictions]
               ),
-              'ideal': measurement.curve(
+              'ideal': analysis.BandCurve.of_line(
                   numbers, [number / first.num_workers for number in numbers]
               ),
           }

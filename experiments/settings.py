@@ -13,6 +13,7 @@ from typing import Any, Literal, Optional
 from experiments import flag_table
 from experiments import registry
 from experiments.flag_table import field
+from experiments.run_results import run_folder
 from tff_adaptive import _packages
 
 # The flags that replace numbers of a task's protocol.
@@ -48,6 +49,8 @@ _USERS = {
     'evaluation_clients': (PER_CLIENT, PERSONALIZED),
     'personalization_epochs': (PERSONALIZED,),
 }
+# The same run as without the flag.
+_DEFAULTS = {'evaluation_data': TEST, 'personalization_epochs': 1}
 # The initial bound of TFF's adaptive clipping, and the paper's learning rate.
 _ADAPTIVE_CLIPPING = {
     'dp_clip_norm': 0.1,
@@ -143,7 +146,7 @@ class Settings:
     monitored_metric: The column of metrics.csv that --early_stopping_patience
       and --keep_best monitor. Default: evaluation/accuracy.
     monitored_mode: Whether the largest or the smallest value is the best.
-      Default: min for a loss, otherwise max.
+      Default: min for a loss or an error, otherwise max.
     weights_average_decay: Also evaluate the moving average of the global
       weights over rounds, with this decay; 1 is the mean of all rounds.
       Default: no average.
@@ -236,6 +239,9 @@ class Settings:
     is_default = self.evaluations == _DEFAULT_EVALUATIONS
     values['evaluations'] = None if is_default else list(self.evaluations)
     values['sampling'] = None if self.sampling == FIXED else POISSON
+    for flag, default in _DEFAULTS.items():
+      if values[flag] == default:
+        values[flag] = None
     return values
 
 
@@ -437,8 +443,10 @@ def _complete_callbacks(values: dict[str, Any]):
         )
     return
   _set_defaults(values, {'monitored_metric': DEFAULT_METRIC})
-  is_loss = values['monitored_metric'].rpartition('/')[2] == 'loss'
-  _set_defaults(values, {'monitored_mode': 'min' if is_loss else 'max'})
+  is_higher_better = run_folder.is_higher_better(values['monitored_metric'])
+  _set_defaults(
+      values, {'monitored_mode': 'max' if is_higher_better else 'min'}
+  )
 
 
 def _check_trackers(values: Mapping[str, Any]):

@@ -13,6 +13,7 @@ Exits with 1 if any of them grows.
 """
 
 from collections.abc import Iterator, Sequence
+import contextlib
 import dataclasses
 import pathlib
 import time
@@ -70,11 +71,16 @@ def _take_sample(round_num: int, start: float) -> Sample:
   """Returns a sample of the current resources."""
   this = psutil.Process()
   processes = [this, *this.children(recursive=True)]
-  held = [
-      (process.memory_info().rss, process.num_fds(), process.num_threads())
-      for process in processes
-      if process.is_running()
-  ]
+  held = []
+  for process in processes:
+    with contextlib.suppress(psutil.NoSuchProcess):
+      held.append(
+          (
+              process.memory_info().rss,
+              process.num_fds(),
+              process.num_threads(),
+          )
+      )
   num_bytes, num_files, num_threads = map(sum, zip(*held))
   seconds = time.perf_counter() - start
   return Sample(round_num, seconds, num_bytes / 2**20, num_files, num_threads)
@@ -185,16 +191,13 @@ def draw(samples: Sequence[Sample], path: pathlib.Path, title: str):
   Raises:
     OSError: If the picture cannot be written; names the file.
   """
-  # pylint: disable=import-outside-toplevel
-  from experiments.benchmark import measurement
-  from tff_adaptive import analysis
-  # pylint: enable=import-outside-toplevel
+  from tff_adaptive import analysis  # pylint: disable=import-outside-toplevel
 
   rounds = [sample.round_num for sample in samples]
 
   def curves(name: str) -> dict[str, Any]:
     values = [getattr(sample, name) for sample in samples]
-    return {'held': measurement.curve(rounds, values)}
+    return {'held': analysis.BandCurve.of_line(rounds, values)}
 
   analysis.plot_band_curves(
       {

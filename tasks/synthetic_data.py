@@ -13,6 +13,7 @@ import functools
 import gzip
 import json
 import pathlib
+import tempfile
 from typing import Any, Optional
 
 import numpy as np
@@ -48,10 +49,11 @@ def write(files: Mapping[str, Write], data_dir: pathlib.Path) -> None:
     if path.exists():
       continue
     path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f'new_{path.name}')
-    part.unlink(missing_ok=True)
-    write_file(part, random_streams.stream(_SEED, 'synthetic_data', place))
-    part.rename(path)
+    # Several runs may write the same file at once.
+    with tempfile.TemporaryDirectory(prefix='.', dir=path.parent) as folder:
+      part = pathlib.Path(folder) / path.name
+      write_file(part, random_streams.stream(_SEED, 'synthetic_data', place))
+      part.replace(path)
 
 
 def npz(

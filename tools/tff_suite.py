@@ -262,7 +262,8 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
   add('--timeout', type=float, default=1800, help='seconds per file')
   add('--context', default='compiled', choices=RUNTIMES, help='for --run')
   add('--run', help='one file to run in this process')
-  return parser.parse_known_args(arguments)[0]
+  add('--xml_output_file', help=argparse.SUPPRESS)  # Of absltest, with --run.
+  return parser.parse_args(arguments)
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -86,7 +86,7 @@ class Laboratory:
       RunError: If a file of a run is damaged.
       OSError: If a file cannot be read.
     """
-    names = tuple(cell.experiment_name for cell in table.cells)
+    names = (table.place, *(cell.experiment_name for cell in table.cells))
     if names not in self._results:
       self._results[names] = cell_results.collect(table, self.runs_dir)
     return self._results[names]

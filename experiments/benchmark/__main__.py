@@ -137,9 +137,9 @@ def main():
   settings.apply()
   for workload in chosen:
     for lines in _measure(workload, settings):
+      print(reports.format_table(lines, peers), end='\n\n', flush=True)
       if flags.FLAGS.json is not None:
         reports.append(flags.FLAGS.json, lines)
-      print(reports.format_table(lines, peers), end='\n\n', flush=True)
 
 
 def _measure(workload: workloads.Workload, settings) -> Iterator[list[Any]]:

@@ -25,7 +25,6 @@ from experiments.benchmark import models
 from experiments.benchmark import reports
 from experiments.benchmark import workloads
 import tff_adaptive
-from tff_adaptive import analysis
 from tff_adaptive import runtime as runtime_lib
 from tff_adaptive.data import batching
 from tff_adaptive.data import client_data
@@ -208,12 +207,6 @@ class Trainer:
           f'by {distance}.'
       )
     return distance
-
-
-def curve(x: Sequence[float], y: Sequence[float]) -> analysis.BandCurve:
-  """Returns a curve without a band."""
-  line = np.asarray(y, float)
-  return analysis.BandCurve(np.asarray(x), line, line, line)
 
 
 def build_cohort_fn(

@@ -38,6 +38,8 @@ from experiments import registry
 from experiments.conformance import adapters
 from experiments.flag_table import field
 
+_TIMEOUT = 600.0
+
 
 @dataclasses.dataclass
 class _Flags:
@@ -57,7 +59,7 @@ class _Flags:
   goldens: Optional[str] = None
   runtime: str = field('compiled', enum_values=registry.RUNTIMES)
   adapter: Optional[str] = None
-  adapter_timeout: float = field(600.0, lower_bound=0.0)
+  adapter_timeout: float = field(_TIMEOUT, lower_bound=0.0)
   matrix: bool = False
   markdown: Optional[str] = None
 
@@ -66,10 +68,11 @@ def define(flag_values: flags.FlagValues = flags.FLAGS):
   """Defines the flags."""
   flag_table.define(_Flags, flag_values, adapter_help=adapters.HELP)
   flags.register_multi_flags_validator(
-      ['goldens', 'adapter', 'matrix', 'markdown'],
+      ['goldens', 'adapter', 'adapter_timeout', 'matrix', 'markdown'],
       _belong_together,
       'give either --goldens=FILE, optionally with --adapter, or --matrix, '
-      'optionally with --markdown',
+      'optionally with --markdown; --adapter_timeout needs an adapter that is '
+      'a command',
       flag_values=flag_values,
   )
 
@@ -77,6 +80,9 @@ def define(flag_values: flags.FlagValues = flags.FLAGS):
 def _belong_together(values: Mapping[str, Any]) -> bool:
   if values['matrix']:
     return values['goldens'] is None and values['adapter'] is None
+  if values['adapter_timeout'] != _TIMEOUT:
+    if not adapters.is_command(values['adapter']):
+      return False
   return values['goldens'] is not None and values['markdown'] is None
 
 

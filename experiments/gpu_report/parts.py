@@ -211,7 +211,8 @@ def list_parts(
   """
   size = _WHOLE if has_gpu else _DRY
   for name in GOLDENS:
-    path = report.folder / 'work' / f'{name}.json'
+    # The name tells a dry run, on the CPU, from one on a GPU.
+    path = report.folder / 'work' / f'{name}.{size.goldens}.json'
     _sample_goldens(name, path, size.goldens)
     yield Part(
         name,

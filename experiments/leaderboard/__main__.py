@@ -165,6 +165,8 @@ def _run(
     plan: plans.Plan, flag_values: flags.FlagValues
 ) -> list[trials_lib.Trial]:
   """Runs what is not finished, says what is left, returns what failed."""
+  folders.check_output_dir(flag_values.output_dir)
+  folders.check_data_dir(flag_values.data_dir)
   to_do = execution.describe_plan(plan)
   if to_do:
     print(to_do, flush=True)

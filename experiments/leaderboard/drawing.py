@@ -49,9 +49,9 @@ def draw(
   """
   shown = _choose_shown(results)
   who = (
-      'The four methods with the largest area among those said to need no '
-      'tuning are in colour, and after them in the legend the four of the '
-      'others.'
+      'In colour are eight methods: of those said to need no tuning, and then '
+      'of the others, the four that are on the most tasks and have the best '
+      'mean place by area.'
       if shown
       else ''
   )
@@ -71,7 +71,7 @@ def draw(
       x_label='round',
   )
   captions = (
-      'The expected test metric of the trial that is chosen from so many; the '
+      'The expected test metric of the trial selected from so many; the '
       f'first trial is the defaults. {_SCALE} {who}',
       'The test metric of the tuned methods by round, the mean over the seeds; '
       'the band reaches from the lowest to the highest seed. '
@@ -150,8 +150,7 @@ def _over_trials(results: results_lib.Results, task: str) -> _Curves:
     counts = [
         n for n in results.plan.board.protocol.budgets if n <= len(scores)
     ]
-    expected = np.array([scores[count - 1] for count in counts])
-    curves[method] = analysis.BandCurve(
-        np.array(counts), expected, expected, expected
+    curves[method] = analysis.BandCurve.of_line(
+        counts, [scores[count - 1] for count in counts]
     )
   return curves

@@ -93,11 +93,15 @@ def _count_missing(results: results_lib.Results, task: str, method: str) -> int:
   plan = results.plan
   known = plan.tuning(task, method)
   known += plan.finals(task, method, plans.DEFAULTS)
-  chosen = results.chosen(task, method)
-  if chosen is None:
-    return len(results.unfinished(known)) + plan.board.tasks[task].num_seeds
-  known += plan.finals(task, method, chosen)
-  return len(results.unfinished(plans.unite(known)))
+  # Those of the best trial here, and of the best trials of other tasks.
+  for source in plan.board.tasks:
+    chosen = results.chosen(source, method)
+    if chosen is not None:
+      known += plan.finals(task, method, chosen)
+  num_runs = len(results.unfinished(plans.unite(known)))
+  if results.chosen(task, method) is None:
+    num_runs += plan.board.tasks[task].num_seeds
+  return num_runs
 
 
 def _expect_seconds(

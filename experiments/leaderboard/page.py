@@ -51,13 +51,13 @@ _LEGEND = (
     'the mean of its last ten evaluations on the test data. The difference to '
     'the best is paired by seed, with a 95 % t interval. **as good**: the '
     'whole interval is above minus the margin. **worse**: all of it is below. '
-    '**open**: neither; a tie for want of seeds, and no proof of equality. One '
+    '**open**: neither: too few seeds to decide, not a proof of equality. One '
     'seed has no interval and decides nothing. **diverged**: a run did, and '
     'the other seeds do not make up for it. **failed**: a run ended with an '
     'error. What it takes to reach the target is the median over the seeds, '
     '*never* where most did not reach it; seconds are those of one process on '
-    'its share of the cores, evaluations not counted. Gradients are those of a '
-    'batch, of all clients together; MB are those of both ways.'
+    'its share of the cores, evaluations not counted. Gradients are those of '
+    'batches, summed over all clients; MB are those sent and received.'
 )
 _CAVEATS = (
     'A seed fixes the partition, the cohorts and the initial weights, equally '

@@ -19,6 +19,8 @@ SERVER_SCHEDULE = 'server_schedule'
 RUNTIME = 'runtime'
 # The default runtime.
 COMPILED = 'compiled'
+NATIVE = 'native'
+RAY = 'ray'
 
 
 @dataclasses.dataclass(frozen=True)

@@ -189,7 +189,7 @@ RUNTIMES = (
         ),
     ),
     rows.Row(
-        'native',
+        rows.NATIVE,
         'tff_adaptive.runtime:native_context',
         supplied=(
             'max_concurrent_computation_calls',
@@ -199,7 +199,7 @@ RUNTIMES = (
         ),
     ),
     rows.Row(
-        'ray',
+        rows.RAY,
         'tff_adaptive.runtime.scale_out:ray_context',
         (
             rows.Argument(

@@ -103,7 +103,11 @@ def _summarize(runs: Sequence[run_folder.Run], metric: str) -> dict[str, Any]:
   for estimate in _ESTIMATES:
     values = [
         scale
-        * run.summarize(metric, estimate, higher_is_better=metric != 'loss')
+        * run.summarize(
+            metric,
+            estimate,
+            higher_is_better=run_folder.is_higher_better(metric),
+        )
         for run in runs
     ]
     row[f'{estimate}_mean'] = seed_statistics.mean(values)
@@ -123,6 +127,8 @@ def _format(
   _, decimals = _METRICS[metric]
   rounds = summary['rounds']
   total = max(run.total_rounds for run in runs)
+  may_stop = all(run.hparams.get('early_stopping_patience') for run in runs)
+  unfinished = '' if may_stop else ', unfinished'
   return [
       *(
           views.format_value(
@@ -130,7 +136,7 @@ def _format(
           )
           for estimate in _ESTIMATES
       ),
-      f'{rounds}' if rounds >= total else f'{rounds} of {total}, unfinished',
+      f'{rounds}' if rounds >= total else f'{rounds} of {total}{unfinished}',
       pages.format_seconds(summary['seconds']),
       str(summary['seeds']),
   ]

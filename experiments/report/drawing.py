@@ -209,7 +209,7 @@ class _Drawing:
           group, row, column = result.cell.key
           several = row if len(self.table.rows) > 1 else ''
           title = ', '.join(filter(None, (column, group, several)))
-          curve = analysis.BandCurve(rounds[shown], mean, mean, mean)
+          curve = analysis.BandCurve.of_line(rounds[shown], mean)
           panels.setdefault(title, {})[name] = curve
     return self._draw_panels(
         panels, 'round', "clients' step size", names=list(_STEP_SIZES)
@@ -328,7 +328,7 @@ class _Drawing:
       rates, best = analysis.best_server_rates(grid)
       if len(rates):
         task, _, method = group.rpartition(' ')
-        curve = analysis.BandCurve(rates, best, best, best)
+        curve = analysis.BandCurve.of_line(rates, best)
         panels.setdefault(task, {})[method] = curve
         # The axis spans the searched grid, to show a best rate at its edge.
         ends = {

@@ -56,6 +56,18 @@ def column_of(metric: str) -> str:
   return metric if '/' in metric else f'{EVALUATION}{metric}'
 
 
+def is_higher_better(metric: str) -> bool:
+  """Returns whether higher values of a metric are better.
+
+  Args:
+    metric: The name of the metric, or of its column.
+
+  Returns:
+    False for losses and errors.
+  """
+  return not metric.endswith(('loss', 'error'))
+
+
 _EMPTY = ((), ())
 # The tail of a metrics.csv: over a hundred rows, and quick to read.
 _TAIL_BYTES = 1 << 16

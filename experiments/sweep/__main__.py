@@ -24,6 +24,7 @@ from absl import flags
 
 from experiments import command_line
 from experiments import flag_table
+from experiments import folders
 from experiments import hparams
 from experiments import published
 from experiments.flag_table import field
@@ -115,6 +116,9 @@ def _build_search(flag_values: flags.FlagValues) -> searches.Search:
     raise hparams.HparamError(
         'nothing to sweep: give --grid, --log_grid, --random or --table'
     )
+  for name in ('num_trials', 'search_seed'):
+    if flag_values[name].present and not flag_values.random:
+      raise hparams.HparamError(f'--{name} needs --random')
   if not flag_values.sweep_name:
     raise hparams.HparamError(
         'a search needs --sweep_name, the name of its folder in --output_dir'
@@ -227,6 +231,7 @@ def main(flag_values: flags.FlagValues = flags.FLAGS):
     for trial in trials:
       print(shlex.join([*running.TRAIN, *trial.arguments]))
     return
+  folders.check_of_runs(flag_values)
   command_line.prepare_libraries()
   run(num_at_once=flag_values.jobs)
 

@@ -402,11 +402,15 @@ def run_trials(
 
   Raises:
     TrialsFailed: If trials failed, after the others have ended.
-    EnvironmentalError: If another sweep runs in the same folder.
+    EnvironmentalError: If another sweep runs in the same folder, or a file
+      cannot be written.
     UserError: If a record or a finished run is damaged.
     KeyboardInterrupt: After a signal; the text says how to continue.
   """
   with contextlib.ExitStack() as stack:
+    stack.enter_context(
+        command_line.errors_as(command_line.EnvironmentalError, OSError)
+    )
     homes = dict.fromkeys(trial.home for trial in trials)
     locks = {home: stack.enter_context(folders.locked(home)) for home in homes}
     keeper = Keeper(trials, measure_fn, write, sys.stdout)

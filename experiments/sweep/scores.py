@@ -23,7 +23,6 @@ _OF_CLIENTS = (
     f'{run_folder.EVALUATION}clients/',
     f'{run_folder.EVALUATION}personalized/',
 )
-_SMALLER_IS_BETTER = ('loss', 'error')
 _ESTIMATES = (run_folder.LAST_10_EVALUATIONS, run_folder.BEST)
 # Reported for every run.
 MEASURED = (*_ESTIMATES, *run_folder.TOTALS)
@@ -64,7 +63,7 @@ class Selection:
 
   def is_higher_better(self, metric: str) -> bool:
     """Returns whether higher scores are better."""
-    return is_higher_better(self.column_of(metric))
+    return run_folder.is_higher_better(self.column_of(metric))
 
   def check_metric(self, metric: str):
     """Raises if a metric does not belong to this criterion.
@@ -108,18 +107,6 @@ SELECTIONS = {
     selection.name: selection
     for selection in (TRAIN_LOSS, TRAIN_ACCURACY, VALIDATION, POSTHOC_TEST)
 }
-
-
-def is_higher_better(metric: str) -> bool:
-  """Returns whether higher values of a metric are better.
-
-  Args:
-    metric: The name of the metric, or of its column.
-
-  Returns:
-    False for losses and errors.
-  """
-  return not metric.endswith(_SMALLER_IS_BETTER)
 
 
 def check(selection: Selection, trials: Sequence[trials_lib.Trial]):

@@ -246,7 +246,7 @@ def run(search: Search, *, num_at_once: Optional[int] = None):
       measure_fn=functools.partial(
           scores.measure,
           metric=search.metric,
-          higher_is_better=scores.is_higher_better(search.metric),
+          higher_is_better=run_folder.is_higher_better(search.metric),
           selection=search.selection,
       ),
   )

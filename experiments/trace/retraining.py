@@ -79,13 +79,17 @@ def _read_run(path: pathlib.Path, data_dir: Optional[str]) -> RecordedRun:
         'the data sets; synthetic data are in OUTPUT_DIR/'
         f'{run_parts.SYNTHETIC_DATA}'
     )
-  if choices[registry.RUNTIME].row.name != registry.COMPILED:
+  trained_on = choices[registry.RUNTIME].row.name
+  if trained_on == registry.NATIVE:
     print(
         "The run was trained on TFF's native runtime. The compiled runtime, "
         'used here, rounds differently and samples other dropout masks.'
     )
-    row = registry.ROWS[registry.RUNTIME][registry.COMPILED]
-    choices[registry.RUNTIME] = hparams.Choice(row, {})
+  if trained_on != registry.COMPILED:
+    # With the plan of the run, a Ray run has the bits of the compiled runtime.
+    choices[registry.RUNTIME] = hparams.recorded_choice(
+        registry.RUNTIME, {**recorded, registry.RUNTIME: registry.COMPILED}
+    )
   values: dict[str, Any] = {
       field.name: recorded.get(field.name)
       for field in dataclasses.fields(hparams.Settings)
@@ -154,6 +158,9 @@ class Replay:
     self._rounds = rounds_lib.Rounds(process, store)
     self._cohort_fn = run_parts.build_cohort_fn(run.choices, run.settings, task)
     self._task = task
+    self._adjust_state = run_parts.build_rate_tuner(
+        process, run.settings, task, self._cohort_fn
+    )
     self.begun_at = 0
 
   @property
@@ -183,7 +190,14 @@ class Replay:
     self._start(round_num - int(self.keeps_sent), from_start)
     self.begun_at = self._rounds.round_num
     while self._rounds.round_num < round_num:
-      self._rounds.train(self._cohort_fn(self._rounds.round_num))
+      self._rounds.train(self._begin_round())
+
+  def _begin_round(self) -> Any:
+    """Tunes the rates, if the run does, and returns the cohort of the round."""
+    round_num = self._rounds.round_num
+    if self._adjust_state is not None:
+      self._rounds.state = self._adjust_state(self._rounds.state, round_num)
+    return self._cohort_fn(round_num)
 
   def _start(self, newest: int, from_start: bool):
     """Loads the newest checkpoint at or before a round, or the start."""
@@ -224,10 +238,11 @@ class Replay:
 
   def trace_round(self) -> analysis.RoundTrace:
     """Trains the next round with a trace."""
+    cohort = self._begin_round()
     return analysis.trace_round(
         self._rounds.process,
         self._rounds.state,
-        self._cohort_fn(self._rounds.round_num),
+        cohort,
         client_store=self._rounds.store,
     )
 

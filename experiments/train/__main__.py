@@ -23,7 +23,6 @@ from absl import flags
 from experiments import command_line
 from experiments import folders
 from experiments import hparams
-from experiments import registry
 from experiments.train import compare
 
 
@@ -49,9 +48,7 @@ def main():
     return
   choices = hparams.read_choices()
   settings = hparams.read_settings(choices)
-  folders.check_output_dir(settings.output_dir)
-  if not choices[registry.TASK].given.get('download'):
-    folders.check_data_dir(settings.data_dir)
+  folders.check_of_runs(flags.FLAGS)
   command_line.prepare_libraries()
   # TensorFlow takes seconds to import, so --help and typos do without it.
   from experiments.train import training_run  # pylint: disable=import-outside-toplevel

@@ -261,8 +261,7 @@ def run(flag_values: flags.FlagValues = flags.FLAGS):
     UserError: If a folder, or a file in it, is not valid.
     KeyboardInterrupt: After a terminating signal, with how to continue.
   """
-  folders.check_output_dir(flag_values.output_dir)
-  folders.check_data_dir(flag_values.data_dir)
+  folders.check_of_runs(flag_values)
   trials = build_trials(flag_values)
   num_methods = len({trial.configuration for trial in trials})
   print(

@@ -15,6 +15,7 @@ import numpy as np
 from experiments import hparams
 from experiments import registry
 from experiments import settings as settings_lib
+from tff_adaptive import runtime
 from tff_adaptive.analysis import client_plots
 from tff_adaptive.client_works import local_training
 from tff_adaptive.data import client_data
@@ -347,8 +348,12 @@ def _build_by_clients(
 
 def _device(choices: _Choices) -> str:
   """Returns the device of evaluations, which is that of the clients' work."""
+  choice = choices[registry.RUNTIME]
   # TFF's own runtime has no choice of device, and no GPU.
-  return choices[registry.RUNTIME].hparams().get('devices', 'CPU')
+  devices = choice.hparams().get('devices', 'CPU')
+  # The GPUs of Ray are those of its workers.
+  is_remote = choice.row.name == registry.RAY and devices != 'CPU'
+  return runtime.AUTO if is_remote else devices
 
 
 def _common_arguments(

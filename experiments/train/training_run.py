@@ -31,10 +31,9 @@ from tff_adaptive.simulation import task as task_lib
 from tff_adaptive.simulation import trackers
 from tff_adaptive.simulation import training_loop
 
-RAY = 'ray'
 _CHOOSE = {
     registry.COMPILED: runtime.choose_plan,
-    RAY: scale_out.choose_ray_plan,
+    registry.RAY: scale_out.choose_ray_plan,
 }
 
 _Choices = Mapping[str, hparams.Choice]
@@ -136,7 +135,7 @@ def set_threads(choices: _Choices):
   choice = choices[registry.RUNTIME]
   if choice.row.name in _CHOOSE:
     # Workers have their own GPUs.
-    is_ray = choice.row.name == RAY
+    is_ray = choice.row.name == registry.RAY
     values = {} if is_ray else choice.hparams()
     with (
         command_line.errors_as(command_line.UserError, ValueError),
@@ -318,7 +317,7 @@ def _build(
         client_store=client_store,
         adjust_state_fn=rate_tuner,
         # Ray workers read the data of their clients themselves.
-        read_ahead=choices[registry.RUNTIME].row.name != RAY,
+        read_ahead=choices[registry.RUNTIME].row.name != registry.RAY,
         profile_path=directory.profile if settings.profile else None,
     )
 

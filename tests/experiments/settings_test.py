@@ -88,6 +88,16 @@ class SettingsTest(parameterized.TestCase):
     ):
       _read(f'--{name}')
 
+  def test_a_default_that_is_given_is_the_same_run(self):
+    personalized = ['--evaluations=central,personalized']
+    given = ['--evaluation_data=test', '--personalization_epochs=1']
+    without, default, other = (
+        _read(*personalized, *flags).hparams()
+        for flags in ([], given, ['--personalization_epochs=2'])
+    )
+    self.assertEqual(without, default)
+    self.assertNotEqual(without, other)
+
   @parameterized.named_parameters(
       ('off', [], None, None),
       ('patience', ['--early_stopping_patience=3'], _ACCURACY, 'max'),
@@ -96,6 +106,12 @@ class SettingsTest(parameterized.TestCase):
           'loss',
           ['--keep_best', '--monitored_metric=evaluation/loss'],
           'evaluation/loss',
+          'min',
+      ),
+      (
+          'error',
+          ['--keep_best', '--monitored_metric=evaluation/mean_squared_error'],
+          'evaluation/mean_squared_error',
           'min',
       ),
       (

@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of `definitions`, by a task of a user's own."""
 
+import functools
+
 from absl.testing import parameterized
 import attrs
 import numpy as np
@@ -9,6 +11,7 @@ import tensorflow as tf
 
 from tasks import definitions
 from tasks import keras_forms
+from tasks import synthetic_data
 from tests import folder_testing
 
 
@@ -201,6 +204,18 @@ class DefinitionsTest(folder_testing.FolderTestCase):
     LEAVES.write_synthetic_data(self.folder)
     task = LEAVES.create(self.folder)
     self.assertEqual(task.central_test['x'].shape[1:], (6,))
+
+  def test_made_up_data_may_be_written_by_several_processes_at_once(self):
+    def write(path, rng, begins=True):
+      path.write_bytes(rng.bytes(5))
+      if begins:  # Another process comes first.
+        again = functools.partial(write, begins=False)
+        synthetic_data.write({'a/b.npz': again}, self.folder)
+
+    synthetic_data.write({'a/b.npz': write}, self.folder)
+    files = [path for path in self.folder.rglob('*') if path.is_file()]
+    self.assertEqual(files, [self.folder / 'a' / 'b.npz'])
+    self.assertLen(files[0].read_bytes(), 5)
 
   def test_a_single_model_has_no_argument(self):
     alone = attrs.evolve(LEAVES, models=_build_logistic)

@@ -117,17 +117,9 @@ class MaximumFactory(tff.aggregators.WeightedAggregationFactory):
     def initialize():
       return tff.federated_value((), tff.SERVER)
 
-    @tff.tensorflow.computation
-    def smallest():
-      return tf.constant(dtype.min, dtype)
-
     @tff.tensorflow.computation(value_type, weight_type)
     def select(value, weight):
       return tf.where(weight > 0, value, dtype.min)
-
-    @tff.tensorflow.computation(value_type, value_type)
-    def larger(left, right):
-      return tf.maximum(left, right)
 
     @tff.federated_computation(
         initialize.type_signature.result,
@@ -136,7 +128,7 @@ class MaximumFactory(tff.aggregators.WeightedAggregationFactory):
     )
     def next_fn(state, value, weight):
       selected = tff.federated_map(select, (value, weight))
-      largest = _accumulate(selected, smallest, larger, larger)
+      largest = tff.federated_max(selected)
       return tff.templates.MeasuredProcessOutput(
           state, largest, tff.federated_value((), tff.SERVER)
       )
@@ -227,7 +219,6 @@ def aggregate_statistics(client_statistics: Any) -> Any:
 
   Returns:
     The same structure, placed at the server. Without clients, sums are 0,
-    minima are the largest and maxima the smallest value of their dtype.
     minima are the largest and maxima the smallest value of their dtype.
 
   Raises:

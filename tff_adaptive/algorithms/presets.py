@@ -464,6 +464,10 @@ def build_centralized(
   Rounds with several clients average their models and states with equal
   weights, which is no longer centralized training.
 
+  The model is the last iterate also for rules that send a mean at the end of a
+  round: with Schedule-Free the model is y, and the mean x is `average` in
+  `shared`; `send='average'` of DoG has no effect.
+
   Args:
     model: As in `build_fed_opt`.
     client_optimizer: Any optimizer that needs no federation.

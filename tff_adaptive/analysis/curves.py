@@ -48,6 +48,12 @@ class BandCurve:
   low: np.ndarray
   high: np.ndarray
 
+  @classmethod
+  def of_line(cls, x: Sequence[float], y: Sequence[float]) -> 'BandCurve':
+    """Returns a curve without a band."""
+    line = np.asarray(y, float)
+    return cls(np.asarray(x), line, line, line)
+
 
 def plot_band_curves(
     panels: Mapping[str, Mapping[str, BandCurve]],

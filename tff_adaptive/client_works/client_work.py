@@ -18,16 +18,13 @@ from tff_adaptive.client_works import loss_terms
 from tff_adaptive.client_works import model_adapter
 from tff_adaptive.client_works import server_state as server_state_lib
 from tff_adaptive.client_works import totals
+from tff_adaptive.data import cohort
 from tff_adaptive.optimizers import federated_optimizer
 from tff_adaptive.optimizers import optimizer as optimizer_lib
 from tff_adaptive.optimizers import vectors
 
 _OrderedDict = collections.OrderedDict
 
-# The parts of the input of clients that keep state.
-DATA_KEY = 'data'
-CLIENT_ID_KEY = 'client_id'
-CLIENT_STATE_KEY = 'client_state'
 # The entry of the measured `steps` that counts them.
 NUM_STEPS_KEY = 'num_steps'
 
@@ -118,9 +115,9 @@ class _ClientUpdate:
     self.kept_type = kept_type
     self.input_type = tff.StructWithPythonType(
         [
-            (DATA_KEY, data_type),
-            (CLIENT_ID_KEY, tff.SequenceType(np.str_)),
-            (CLIENT_STATE_KEY, tff.SequenceType(kept_type)),
+            (cohort.DATA_KEY, data_type),
+            (cohort.ID_KEY, tff.SequenceType(np.str_)),
+            (cohort.STATE_KEY, tff.SequenceType(kept_type)),
         ],
         _OrderedDict,
     )
@@ -172,7 +169,7 @@ class _ClientUpdate:
       model = self.adapter.build_local_model()
       train = tf.function(functools.partial(self.training, model))
       start = self._read_start(weights, client_input, round_and_shared)
-      dataset = client_input[DATA_KEY] if start.kept else client_input
+      dataset = client_input[cohort.DATA_KEY] if start.kept else client_input
       result = train(weights, hparams, dataset, start)
       return self._report(result, weights, client_input)
 
@@ -206,7 +203,7 @@ class _ClientUpdate:
     kept = self._initial_kept(tuple(tf.nest.flatten(weights.trainable)))
     if kept:
       # Has one element, or none in the client's first participation.
-      kept = client_input[CLIENT_STATE_KEY].reduce(kept, lambda _, s: s)
+      kept = client_input[cohort.STATE_KEY].reduce(kept, lambda _, s: s)
     return local_training.RoundStart(shared, kept, round_num)
 
   def _report(
@@ -246,7 +243,7 @@ class _ClientUpdate:
 
 def _one_row(result: local_training.LocalResult, client_input: Any) -> Any:
   """Returns the client's id and state, with an axis to stack along."""
-  client_id = client_input[CLIENT_ID_KEY].reduce('', lambda _, text: text)
+  client_id = client_input[cohort.ID_KEY].reduce('', lambda _, text: text)
   return tf.nest.map_structure(
       lambda tensor: tensor[tf.newaxis],
       _OrderedDict(client_id=client_id, client_state=result.kept),
@@ -293,7 +290,7 @@ def build_local_training_client_work(
   <data=B*, client_id=string*, client_state=C*>, with the client's id and its
   state, or no element if it has none yet. The measurement `client_states` then
   holds the new states, an ordered dictionary of `client_id`, [n], and
-  `client_state`, [n, ...], of the healthy clients in any order.
+  `client_state`, [n, ...], of the healthy clients in the order of the input.
   `tff_adaptive.simulation.run_training` moves them between the process and a
   store.
 
@@ -473,16 +470,22 @@ def _stack_reports(reported: Any) -> dict[str, Any]:
 def _build_measure(update, client_update, server_state):
   """Returns the computation from aggregated statistics to metrics."""
   result_type = client_update.type_signature.result
+  # The survey of Mime is a value and its weight; the mean value comes back.
+  survey = update.survey and update.survey.type_signature.result
   received = (
       server_state.hparams_type,
       update.adapter.weights_type,
       server_state.shared_type,
       update.kept_type,
+      survey and survey[0],
   )
   sent = (
-      part_type
-      for name, part_type in tff.structure.iter_elements(result_type)
-      if name in ('result', 'sent', 'sent_weight')
+      survey,
+      *(
+          part_type
+          for name, part_type in tff.structure.iter_elements(result_type)
+          if name in ('result', 'sent', 'sent_weight')
+      ),
   )
   bytes_down, bytes_up = (
       sum(map(_num_bytes, parts)) for parts in (received, sent)

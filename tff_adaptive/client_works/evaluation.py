@@ -149,7 +149,8 @@ def build_personalization_computation(
   The computation has the type (<W@SERVER, {<train=B*, test=B*>}@CLIENTS> ->
   <before=R, after=R>@SERVER), with rows R as in `build_evaluation_computation`,
   for the received weights and for the weights after one pass over `train`. A
-  client whose training result is not finite keeps the received weights.
+  client whose training result is not finite keeps the received weights, but not
+  other variables of a `VariableModel`.
 
   Args:
     model: As in `build_evaluation_computation`.

@@ -65,7 +65,7 @@ class GradientOptions:
       gradients: A structure like it; `None` stays `None`.
 
     Returns:
-      A structure of dense gradients.
+      A structure of gradients, dense ones if there is something to apply.
     """
     if self.clip_norm is None and not self.weight_decay:
       return gradients
@@ -250,6 +250,10 @@ class LocalTraining:
         self._step, model, self._batch_term(received, start), received
     )
     final = run_loop(step, dataset, lambda: initial)
+    if federated_optimizer.Survey.GRADIENT in getattr(
+        self.optimizer, 'surveys', ()
+    ):
+      final = final._replace(totals=totals_lib.add_survey(final.totals))
     trained = optimizer_lib.final_weights(
         self.optimizer, final.optimizer_state, final.weights
     )
@@ -418,7 +422,8 @@ class LocalTraining:
   ) -> LocalResult:
     """Returns the result of the training, zeros for an unhealthy client."""
     totals = final.totals
-    update = tuple(r - t for r, t in zip(received, trained))
+    change = tuple(r - t for r, t in zip(received, trained))
+    update = change
     if reports_lib.ClientReport.NORMALIZER in measured:
       worth = measured[reports_lib.ClientReport.NORMALIZER]
       update = tuple(
@@ -427,6 +432,9 @@ class LocalTraining:
     sent: _OrderedDict[str, Any] = _OrderedDict()
     kept: _OrderedDict[str, Any] = _OrderedDict()
     if isinstance(self.optimizer, federated_optimizer.FederatedOptimizer):
+      update = _autograph.call(
+          self.optimizer.sent_update, final.optimizer_state, update
+      )
       sent, part = _autograph.call(
           self.optimizer.finish_round, final.optimizer_state
       )
@@ -439,7 +447,7 @@ class LocalTraining:
         (update, totals.loss, totals.report_sum, sent, kept, reports)
     )
     rejection = totals_lib.judge_client(
-        totals.num_examples, is_finite, update, self.max_update_norm
+        totals.num_examples, is_finite, change, self.max_update_norm
     )
     is_healthy = tf.equal(rejection, totals_lib.Rejection.NONE)
     # Selected, not multiplied by zero: 0 * NaN is NaN.

@@ -224,6 +224,15 @@ def add_step(totals: Totals, step: Step) -> Totals:
   )
 
 
+def add_survey(totals: Totals) -> Totals:
+  """Returns the totals with one more gradient of each batch."""
+  return totals._replace(
+      num_gradient_evaluations=(
+          totals.num_gradient_evaluations + totals.num_steps
+      )
+  )
+
+
 def finish_reports(
     totals: Totals,
     reports: Sequence[reports_lib.ClientReport],

@@ -38,6 +38,9 @@ class CorrectedStep(measured_update.ReportsOptimizer):
     """
     self._inner = server_optimizer
     self._client_optimizer = client_optimizer
+    self.scales_client_rate = getattr(
+        server_optimizer, 'scales_client_rate', False
+    )
     own = reports_lib.ClientReport.NUM_CLIENTS
     self._inner_reports = tuple(getattr(server_optimizer, 'client_reports', ()))
     self.client_reports = (*self._inner_reports, own)
@@ -84,6 +87,10 @@ class CorrectedStep(measured_update.ReportsOptimizer):
     if isinstance(self._inner, measured_update.ReportsOptimizer):
       return _autograph.call(self._inner.report, self._split(state)[0])
     return collections.OrderedDict()
+
+  def client_rate_scale(self, state: Any) -> tf.Tensor:
+    """See `build_fedhyper_server_local`."""
+    return self._inner.client_rate_scale(self._split(state)[0])
 
   def get_hparams(self, state):
     return self._inner.get_hparams(state)

@@ -53,6 +53,9 @@ class _FedExProx(optimizer.HparamsInState, measured_update.ReportsOptimizer):
       gamma = hparams['gamma']
       envelope = losses[0] + squared_norms / (2.0 * gamma)
       numerator = gamma * tf.maximum(envelope - hparams['optimal_value'], 0.0)
+    else:
+      # It is never less, unless noise is added to it.
+      numerator = tf.maximum(numerator, norm)
     step_size = tf.minimum(
         tf.math.divide_no_nan(numerator, norm), hparams['max_scale']
     )

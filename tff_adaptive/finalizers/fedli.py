@@ -79,7 +79,6 @@ def build_line_search_step(
       With `'max'` each client reports one more number, `last_step_size`, in the
       clear: a maximum is not a sum, so no secure or private aggregator applies
       to it, and privacy of the updates alone does not make the model private.
-      no private model.
 
   Returns:
     With `'max'` a `ReportsOptimizer` without hyperparameters, for client
@@ -245,7 +244,7 @@ def build_frank_wolfe(
   where eta is the learning rate. The step size along the mean update is
   eta * gamma, in [0, eta]. With the defaults this is FedAvg, unless the Polyak
   step size fbar / |Delta|^2 is smaller than 1; it is then used instead. If the
-  loss is not positive, gamma is 0.
+  loss is not positive, gamma is 0 (without weight decay).
 
   Each client reports its loss, one more number, as `mean_loss`,
   `received_model_loss` or `last_loss`. The round's metrics include `gamma` and

@@ -40,6 +40,8 @@ class _FedNova(optimizer.HparamsInState, measured_update.ReportsOptimizer):
     tau_eff = tf.cast(
         reports[self.client_reports[-1].value], vectors.step_dtype(weights)
     )
+    # Noise can make it negative.
+    tau_eff = tf.maximum(tau_eff, 0.0)
     rate = tf.cast(state['learning_rate'], tau_eff.dtype)
     moved = vectors.descend(weights, gradients, rate * tau_eff)
     return collections.OrderedDict(state, tau_eff=tau_eff), moved

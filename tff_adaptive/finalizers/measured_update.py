@@ -89,7 +89,6 @@ class ReportsOptimizer(
       gradients: A structure like it, minus the mean update of the clients.
       reports: Maps the name of each of `client_reports` to its mean or maximum
         over the healthy clients, a float32 scalar.
-        mean or maximum over the healthy clients.
 
     Returns:
       The new state and the new weights.

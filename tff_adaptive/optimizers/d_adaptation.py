@@ -259,10 +259,11 @@ def build_d_adaptation_sgd(
   where g_0 is the first nonzero gradient, before which nothing moves. Scaling
   the loss changes no iterate.
 
-  The estimate is reset to 1e-6 in every round. With few local steps, use a
-  larger `initial_distance` or `carry_state`. Each step costs one gradient. A
-  client sends nothing but its model update, and holds two more copies of the
-  weights during a round. The defaults are those of the published code.
+  The estimate is reset to `initial_distance` in every round, unless
+  `carry_state`. With few local steps, use a larger `initial_distance`. Each
+  step costs one gradient. A client sends nothing but its model update, and
+  holds two more copies of the weights during a round. The defaults are those of
+  the published code.
 
   Args:
     learning_rate: Multiplies the steps, not negative. 0.1 is safer on hard
@@ -275,7 +276,8 @@ def build_d_adaptation_sgd(
     weight_decay: The weights times this are added to the gradients; not
       negative.
     carry_state: Whether a client keeps the state, x_0 included, until it
-      participates again, for clients that return. Default False.
+      participates again. A client that returns then steps from its own x_0 - s,
+      not from the received model, which is seldom useful. Default False.
 
   Returns:
     An `ExtraArgsOptimizer` whose hyperparameters are the numeric arguments. It
@@ -420,16 +422,16 @@ def build_prodigy(
   v = beta_2 v + (1 - beta_2) d^2 g^2
   s = beta_3 s + (d / d_0) l g
   h = distance_factor * n / |s|_1
-  d = min(the largest h so far, d * growth_rate)                 (never below d)
+  d = min(the largest h so far, d * growth_rate)
   x = x - weight_decay l x - l m / (sqrt(v) + d epsilon)
   ```
 
   Nothing moves before the first nonzero gradient. Scaling the loss changes no
-  iterate, but for epsilon. The estimate is reset to 1e-6 in every round. With
-  few local steps, use a larger `initial_distance` or `carry_state`. Each step
-  costs one gradient. A client sends nothing but its model update, and holds
-  four more copies of the weights during a round. The defaults are those of the
-  published code.
+  iterate, but for epsilon. The estimate is reset to `initial_distance` in every
+  round, unless `carry_state`. With few local steps, use a larger
+  `initial_distance`. Each step costs one gradient. A client sends nothing but
+  its model update, and holds four more copies of the weights during a round.
+  The defaults are those of the published code.
 
   Args:
     learning_rate: Multiplies the steps, not negative. Usually not tuned.

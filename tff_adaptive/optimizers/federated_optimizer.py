@@ -75,6 +75,7 @@ class FederatedOptimizer(
   state = initialize(specs)
   state = start_round(state, shared, kept, round_num)
   state, weights = next(state, weights, gradients, ...)      # every local step
+  update = sent_update(state, update)
   sent, kept = finish_round(state)
   ```
 
@@ -150,6 +151,19 @@ class FederatedOptimizer(
       The pair (sent, kept): ordered dictionaries like `initialize_shared` and
       `initialize_kept`.
     """
+
+  def sent_update(self, state: State, update: Any) -> Any:
+    """Returns what the client sends in place of its model update.
+
+    Args:
+      state: The state after the last local step.
+      update: The received model minus the trained one.
+
+    Returns:
+      A structure like `update`, which is the default.
+    """
+    del state
+    return update
 
   def update_shared(
       self, shared: Parts, mean_sent: Parts, num_clients: tf.Tensor

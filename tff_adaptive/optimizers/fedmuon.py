@@ -5,7 +5,6 @@
 import collections
 from typing import Any, Literal, Optional
 
-import numpy as np
 import tensorflow as tf
 
 from tff_adaptive.optimizers import fedadamw
@@ -19,17 +18,19 @@ _MOMENTUM_KEY = 'momentum'
 # The coefficients of a quintic polynomial that moves singular values near 1.
 _COEFFICIENTS = (3.4445, -4.7750, 2.0315)
 _SMALLEST_NORM = 1e-7
+# Relative to the largest.
 _SMALLEST_SINGULAR_VALUE = 1e-7
 
 
 def orthogonalize_by_svd(matrix: tf.Tensor) -> tf.Tensor:
   """Returns U V^T of the singular values that are not negligible."""
-  values, left, right = tf.linalg.svd(matrix)
-  # In float32, rounding turns zero singular values into larger ones than that.
-  rounding = 10 * max(matrix.shape) * np.finfo(matrix.dtype.as_numpy_dtype).eps
-  smallest = max(_SMALLEST_SINGULAR_VALUE, float(rounding))
-  kept = values > tf.cast(smallest, values.dtype) * tf.reduce_max(values)
-  product = tf.matmul(left * tf.cast(kept, left.dtype), right, transpose_b=True)
+  # In float32, rounding would hide singular values that are not negligible.
+  values, left, right = tf.linalg.svd(tf.cast(matrix, tf.float64))
+  kept = values > _SMALLEST_SINGULAR_VALUE * tf.reduce_max(values)
+  product = tf.cast(
+      tf.matmul(left * tf.cast(kept, left.dtype), right, transpose_b=True),
+      matrix.dtype,
+  )
   # The comparison above would turn NaN into zeros.
   is_finite = tf.reduce_all(tf.math.is_finite(matrix))
   return tf.where(is_finite, product, float('nan') * tf.ones_like(product))
@@ -199,7 +200,8 @@ def build_fedmuon(
     weight_decay: The strength of decoupled weight decay, not negative. Default
       0.01.
     vector_learning_rate: The learning rate of tensors that are not matrices,
-      not negative. Default `None`: `learning_rate`.
+      not negative; neither schedules nor FedHyper change it. Default `None`:
+      `learning_rate`.
     beta_1: The decay rate of Adam's m, in [0, 1). Default 0.9.
     beta_2: The decay rate of Adam's v, in [0, 1). Default 0.95.
     epsilon: Added to Adam's root, not negative. Default 1e-10.
@@ -212,8 +214,8 @@ def build_fedmuon(
   Returns:
     A `FederatedOptimizer` whose hyperparameters are the numeric arguments but
     `ns_steps`. It shares `momentum`, M, and `global_direction`, G, with the
-    structure of the weights, in float32 or float64, and `num_steps`, the mean
-    number of steps of all rounds, a scalar.
+    structure of the weights, in float32 or float64, and `num_steps`, a scalar,
+    the sum over all rounds of the mean number of steps of a client.
 
   Raises:
     TypeError: If an argument is not a number.

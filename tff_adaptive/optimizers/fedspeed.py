@@ -42,13 +42,12 @@ class _FedSpeed(feddyn.DualOptimizer):
     )
     return self.move(state, x, direction, hparams['learning_rate'])
 
-  def final_weights(self, state, weights):
+  def sent_update(self, state, update):
     if self.corrects_server:
-      return weights
-    # The client sends the dual, with this round's update in it, added to the
-    # update.
+      return update
+    # The dual, with this round's update in it, is added to the update.
     return tf.nest.map_structure(
-        lambda w, h: w + tf.cast(h, w.dtype), weights, state[feddyn.OFFSET_KEY]
+        lambda u, h: u - tf.cast(h, u.dtype), update, state[feddyn.OFFSET_KEY]
     )
 
 

@@ -25,6 +25,7 @@ from tff_adaptive.runtime import client_tensors
 from tff_adaptive.runtime import graph_functions
 from tff_adaptive.runtime import row_work
 from tff_adaptive.runtime import sequences
+from tff_adaptive.runtime import sums as sums_lib
 from tff_adaptive.runtime import values
 
 # The parts of a `tff.backends.mapreduce.MapReduceForm` other than the clients'
@@ -73,7 +74,9 @@ class ServerParts:
       names: The names of the parts that take them: `accumulate`, or `merge`,
         too.
     """
-    adds = [self._functions[name].added() for name in names]
+    adds = [
+        sums_lib.find_added(self._functions[name].serialized) for name in names
+    ]
     places = {
         place: result
         for place, result in adds[0].items()
@@ -116,8 +119,7 @@ class ServerParts:
   @functools.cached_property
   def sum_specs(self) -> list[tf.TensorSpec]:
     """The specs of the leaves of a sum over clients."""
-    sum_type = self['accumulate'].type_signature.result
-    return list(map(values.tensor_spec, values.leaf_types(sum_type)))
+    return values.tensor_specs(self['accumulate'].type_signature.result)
 
   @functools.cached_property
   def num_sum_bytes(self) -> int:

@@ -195,9 +195,10 @@ class CompiledContext(tff.framework.SyncContext):
       TypeError: If a number is not an integer.
       ValueError: If a number is negative.
     """
+    specs.check_not_negative('round_num', round_num)
     self._told = RoundKey(
         random_streams.check_seed(seed),
-        random_streams.check_seed(round_num),
+        int(round_num),
         None if client_ids is None else list(client_ids),
     )
 
@@ -453,18 +454,11 @@ def set_compiled_context(**kwargs: Any) -> CompiledContext:
 
 
 @contextlib.contextmanager
-def compiled_context(
-    *,
-    devices: plans.Devices = plans.AUTO,
-    plan: str = plans.AUTO,
-    strict: bool = False,
-    seed: Optional[int] = None,
-    default_num_clients: int = 1,
-    max_cache_bytes: int = dataset_cache.DEFAULT_MAX_BYTES,
-) -> Iterator[CompiledContext]:
+def compiled_context(**kwargs: Any) -> Iterator[CompiledContext]:
   """Runs TFF computations in this process within a `with` block.
 
-  The arguments and errors are those of `create_compiled_context`.
+  Args:
+    **kwargs: See `create_compiled_context`, also for errors.
 
   Yields:
     The context, installed for the calling thread.
@@ -478,14 +472,7 @@ def compiled_context(
       output = process.next(state, client_datasets)
     ```
   """
-  context = create_compiled_context(
-      devices=devices,
-      plan=plan,
-      strict=strict,
-      seed=seed,
-      default_num_clients=default_num_clients,
-      max_cache_bytes=max_cache_bytes,
-  )
+  context = create_compiled_context(**kwargs)
   with (
       contextlib.closing(context),
       tff.framework.get_context_stack().install(context),

@@ -120,7 +120,6 @@ def _read_rows(
   lengths, num_bytes = [], 0
   for components in elements:
     arrays = elements_lib.to_arrays(components, specs, leaf_type)
-    elements_lib.check_shapes(arrays, specs, leaf_type)
     if not are_batches:
       arrays = [array[np.newaxis] for array in arrays]
     sizes = {len(array) if array.ndim else None for array in arrays}

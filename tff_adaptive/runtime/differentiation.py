@@ -123,12 +123,8 @@ def build_function(computation: tff.framework.ConcreteComputation) -> FlatFn:
   """
   function = graph_functions.build_graph_function(computation)
   _prepare(function)
-  specs = _specs(computation.type_signature.parameter)
+  specs = values.tensor_specs(computation.type_signature.parameter)
   return _build(lambda *leaves: function(*leaves), specs)
-
-
-def _specs(type_spec: tff.Type) -> list[tf.TensorSpec]:
-  return list(map(values.tensor_spec, values.leaf_types(type_spec)))
 
 
 def pull_back(
@@ -233,11 +229,15 @@ class DifferentiableRound(rounds.Round):
     parts, part = self._parts, self._parts.with_seed
     for name in ('prepare', 'zero', 'accumulate', 'report', 'update'):
       _prepare(parts[name])
-    self._state_specs = _specs(self._form.state_type)
+    self._state_specs = values.tensor_specs(self._form.state_type)
     num_leaves = len(self._state_specs)
-    self._broadcast_specs = _specs(parts['prepare'].type_signature.result)
-    total_specs = _specs(parts['accumulate'].type_signature.result)
-    report_specs = _specs(self._form.form.work.type_signature.result)
+    self._broadcast_specs = values.tensor_specs(
+        parts['prepare'].type_signature.result
+    )
+    total_specs = values.tensor_specs(parts['accumulate'].type_signature.result)
+    report_specs = values.tensor_specs(
+        self._form.form.work.type_signature.result
+    )
     appends = parts['accumulate'].appends
 
     def prepare(seed, *state):

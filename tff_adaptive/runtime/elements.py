@@ -74,23 +74,6 @@ def check_dataset(
   _check_spec(dataset.element_spec, leaf_type, 'a dataset with elements')
 
 
-def check_shapes(
-    arrays: list[np.ndarray],
-    specs: list[tf.TensorSpec],
-    leaf_type: tff.SequenceType,
-) -> None:
-  """Raises if the shapes of `to_arrays` do not match the type.
-
-  Raises:
-    TypeError: If a shape does not match; names the field and the fix.
-  """
-  if all(s.shape.is_compatible_with(a.shape) for a, s in zip(arrays, specs)):
-    return
-  found = [tf.TensorSpec(a.shape, s.dtype) for a, s in zip(arrays, specs)]
-  structure = element_spec(leaf_type)
-  _check_spec(tf.nest.pack_sequence_as(structure, found), leaf_type, 'elements')
-
-
 def to_arrays(
     components: list[Any],
     specs: list[tf.TensorSpec],
@@ -99,8 +82,8 @@ def to_arrays(
   """Converts the components of an element to arrays of their specs' dtypes.
 
   Raises:
-    TypeError: If a component's kind of numbers does not fit its dtype; names
-      the field.
+    TypeError: If a component's kind of numbers does not fit its dtype, or its
+      shape does not match; names the field.
     ValueError: If a number is out of its dtype's range; names the field.
   """
   arrays = []
@@ -111,6 +94,14 @@ def to_arrays(
       name = specs_lib.field_names(element_spec(leaf_type))[i]
       place = f'Field {name}: ' if name else ''
       raise type(error)(f'{place}{error}') from error
+  if not all(
+      spec.shape.is_compatible_with(array.shape)
+      for spec, array in zip(specs, arrays)
+  ):
+    found = [tf.TensorSpec(a.shape, s.dtype) for a, s in zip(arrays, specs)]
+    structure = element_spec(leaf_type)
+    found = tf.nest.pack_sequence_as(structure, found)
+    _check_spec(found, leaf_type, 'elements')
   return arrays
 
 

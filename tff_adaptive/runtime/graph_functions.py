@@ -335,19 +335,11 @@ class GraphFunction:
         appends=frozenset(appended),
     )
 
-  def added(self) -> dict[int, int]:
-    """Returns which leaves of a sum only add a leaf of another value.
-
-    The function is one of a sum and another value, and returns the next sum.
-    The result maps places in the sum to places in the other value.
-    """
-    return sums.find_added(self.serialized)
-
   def passing(self, places: Mapping[int, int]) -> 'GraphFunction':
     """Returns this function without some additions.
 
     Args:
-      places: Some of `added`.
+      places: Some of `sums.find_added`.
 
     Returns:
       The function, which returns what is to be added in place of these sums.

@@ -140,7 +140,8 @@ def set_threads(devices: Devices = AUTO, plan: str = AUTO) -> None:
     runtime.set_compiled_context()
     ```
   """
-  if plan == LOOP or 'GPU' in choose_device(devices):
+  chosen = choose(plan, choose_device(devices))
+  if chosen.name == LOOP or 'GPU' in chosen.device:
     return
   tf.config.threading.set_inter_op_parallelism_threads(num_cores())
   tf.config.threading.set_intra_op_parallelism_threads(1)

@@ -44,7 +44,6 @@ class Round:
   """A computation over clients; subclasses choose where its parts run.
 
   Attributes:
-    type_signature: The `tff.FunctionType` of the computation.
     plan: The plan of the clients' work.
     takes_client_seeds: Whether random numbers are drawn for each client.
   """
@@ -69,7 +68,6 @@ class Round:
       UnsupportedComputationError: If the computation cannot be compiled.
     """
     self._form = computations.get_round_form(computation)
-    self.type_signature = computation.type_signature
     self.plan = plan
     form = self._form.form
     self._work = chunks.ClientWork(form.work, self._form.clients_type)
@@ -127,12 +125,8 @@ class CompiledRound(Round):
 
   def _build(self, layouts: client_tensors.Layouts, **options: Any) -> Any:
     """Builds the function of a round for clients of a layout."""
-    state_specs = [
-        values.tensor_spec(leaf)
-        for leaf in values.leaf_types(self._form.state_type)
-    ]
     arguments = (
-        state_specs,
+        values.tensor_specs(self._form.state_type),
         layouts,
         tf.TensorSpec([], tf.int32),
         tf.TensorSpec([], tf.int32),

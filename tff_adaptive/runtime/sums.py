@@ -51,7 +51,11 @@ def _count_uses(serialized: computations.Serialized) -> dict[str, int]:
 
 
 def find_added(serialized: computations.Serialized) -> dict[int, int]:
-  """Finds the leaves of a sum to which a part only adds, see `added`."""
+  """Finds the leaves of a sum to which a part only adds others.
+
+  The part maps a sum and another value to the next sum. Returns the places of
+  the added leaves in the other value, by their places in the sum.
+  """
   source, uses = _source_of(serialized), _count_uses(serialized)
   count = len(serialized.results)
   parameters = [source(tensor).name for tensor in serialized.parameters]

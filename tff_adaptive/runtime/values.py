@@ -61,6 +61,11 @@ def tensor_spec(type_spec: tff.TensorType) -> tf.TensorSpec:
   return tff.types.type_to_tf_tensor_specs(type_spec)
 
 
+def tensor_specs(*type_specs: tff.Type) -> list[tf.TensorSpec]:
+  """Returns the specs of the leaves of types without sequences, in order."""
+  return [tensor_spec(leaf) for t in type_specs for leaf in leaf_types(t)]
+
+
 def build_flatten(
     type_spec: tff.Type, *, into_members: bool = True
 ) -> Callable[[Any], list[Any]]:

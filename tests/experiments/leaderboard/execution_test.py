@@ -192,6 +192,17 @@ class ListingTest(absltest.TestCase):
     entries = self._entries(per_method=True)
     self.assertEqual(entries[0][:2], ['digits', 'Delta-SGD'])
 
+  def test_final_runs_of_rates_of_other_tasks_are_counted(self):
+    for task, losses in (
+        ('digits', [0.3, 0.1, 0.2]),
+        ('mnist', [0.1, 0.2, 0.3]),
+    ):
+      board_testing.write_tuning(self.plan, task, 'FedAvg', losses)
+    entries = {tuple(e[:2]): e for e in self._entries(per_method=True)}
+    # Two of the defaults, and two of the best of digits, on both tasks.
+    for task in ('digits', 'mnist'):
+      self.assertEqual(entries[task, 'FedAvg'][2], '4')
+
   def test_unknown_times_are_unknown(self):
     plan = board_testing.build_plan(
         pathlib.Path(self.folder), tasks=['cifar10']

@@ -35,6 +35,17 @@ class ComparisonTest(page_testing.PageTestCase):
     self.assert_plotted('comparison')
     self.assertTrue((self.output_dir / 'comparison.html').exists())
 
+  def test_a_run_that_stopped_early_is_finished(self):
+    made_up_runs.write_run(
+        self.runs_dir / 'a', [0.6, 0.8], early_stopping_patience=1
+    )
+    with contextlib.redirect_stdout(io.StringIO()):
+      comparison.write_comparison(
+          [f'{self.runs_dir}/a'], self.output_dir, 'report --runs'
+      )
+    text = (self.output_dir / 'comparison.md').read_text()
+    self.assertIn('| 2 of 4 |', text)
+
   def test_what_cannot_be_compared(self):
     made_up_runs.write_run(self.runs_dir / 'a', [0.2])
     made_up_runs.write_run(self.runs_dir / 'b', [0.2], metric='perplexity')

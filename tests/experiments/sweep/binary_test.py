@@ -46,6 +46,16 @@ class SweepTest(sweep_testing.SweepTestCase):
   @parameterized.named_parameters(
       ('typo', ('--sedds=1',), "Unknown command line flag 'sedds'"),
       (
+          'num_trials',
+          (*_SEARCH, '--num_trials=3'),
+          '--num_trials needs --random',
+      ),
+      (
+          'data_dir',
+          (*_SEARCH, '--data_dir=nowhere'),
+          '--data_dir=nowhere does not exist; give the folder',
+      ),
+      (
           'trial',
           (*_SEARCH, '--client_optimizer=delta'),
           '=0.01/seed_0 has invalid flags: .*mean delta_sgd',

@@ -115,6 +115,21 @@ class TraceTest(folder_testing.FolderTestCase):
     self.assertIn('equal those of', out)
 
   @pytest.mark.slow
+  def test_rates_that_are_tuned_while_training_are_tuned_again(self):
+    self._train_another(
+        '--client_optimizer=sgd',
+        '--server_optimizer=fedadam',
+        '--tune_rates=hypergradient',
+        '--total_rounds=3',
+    )
+    out = _call(f'--run={self.run_dir}', '--round=3')
+    self.assertIn('equal those of', out)
+    self._drop_checkpoints(2)
+    out = _call(f'--run={self.run_dir}', '--round=3')
+    self.assertStartsWith(out, 'round 3, retrained from round 2\n')
+    self.assertIn('equal those of', out)
+
+  @pytest.mark.slow
   def test_a_damaged_checkpoint_is_passed_over(self):
     self._checkpoint(2).write_bytes(b'damaged')
     out = _call(f'--run={self.run_dir}', '--round=3')

@@ -95,6 +95,20 @@ class FedDynTest(tf.test.TestCase, parameterized.TestCase):
     ):
       _run(_build(optimizers.build_feddyn(3), server), _COHORTS[:1])
 
+  def test_server_rule_still_scales_the_rate_of_clients(self):
+    process = _build(
+        optimizers.build_feddyn(3, 0.1, 0.5),
+        optimizers.build_fedhyper_server_local(hyper_learning_rate=20.0),
+    )
+    with runtime.compiled_context(strict=True):
+      store = federated_testing.Store(process)
+      for _ in range(3):
+        scale = float(store.state.finalizer['scale'])
+        metrics = store.next(_clients())
+      clients = metrics['client_work']['clients']
+    self.assertNotEqual(scale, 1.0)
+    self.assertAllClose(clients['step_size_mean'], 0.1 * scale, rtol=1e-6)
+
   def test_alpha_is_scaled_by_the_examples_of_the_client(self):
     rule = optimizers.build_feddyn(3, 0.1, 0.5, mean_num_examples=7.0)
     specs = (tf.TensorSpec([2]),)
@@ -176,6 +190,23 @@ class FedSpeedTest(tf.test.TestCase, parameterized.TestCase):
     self.assertAllClose(
         models[1] - models[0], 2 * federated_testing.flat(store.kept['a'])
     )
+
+  def test_client_is_judged_by_its_change_without_the_dual(self):
+    cohorts = (('a',), ('a',))
+    models, store = _run(_build(optimizers.build_fedspeed(3, 0.1)), cohorts)
+    _, first = _run(_build(optimizers.build_fedspeed(3, 0.1)), cohorts[:1])
+    before, after = (
+        federated_testing.flat(s.kept['a']) for s in (first, store)
+    )
+    changes = [np.linalg.norm(change) for change in (before, after - before)]
+    sent = np.linalg.norm(models[2] - models[1])
+    limit = 1.01 * max(changes)
+    self.assertGreater(sent, limit)
+    limited, _ = _run(
+        _build(optimizers.build_fedspeed(3, 0.1), max_update_norm=limit),
+        cohorts,
+    )
+    self.assertAllEqual(limited, models)
 
   def test_perturbed_gradient_is_mixed_with_the_other(self):
     x = federated_testing.START

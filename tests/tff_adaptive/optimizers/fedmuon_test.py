@@ -32,6 +32,12 @@ class OrthogonalizeTest(tf.test.TestCase, parameterized.TestCase):
           atol=1e-7,
       )
 
+  def test_small_singular_values_count_in_float32(self):
+    left, _ = np.linalg.qr(np.random.default_rng(1).normal(size=[300, 40]))
+    matrix = left * np.logspace(0, -5, 40)
+    found = fedmuon.orthogonalize_by_svd(tf.constant(matrix, tf.float32))
+    self.assertAllClose(found, left, atol=5e-3)
+
   def test_zeros_stay_and_nans_show(self):
     for orthogonalize in (
         fedmuon.orthogonalize_by_svd,

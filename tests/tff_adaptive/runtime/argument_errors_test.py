@@ -148,6 +148,18 @@ class ArgumentsTest(compiled_testing.TestCase):
   def test_batches_of_other(self, client, found):
     self._assert_refused([client], _XY, found)
 
+  def test_elements_of_another_shape_outside_of_a_round(self):
+    numbers = tff.SequenceType(tff.TensorType(np.float32, [5]))
+
+    @tff.tensorflow.computation(numbers)
+    def add_up(dataset):
+      return dataset.reduce(0.0, lambda total, x: total + tf.reduce_sum(x))
+
+    with compiled_testing.installed():
+      self.assertEqual(add_up([np.ones([5], np.float32)]), 5.0)
+      with self.assertRaisesRegex(TypeError, r'float32\[7\].*float32\[5\]'):
+        add_up([np.ones([7], np.float32)])
+
   @parameterized.parameters(
       ('y', np.float32([0.5, np.nan]), 'int32', 'float32'),
       ('y', np.array(['0', '1']), 'int32', 'str'),

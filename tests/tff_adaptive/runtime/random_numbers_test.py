@@ -155,7 +155,8 @@ class RandomNumbersTest(compiled_testing.TestCase):
       (True, 0, TypeError),
   )
   def test_numbers_that_are_no_seed(self, seed, round_num, error):
-    with self.assertRaisesRegex(error, '`seed` must'):
+    name = 'round_num' if seed == 0 else 'seed'
+    with self.assertRaisesRegex(error, f'`{name}` must'):
       compiled_testing.context().begin_round(seed, round_num)
 
   @parameterized.parameters((-1, ValueError), (1.5, TypeError))

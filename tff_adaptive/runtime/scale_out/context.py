@@ -357,20 +357,11 @@ def set_ray_context(**kwargs: Any) -> RayContext:
 
 
 @contextlib.contextmanager
-def ray_context(
-    *,
-    address: Optional[str] = None,
-    num_workers: Optional[int] = None,
-    cpus_per_worker: int = 1,
-    devices: str = _CPU,
-    plan: str = plans.AUTO,
-    strict: bool = False,
-    seed: Optional[int] = None,
-    max_cache_bytes: int = dataset_cache.DEFAULT_MAX_BYTES,
-) -> Iterator[RayContext]:
+def ray_context(**kwargs: Any) -> Iterator[RayContext]:
   """Distributes the clients of TFF computations within a `with` block.
 
-  The arguments and errors are those of `create_ray_context`.
+  Args:
+    **kwargs: See `create_ray_context`, also for errors.
 
   Yields:
     The context, installed for the calling thread.
@@ -384,16 +375,7 @@ def ray_context(
       output = process.next(state, cohort)
     ```
   """
-  context = create_ray_context(
-      address=address,
-      num_workers=num_workers,
-      cpus_per_worker=cpus_per_worker,
-      devices=devices,
-      plan=plan,
-      strict=strict,
-      seed=seed,
-      max_cache_bytes=max_cache_bytes,
-  )
+  context = create_ray_context(**kwargs)
   with (
       contextlib.closing(context),
       tff.framework.get_context_stack().install(context),

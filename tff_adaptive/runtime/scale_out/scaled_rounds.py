@@ -111,7 +111,9 @@ class ScaledRound(rounds.Round):
   ) -> list[tf.Tensor]:
     """Merges the sums of all chunks, which arrive in order."""
     total = self._zero(seed)
-    rows = {place: [total[place]] for place in self._parts['merge'].appends}
+    rows = {}
+    if self._parts.has_neutral_zero:
+      rows = {place: [total[place]] for place in self._parts['merge'].appends}
     for chunk_sum in sums:
       costs['work_seconds'] += chunk_sum.seconds
       costs['sum_bytes'] += _bytes(chunk_sum.tensors)
@@ -195,7 +197,10 @@ class ScaledRound(rounds.Round):
       with tf.device('/device:CPU:0'):
         return self._parts.with_seed('merge', seed, start)(*leaves)
 
-    specs = [*_specs([self._sum_type] * 2), tf.TensorSpec([], tf.int32)]
+    specs = [
+        *values.tensor_specs(self._sum_type, self._sum_type),
+        tf.TensorSpec([], tf.int32),
+    ]
     return graph_functions.build(run, [*specs, _SEED_SPEC])
 
   def _build(
@@ -208,13 +213,15 @@ class ScaledRound(rounds.Round):
       with tf.device('/device:CPU:0'):
         return self._parts.with_seed(name, seed)(*leaves)
 
-    return graph_functions.build(run, [*_specs(types), _SEED_SPEC])
+    return graph_functions.build(
+        run, [*values.tensor_specs(*types), _SEED_SPEC]
+    )
 
   @functools.cached_property
   def _finish(self) -> Callable[..., list[tf.Tensor]]:
     """Builds the function from the state and the total sum to the result."""
     types = [self._form.state_type, self._sum_type]
-    num_state_leaves = len(_specs(types[:1]))
+    num_state_leaves = len(values.leaf_types(types[0]))
 
     def run(*tensors):
       *leaves, seed = tensors
@@ -222,7 +229,9 @@ class ScaledRound(rounds.Round):
       report = part('report')(*leaves[num_state_leaves:])
       return part('update')(*leaves[:num_state_leaves], *report)
 
-    return graph_functions.build(run, [*_specs(types), _SEED_SPEC])
+    return graph_functions.build(
+        run, [*values.tensor_specs(*types), _SEED_SPEC]
+    )
 
 
 _SEED_SPEC = tf.TensorSpec([2], tf.int32)
@@ -236,14 +245,6 @@ def _timing(costs: dict[str, Any], name: str) -> Iterator[None]:
   start = time.perf_counter()
   yield
   costs[name] += time.perf_counter() - start
-
-
-def _specs(types: Sequence[tff.Type]) -> list[tf.TensorSpec]:
-  return [
-      values.tensor_spec(leaf)
-      for type_spec in types
-      for leaf in values.leaf_types(type_spec)
-  ]
 
 
 def _bytes(arrays: Sequence[np.ndarray]) -> int:

@@ -134,7 +134,7 @@ class PartialRound:
   def _build(self, layouts: client_tensors.Layouts) -> Any:
     """Builds the function of a chunk for clients of a layout."""
     arguments = (
-        list(map(values.tensor_spec, values.leaf_types(self._broadcast_type))),
+        values.tensor_specs(self._broadcast_type),
         layouts,
         tf.TensorSpec([], tf.int32),
         tf.TensorSpec([2], tf.int32),

@@ -25,6 +25,7 @@ from tff_adaptive import algorithms
 from tff_adaptive import data
 from tff_adaptive import optimizers
 from tff_adaptive import runtime
+from tff_adaptive.aggregators import reports
 from tff_adaptive.runtime import scale_out
 from tff_adaptive.runtime.scale_out import scaled_rounds
 from tff_adaptive.runtime.scale_out import worker_pools
@@ -185,6 +186,23 @@ class RayContextTest(compiled_testing.TestCase):
 
     with self._installed():
       self.assertEqual(add_up([1] * 40), 50)
+
+  def test_rows_are_stacked_beside_a_zero_that_changes_the_sum(self):
+    add = tff.tensorflow.computation(lambda x, y: x + y, [np.int32, np.int32])
+    same = tff.tensorflow.computation(lambda x: x, np.int32)
+    ten = tff.tensorflow.computation(lambda: tf.constant(10))
+    to_row = tff.tensorflow.computation(lambda x: x[tf.newaxis], np.int32)
+
+    @tff.federated_computation(testing.at_clients(np.int32))
+    def collect(values):
+      rows = reports.stack_at_server(tff.federated_map(to_row, values))
+      total = tff.federated_aggregate(values, ten(), add, add, same)
+      return rows, total
+
+    with self._installed():
+      rows, total = collect(list(range(40)))
+    self.assertAllEqual(rows, list(range(40)))
+    self.assertEqual(total, 790)
 
   def test_data_that_are_read_by_the_workers(self):
     arrays = equality_testing.source()
