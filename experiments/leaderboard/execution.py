@@ -21,9 +21,9 @@ from experiments.sweep import trials as trials_lib
 HEADER = ('task', 'method', 'runs', 'expected time', 'command')
 # The stages of a leaderboard, in order.
 _STAGES = (
+    'final runs of the defaults',
     'tuning trials',
     'final runs of the best',
-    'final runs of the defaults',
     'final runs of rates of other tasks',
 )
 _FAILED = 'failed.json'
@@ -39,8 +39,8 @@ def list_missing(
     per_method: Whether to yield one row per method instead of one per task.
 
   Yields:
-    Task, method or 'all', the number of missing runs, those of carried rates
-    not counted, their expected time, one after the other, and the command that
+    Task, method or 'all', the number of missing runs, those of rates of other
+    tasks only if they are known, their expected time, one after the other, and the command that
     makes them. The last one of several is about all of them.
   """
   plan = results.plan
@@ -139,7 +139,7 @@ def _find_stages(
   """Returns the runs of every stage that are known so far."""
   plan = results.plan
   stages: list[list[trials_lib.Trial]] = [[], [], [], []]
-  tuning, tuned, defaults, carried = stages
+  defaults, tuning, tuned, carried = stages
   for task, method in plan.pairs:
     tuning += plan.tuning(task, method)
     for source in plan.board.tasks:
@@ -227,7 +227,7 @@ def run(
     command: Optional[Sequence[str]] = None,
     now: Callable[[], float] = time.monotonic,
 ) -> Ending:
-  """Makes the missing runs, first the trials, then the final runs.
+  """Makes the missing runs, stage by stage.
 
   A failed run does not stop the others, except those that depend on it, such as
   the final runs of a method that lacks trials.

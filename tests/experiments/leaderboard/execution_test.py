@@ -60,9 +60,9 @@ class ExecutionTest(folder_testing.FolderTestCase):
     self.assertEqual(
         titles,
         [
+            'final runs of the defaults: 4 to run',
             'tuning trials: 6 to run',
             'final runs of the best: 4 to run',
-            'final runs of the defaults: 4 to run',
         ],
     )
     results = results_lib.Results(self.plan)
@@ -86,7 +86,7 @@ class ExecutionTest(folder_testing.FolderTestCase):
     self.assertEqual(ending, (False, []))
     done = self._runs()
     self.assertLen(done, 4)
-    self.assertNotIn('final runs', out)
+    self.assertNotIn('tuning trials', out)
 
     ending, _ = _run(self.plan)
     self.assertEqual(ending, (True, []))
