@@ -23,8 +23,10 @@ from tff_adaptive import analysis
 _Curves = dict[str, analysis.BandCurve]
 # The captions by the files of the pictures.
 _Captions = dict[pathlib.Path, str]
-# Of the tuning-free methods and of the others, how many have a colour.
-_NUM_SHOWN = 4
+# How many methods have a colour.
+_NUM_SHOWN = 8
+# It has one, for comparison.
+_BASELINE = 'FedAvg'
 _PERCENT = 100.0
 _SCALE = (
     'Higher is better; the axis is logarithmic in the distance to 100 percent.'
@@ -49,9 +51,8 @@ def draw(
   """
   shown = _choose_shown(results)
   who = (
-      'In colour are eight methods: of those said to need no tuning, and then '
-      'of the others, the four that are on the most tasks and have the best '
-      'mean place by area.'
+      f'In colour are the methods that the answer takes, {_BASELINE}, and '
+      'those with the best mean place by area on the most tasks.'
       if shown
       else ''
   )
@@ -87,7 +88,7 @@ def draw(
 def _choose_shown(results: results_lib.Results) -> list[str]:
   """Returns the methods that have a colour; none if they all have one."""
   methods = results.plan.board.methods
-  if len(methods) <= 2 * _NUM_SHOWN:
+  if len(methods) <= _NUM_SHOWN:
     return []
   places: dict[str, list[int]] = {}
   for task in results.plan.board.tasks:
@@ -97,13 +98,8 @@ def _choose_shown(results: results_lib.Results) -> list[str]:
   order = sorted(
       places, key=lambda name: (-len(places[name]), np.mean(places[name]))
   )
-  return [
-      name
-      for tuning_free in (True, False)
-      for name in [n for n in order if methods[n].tuning_free == tuning_free][
-          :_NUM_SHOWN
-      ]
-  ]
+  chosen = [*headline.find_picks(results), _BASELINE, *order]
+  return [name for name in dict.fromkeys(chosen) if name in places][:_NUM_SHOWN]
 
 
 def _draw(

@@ -40,8 +40,8 @@ def list_missing(
 
   Yields:
     Task, method or 'all', the number of missing runs, those of rates of other
-    tasks only if they are known, their expected time, one after the other, and the command that
-    makes them. The last one of several is about all of them.
+    tasks only if they are known, their expected time, one after the other, and
+    the command that makes them. The last one of several is about all of them.
   """
   plan = results.plan
   methods = list(plan.board.methods)

@@ -97,14 +97,7 @@ def answer(results: results_lib.Results) -> str:
     The text; empty if nothing can be compared.
   """
   found = advice.situations(results)
-  first = [
-      situation
-      for situation in (
-          advice.largest(s for s in found if s.budget == 1),
-          advice.largest(s for s in found if s.budget > 1),
-      )
-      if situation is not None
-  ]
+  first = _find_main(found)
   paragraph = ' '.join(_answer_pick(results, s) for s in first)
   items = [_answer_pick(results, s) for s in found if s not in first]
   for task in results.plan.board.tasks:
@@ -115,6 +108,35 @@ def answer(results: results_lib.Results) -> str:
       items.append(_answer_first_trials(task, curves))
   bullets = '\n'.join(f'- {item}' for item in items)
   return '\n\n'.join(filter(None, [paragraph, bullets]))
+
+
+def _find_main(
+    found: Sequence[advice.Situation],
+) -> list[advice.Situation]:
+  """Returns what the first paragraph is about, of all situations."""
+  largest = (
+      advice.largest(s for s in found if s.budget == 1),
+      advice.largest(s for s in found if s.budget > 1),
+  )
+  return [situation for situation in largest if situation is not None]
+
+
+def find_picks(results: results_lib.Results) -> list[str]:
+  """Returns the methods that the first paragraph of the page takes.
+
+  Args:
+    results: The finished runs.
+
+  Returns:
+    The names, of all methods and of the tuning-free ones, without tuning first.
+  """
+  methods = results.plan.board.methods
+  picks: list[str] = []
+  for situation in _find_main(advice.situations(results)):
+    standings = list(advice.rank_on_all(results, situation.outcomes))
+    free = [name for name in standings if methods[name].tuning_free]
+    picks += standings[:1] + free[:1]
+  return list(dict.fromkeys(picks))
 
 
 def _answer_pick(

@@ -86,7 +86,7 @@ class ExecutionTest(folder_testing.FolderTestCase):
     self.assertEqual(ending, (False, []))
     done = self._runs()
     self.assertLen(done, 4)
-    self.assertNotIn('tuning trials', out)
+    self.assertNotIn('client_learning_rate', out)
 
     ending, _ = _run(self.plan)
     self.assertEqual(ending, (True, []))
@@ -113,9 +113,9 @@ class FailureTest(folder_testing.FolderTestCase):
     self.assertEqual(
         [trial.name for trial in ending.failed],
         [
-            'FedAvg/defaults/seed_100',
             'FedAvg/defaults/seed_0',
             'FedAvg/defaults/seed_1',
+            'FedAvg/defaults/seed_100',
         ],
     )
     self.assertIn('it is thirteen', ending.failed[0].log.read_text())

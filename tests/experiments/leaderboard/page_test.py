@@ -400,7 +400,7 @@ class DrawingTest(absltest.TestCase):
     # The defaults have 0; one more, better trial has 90 or 60.
     np.testing.assert_allclose(curve.mean, [0.0, 75.0, 90.0])
 
-  def test_of_many_methods_the_best_of_each_kind_have_a_colour(self):
+  def test_of_many_methods_the_picks_and_the_best_have_a_colour(self):
     for options in self.options:
       self.assertFalse(options['only_names'])
     folder = folder_testing.new(self)
@@ -415,11 +415,21 @@ class DrawingTest(absltest.TestCase):
       board_testing.write_tuning(
           plan, 'digits', method, [0.1, 0.2, 0.3], [place / 10] * 3
       )
+    # The picks are Delta-SGD, whose area is the least.
+    for method, accuracy in (('Delta-SGD', 0.9), ('SPS', 0.1)):
+      found = {0: accuracy, 1: accuracy}
+      board_testing.write_finals(plan, 'digits', method, 0, found)
     with mock.patch.object(analysis, 'plot_band_curves') as plot:
       drawing.draw(results_lib.Results(plan), folder / 'leaderboard')
     options = plot.call_args.kwargs
     self.assertTrue(options['only_names'])
     self.assertEqual(
         options['names'],
-        [*reversed(methods[2:6]), 'FedYogi', 'FedAdam', 'FedAvg'],
+        [
+            'Delta-SGD',
+            'FedAvg',
+            'FedYogi',
+            'FedAdam',
+            *reversed(methods[2:6]),
+        ],
     )
