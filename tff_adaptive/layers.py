@@ -399,7 +399,9 @@ class LSTM(tf.keras.layers.LSTM):
   If TensorFlow sees a GPU, Keras' own implementation runs, with the cuDNN
   kernel. It also runs where the fast one does not apply: activations other than
   tanh and sigmoid, no bias, dropout while training, `stateful`,
-  `go_backwards`, `time_major`, `unroll` and half precision.
+  `go_backwards`, `time_major`, `unroll` and half precision; and for masked
+  inputs, an initial state, or zeros at masked steps, which
+  `tf.keras.layers.Bidirectional` asks for.
 
   XLA compiles the recurrence once for each batch size.
 
@@ -421,7 +423,11 @@ class LSTM(tf.keras.layers.LSTM):
       training: Any = None,
       initial_state: Any = None,
   ) -> Any:
-    if not self._is_fast(inputs, training):
+    # Keras puts zeros where the fast recurrence repeats its last output.
+    has_zeros = mask is not None and (
+        initial_state is not None or self.zero_output_for_mask
+    )
+    if has_zeros or not self._is_fast(inputs, training):
       return super().call(inputs, mask, training, initial_state)
     if initial_state is None:
       initial_state = self.get_initial_state(inputs)

@@ -1,9 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Readers of the run folders of `experiments.train`.
-
-TensorFlow is imported only when the metrics of a run are read.
-"""
+"""Readers of the run folders of `experiments.train`, without TensorFlow."""
 
 from collections.abc import Iterator, Mapping, Sequence
 import contextlib
@@ -16,15 +13,16 @@ import math
 import os
 import pathlib
 import statistics
-from types import ModuleType
 from typing import Any, Optional
 
+from tff_adaptive import _run_metrics
+
 # The ways to summarize a column, see `tff_adaptive.analysis.summarize`.
-LAST_10_EVALUATIONS = 'last_10_evaluations'
-LAST_100_ROUNDS = 'last_100_rounds'
-BEST = 'best'
-FINAL = 'final'
-ESTIMATES = (LAST_10_EVALUATIONS, LAST_100_ROUNDS, BEST, FINAL)
+LAST_10_EVALUATIONS = _run_metrics.LAST_10_EVALUATIONS
+LAST_100_ROUNDS = _run_metrics.LAST_100_ROUNDS
+BEST = _run_metrics.BEST
+FINAL = _run_metrics.FINAL
+ESTIMATES = _run_metrics.ESTIMATES
 
 # Columns of metrics.csv.
 ROUND_NUM = 'round_num'
@@ -75,13 +73,6 @@ _TAIL_BYTES = 1 << 16
 
 class RunError(ValueError):
   """An error about a folder that is not a valid run, in one sentence."""
-
-
-def _analysis() -> ModuleType:
-  """Returns `tff_adaptive.analysis`, which takes seconds to import."""
-  from tff_adaptive import analysis  # pylint: disable=import-outside-toplevel
-
-  return analysis
 
 
 @dataclasses.dataclass(frozen=True)
@@ -171,7 +162,7 @@ class Run:
     rounds, values = self.series(column_of(metric))
     if not rounds or rounds[-1] < self._last_evaluation():
       return math.nan
-    return _analysis().summarize(
+    return _run_metrics.summarize(
         (rounds, values), estimate, higher_is_better=higher_is_better
     )
 
@@ -186,7 +177,7 @@ class Run:
       The round; infinity if the target was never reached.
     """
     series = self.series(column_of(metric))
-    return _analysis().find_round(series, target)
+    return _run_metrics.find_round(series, target)
 
   def _last_evaluation(self) -> int:
     """Returns the last evaluated round; a finished run ends with one."""
@@ -227,7 +218,7 @@ def read_run(path: pathlib.Path) -> Run:
   except (KeyError, TypeError, ValueError) as error:
     raise RunError(f'{path}/hparams.json is damaged, train again') from error
   try:
-    columns = _analysis().read_columns(path / 'metrics.csv')
+    columns = _run_metrics.read_columns(path / 'metrics.csv')
   except FileNotFoundError:
     columns = {}
   except ValueError as error:

@@ -25,8 +25,8 @@ from experiments import rounds as rounds_lib
 from experiments.train import run_parts
 from experiments.train import training_run
 from experiments.train import warm_start
+from tff_adaptive import _run_metrics
 from tff_adaptive import analysis
-from tff_adaptive.analysis import run_metrics
 from tff_adaptive.optimizers import federated_optimizer
 from tff_adaptive.simulation import checkpoints
 from tff_adaptive.simulation import client_states
@@ -55,7 +55,7 @@ class RecordedRun:
   def num_rounds(self) -> int:
     """Returns the number of finished rounds."""
     with command_line.errors_as(command_line.UserError, ValueError):
-      columns = run_metrics.read_columns(self.directory.metrics_csv)
+      columns = _run_metrics.read_columns(self.directory.metrics_csv)
     return max((rounds[-1] for rounds, _ in columns.values()), default=0)
 
 

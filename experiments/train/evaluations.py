@@ -13,6 +13,7 @@ import attrs
 import numpy as np
 
 from experiments import hparams
+from experiments import pages
 from experiments import registry
 from experiments import settings as settings_lib
 from tff_adaptive import runtime
@@ -60,9 +61,7 @@ def write(
   path = directory.path / _FILE_NAME
   content: dict[str, Any] = {'round_num': round_num}
   content.update((name, _to_json(value)) for name, value in found.items())
-  path.write_text(
-      json.dumps(content, indent=2, allow_nan=False) + '\n', encoding='utf-8'
-  )
+  pages.write(path, json.dumps(content, indent=2, allow_nan=False) + '\n')
   pictures = list(_draw(found, directory, title))
   for line in _to_table(found):
     print(line)

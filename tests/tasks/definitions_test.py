@@ -222,7 +222,7 @@ class DefinitionsTest(folder_testing.FolderTestCase):
     self.assertNotIn('model_id', [a.name for a in alone.arguments])
     self.assertEqual(alone.build_keras_model(seed=1).count_params(), 21)
 
-  def test_loss_and_metrics_can_be_chosen(self):
+  def test_metrics_can_be_chosen(self):
     task = self._create(
         attrs.evolve(
             LEAVES,

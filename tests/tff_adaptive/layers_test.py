@@ -125,6 +125,24 @@ class LSTMTest(tf.test.TestCase, parameterized.TestCase):
         mask=tf.constant(mask),
     )
 
+  @parameterized.parameters(False, True)
+  def test_zeros_of_keras_at_masked_steps(self, bidirectional):
+    mask = np.ones([3, _TIME], bool)
+    mask[0, 4:] = mask[1, :3] = False
+    inputs, found = _inputs(3), []
+    for layer_class in (layers.LSTM, tf.keras.layers.LSTM):
+      layer = _build(layer_class, tf.float32, return_sequences=True)
+      options = {'mask': tf.constant(mask)}
+      if bidirectional:
+        both = tf.keras.layers.Bidirectional(layer)
+        both.build(inputs.shape)
+        both.set_weights(2 * layer.get_weights())
+        layer = both
+      else:
+        options['initial_state'] = [tf.ones([3, _UNITS])] * 2
+      found.append(layer(inputs, **options))
+    self.assert_same(*found)
+
   @parameterized.parameters(
       dict(activation='relu'),
       dict(recurrent_activation='hard_sigmoid'),

@@ -34,6 +34,8 @@ from tff_adaptive.optimizers import schedules
 from tff_adaptive.optimizers import sgd
 from tff_adaptive.privacy import differential_privacy
 
+_SURVEY = federated_optimizer.Survey.GRADIENT.value
+
 
 def build_fed_opt(
     model: model_adapter.Model,
@@ -119,7 +121,7 @@ def build_fed_opt(
       besides the update: the parts that a `FederatedOptimizer` shares and the
       reports that the server optimizer needs (see their builders). The default
       is a mean in the clear, so a secure `model_aggregator` needs secure ones
-      here, too. A private `model_aggregator` without private ones is rejected.
+      here, too. A private `model_aggregator` without any for them is rejected.
     privacy: Clips, sums and noises the update and all other payloads, in place
       of the two arguments above. Requires `UNIFORM` and float32 weights. Every
       round releases noise, even one without a healthy client. Default `None`:
@@ -195,7 +197,8 @@ def build_fed_opt(
     )
   reports = _needed_reports(server_optimizer)
   _check_normalizable(reports, client_optimizer)
-  if getattr(client_optimizer, 'averages_surveys', False):
+  averages_surveys = getattr(client_optimizer, 'averages_surveys', False)
+  if averages_surveys:
     _check_averaged_survey(client_optimizer, privacy, loss_term)
   adapter = model_adapter.build_model_adapter(model)
   weights_type = adapter.weights_type
@@ -212,6 +215,7 @@ def build_fed_opt(
           model_aggregator,
           payload_aggregators or {},
           payloads=payloads,
+          in_clear=[_SURVEY] if averages_surveys else [],
           trainable_type=weights_type.trainable,
           weighs_examples=weighs_examples,
       )

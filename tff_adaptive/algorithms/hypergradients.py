@@ -15,8 +15,11 @@ from tff_adaptive.runtime import differentiation
 from tff_adaptive.runtime import values
 
 _RATE_KEY = tff.learning.optimizers.LEARNING_RATE_KEY
-# The parts of a process that have a rate.
-_PARTS = ('client_work', 'finalizer')
+# The parts of a process that have a rate, by the name of the rate.
+PARTS = {
+    'client_learning_rate': 'client_work',
+    'server_learning_rate': 'finalizer',
+}
 
 # Model weights, and whatever else it is called with, to a scalar.
 LossFn = Callable[..., tf.Tensor]
@@ -205,7 +208,8 @@ class _Differentiator:
     for pull_back in reversed(pull_backs):
       upstream = pull_back(upstream)
     found = differentiation.pull_back(set_hparams, hparams, upstream)
-    return Hypergradient(loss, *(self._rate(found, part) for part in _PARTS))
+    rates = {name: self._rate(found, part) for name, part in PARTS.items()}
+    return Hypergradient(loss, **rates)
 
   def _differentiate_loss(
       self, leaves: Sequence[tf.Tensor], arguments: Sequence[Any]

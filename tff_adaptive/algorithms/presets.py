@@ -146,6 +146,7 @@ def build_fedcada(
   - `round_num`: the number of finished rounds, int32;
   - `shared`: `first_moment` and `second_moment`, tuples with one tensor per
     trainable weight, of its shape (and `num_steps` with `time='global_step'`);
+    empty with `carry_state`;
   - `aggregator`: the states of their aggregators.
 
   Args:

@@ -16,12 +16,9 @@ from tff_adaptive.data import cohort as cohort_lib
 from tff_adaptive.data import feature_arrays
 from tff_adaptive.data import specs
 from tff_adaptive.optimizers import optimizer
+from tff_adaptive.privacy import differential_privacy
 
 _RATE_KEY = tff.learning.optimizers.LEARNING_RATE_KEY
-_PARTS = {
-    'client_learning_rate': 'client_work',
-    'server_learning_rate': 'finalizer',
-}
 
 
 def read_rates(
@@ -39,7 +36,7 @@ def read_rates(
   hparams = process.get_hparams(state)
   return {
       name: float(hparams[part][_RATE_KEY])
-      for name, part in _PARTS.items()
+      for name, part in hypergradients.PARTS.items()
       if _RATE_KEY in hparams[part]
   }
 
@@ -47,7 +44,7 @@ def read_rates(
 def _set_rates(process: Any, state: Any, rates: Mapping[str, float]) -> Any:
   hparams = process.get_hparams(state)
   for name, rate in rates.items():
-    fields = hparams[_PARTS[name]]
+    fields = hparams[hypergradients.PARTS[name]]
     dtype = np.asarray(fields[_RATE_KEY]).dtype
     fields[_RATE_KEY] = np.asarray(rate, dtype)
   return process.set_hparams(state, hparams)
@@ -134,8 +131,9 @@ def build_rate_tuner(
 
   Raises:
     TypeError: If a number is none.
-    ValueError: If a number is out of its range, or the process has no learning
-      rate in its state.
+    ValueError: If a number is out of its range, the process has no learning
+      rate in its state, or it is differentially private: the rates would follow
+      the clients' data without noise.
     UnsupportedComputationError: See `hypergradient`.
 
   Example:
@@ -149,6 +147,13 @@ def build_rate_tuner(
   """
   optimizer.check_positive('step_size', step_size, 'The rate tuner')
   specs.check_positive('num_rounds', num_rounds)
+  state_type = process.initialize.type_signature.result.member
+  if differential_privacy.is_private(state_type):
+    raise ValueError(
+        "The rate tuner reads losses and gradients of the clients' data "
+        'without noise, which bypasses differential privacy: use a process '
+        'without it, or constant rates.'
+    )
   find = hypergradients.hypergradient(
       process, hypergradients.build_model_loss(model)
   )

@@ -2,6 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Figures and tables of runs, made from their files."""
 
+from tff_adaptive._run_metrics import find_round
+from tff_adaptive._run_metrics import read_columns
+from tff_adaptive._run_metrics import summarize
 from tff_adaptive.analysis.client_plots import count_labels
 from tff_adaptive.analysis.client_plots import plot_client_histogram
 from tff_adaptive.analysis.client_plots import plot_client_labels
@@ -16,9 +19,6 @@ from tff_adaptive.analysis.rate_grid import RateGrid
 from tff_adaptive.analysis.round_trace import plot_trace
 from tff_adaptive.analysis.round_trace import RoundTrace
 from tff_adaptive.analysis.round_trace import trace_round
-from tff_adaptive.analysis.run_metrics import find_round
-from tff_adaptive.analysis.run_metrics import read_columns
-from tff_adaptive.analysis.run_metrics import summarize
 from tff_adaptive.analysis.similarity import linear_cka
 from tff_adaptive.analysis.similarity import moments_cka
 from tff_adaptive.analysis.similarity import pairwise_moments_cka

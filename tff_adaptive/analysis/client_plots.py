@@ -263,7 +263,7 @@ def _draw_bubbles(axes, counts: np.ndarray, diameter: float) -> None:
 
 
 def _legend_counts(largest: int) -> list[int]:
-  """Returns up to three counts, the largest and rounder ones below it."""
+  """Returns up to three round counts, none above the largest."""
   if largest < 4:
     return list(range(1, largest + 1))
   digits = 10 ** (len(str(largest)) - 1)

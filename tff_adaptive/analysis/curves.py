@@ -12,8 +12,8 @@ from typing import Optional, Union
 from matplotlib import ticker
 import numpy as np
 
+from tff_adaptive import _run_metrics
 from tff_adaptive.analysis import _style
-from tff_adaptive.analysis import run_metrics
 
 _PANEL_WIDTH = 4.2
 _PANEL_HEIGHT = 3.0
@@ -132,8 +132,10 @@ def plot_band_curves(
     axes = axes_by_title[panel]
     for name in others:
       if name in curves:
+        curve = curves[name]
+        is_point = len(curve.x) == 1
         (handles[_OTHERS],) = axes.plot(
-            curves[name].x, curves[name].mean, **_OTHERS_LOOK
+            curve.x, curve.mean, marker='.' if is_point else '', **_OTHERS_LOOK
         )
     for name, curve in curves.items():
       if name not in others:
@@ -342,7 +344,14 @@ def _draw_losses(axes, columns):
   }
   drawn = [name for name in looks if name in columns]
   for name in drawn:
-    axes.plot(*columns[name], linewidth=1.5, **looks[name])
+    marker = _style.marker(len(columns[name][0]))
+    axes.plot(
+        *columns[name],
+        linewidth=1.5,
+        marker=marker if name == _TEST_LOSS else None,
+        markersize=3.5,
+        **looks[name],
+    )
   if len(drawn) > 1:
     _legend(axes)
   _frame(axes, 'mean loss per example')
@@ -402,7 +411,7 @@ def plot_training_curve(
     ...     'runs/demo/metrics.csv', 'runs/demo/plots/training.png',
     ...     title='delta_sgd + fedavg on digits')
   """
-  columns = run_metrics.read_columns(metrics_csv)
+  columns = _run_metrics.read_columns(metrics_csv)
   panels = _panels(columns)
   if not panels:
     raise ValueError(f'{metrics_csv} has no accuracy, loss or step size.')

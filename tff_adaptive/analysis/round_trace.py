@@ -136,7 +136,7 @@ def trace_round(
   _check_process(process)
   if not isinstance(cohort, cohort_lib.Cohort):
     raise TypeError(
-        '`cohort` must be a `tff_adaptive.simulation.Cohort`, which has client '
+        '`cohort` must be a `tff_adaptive.data.Cohort`, which has client '
         f'ids, found {type(cohort).__name__}.'
     )
   if not isinstance(cohort, cohort_lib.StatefulCohort):
@@ -196,7 +196,6 @@ _STEP_SIZES = ('step_size', 'smoothness_limit', 'growth_limit')
 _WIDE_RANGE = 20.0  # The max/min ratio above which the axis is logarithmic.
 _PANEL_HEIGHT = 2.1
 _WIDTH = 8.0
-_MAX_MARKED_STEPS = 30
 
 
 def _panels(trace: RoundTrace) -> list[str]:
@@ -226,7 +225,8 @@ def _scale(panels, trace: RoundTrace):
     return
   low, high = values.min(), values.max()
   is_wide = 0 < low < high / _WIDE_RANGE
-  margin = (high / low) ** 0.05 if is_wide else 0.05 * (high - low) or 1.0
+  margin = (high / low) ** 0.05 if is_wide else 0.05 * (high - low)
+  margin = margin or 0.5 * abs(high) or 1.0
   for axes, _ in panels:
     if is_wide:
       axes.set_yscale('log')
@@ -238,13 +238,12 @@ def _scale(panels, trace: RoundTrace):
 def _draw(axes, name: str, trace: RoundTrace):
   """Plots a line for each client."""
   clients = list(trace.clients())
-  is_marked = max(trace.step) < _MAX_MARKED_STEPS
   for (client_id, rows), look in zip(clients, _looks(len(clients))):
     axes.plot(
         trace.step[rows],
         trace.values[name][rows],
         label=client_id,
-        marker='o' if is_marked else None,
+        marker=_style.marker(rows.stop - rows.start),
         markersize=3.0,
         **look,
     )

@@ -10,7 +10,6 @@ from tff_adaptive.data import client_data
 from tff_adaptive.data import feature_arrays
 from tff_adaptive.data import random_streams
 from tff_adaptive.data import specs
-from tff_adaptive.data import transforms
 
 # Clients with this many times as many examples are sampled from.
 _POOL_FACTOR = 10
@@ -231,8 +230,9 @@ def sample_examples_evenly(
   """Samples examples from many clients without reading all of them.
 
   Clients are sampled until they have ten times as many examples as wanted, and
-  examples are sampled from these, all without replacement: each example has the
-  same probability. If there are fewer examples, all clients are used.
+  examples are sampled from these, all without replacement: each example has
+  nearly the same probability, those of large clients slightly more. If there
+  are fewer examples, all clients are used.
 
   Args:
     source: The clients; only clients with a sampled example are read.
@@ -266,13 +266,11 @@ def sample_examples_evenly(
   size = min(num_examples, ends[-1])
   drawn = np.sort(stream.choice(ends[-1], size, replace=False, shuffle=False))
   bounds = np.searchsorted(drawn, ends)
-  parts = {
-      client_id: source.take(client_id, drawn[first:last] - start)
+  parts = [
+      source.take(client_id, drawn[first:last] - start)
       for client_id, start, first, last in zip(
           pool, ends, bounds[:-1], bounds[1:]
       )
       if last > first
-  }
-  return transforms.concatenate(
-      client_data.PackedClientArrays.from_clients(parts)
-  )
+  ]
+  return feature_arrays.concatenate(parts, source.element_spec)

@@ -317,6 +317,8 @@ def _serialize(examples: Mapping[str, np.ndarray]) -> Iterator[bytes]:
 
 
 def _to_feature(name: str, value: Any) -> tf.train.Feature:
+  if isinstance(value, (bytes, str)):
+    value = np.array([value], np.object_)  # Of kind S, it would lose zeros.
   values = np.ravel(value)
   if values.dtype.kind == 'f':
     return tf.train.Feature(float_list=tf.train.FloatList(value=values))

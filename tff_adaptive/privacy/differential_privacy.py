@@ -47,7 +47,7 @@ class AdaptiveClipping:
       the paper.
     count_stddev: The standard deviation of the noise on the count, positive.
       Default `None`: a twentieth of the expected number of clients in a round,
-      as in the paper.
+      as in the paper; 0 without noise.
 
   Raises:
     TypeError: If an attribute is not a number.
@@ -289,6 +289,7 @@ def choose_aggregators(
     payload_aggregators: Mapping[str, weighting.Aggregator],
     *,
     payloads: Sequence[str],
+    in_clear: Sequence[str] = (),
     trainable_type: Any,
     weighs_examples: bool,
 ) -> _Aggregators:
@@ -299,6 +300,7 @@ def choose_aggregators(
     model_aggregator: See `build_fed_opt`.
     payload_aggregators: See `build_fed_opt`.
     payloads: The names of what clients send besides the update.
+    in_clear: The names of what they send without an aggregator, besides.
     trainable_type: The type of the update.
     weighs_examples: Whether clients are weighted by their examples.
 
@@ -315,7 +317,10 @@ def choose_aggregators(
   if privacy is None:
     _check_payloads_are_covered(
         model_aggregator,
-        [name for name in payloads if name not in payload_aggregators],
+        [
+            *in_clear,
+            *(name for name in payloads if name not in payload_aggregators),
+        ],
         trainable_type,
         weighs_examples,
     )
@@ -373,7 +378,7 @@ def _check_payloads_are_covered(
   process = weighting.to_weighted(
       model_aggregator, weighs_examples, '`model_aggregator`'
   ).create(trainable_type, tff.TensorType(np.float32))
-  if _has_field(process.initialize.type_signature.result.member, _DP_EVENT):
+  if is_private(process.initialize.type_signature.result.member):
     raise ValueError(
         '`model_aggregator` is differentially private, but clients would send '
         f'{list(in_clear)} in the clear: use `privacy` instead, or give them '
@@ -381,11 +386,11 @@ def _check_payloads_are_covered(
     )
 
 
-def _has_field(type_spec: Any, name: str) -> bool:
-  """Returns whether a structure has a field of a name, at any depth."""
-  if not isinstance(type_spec, tff.StructType):
+def is_private(state_type: tff.Type) -> bool:
+  """Returns whether the state of a process is that of TFF's private sums."""
+  if not isinstance(state_type, tff.StructType):
     return False
   return any(
-      field == name or _has_field(member, name)
-      for field, member in tff.structure.iter_elements(type_spec)
+      field == _DP_EVENT or is_private(member)
+      for field, member in tff.structure.iter_elements(state_type)
   )

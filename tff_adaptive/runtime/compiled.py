@@ -181,7 +181,7 @@ class CompiledContext(tff.framework.SyncContext):
   ) -> None:
     """Sets the seed, round and client ids that key all random draws.
 
-    They hold until the next call. A `tff_adaptive.simulation.Cohort` brings its
+    They hold until the next call. A `tff_adaptive.data.Cohort` brings its
     own. Without either, random numbers depend on the seed of the context and
     the number of computations over clients that it has run.
 
@@ -370,7 +370,7 @@ def create_compiled_context(
   Results equal those of TFF's native runtime up to rounding, except for random
   numbers, which follow the seed. Clients' data may be given as TFF takes them
   (a list with a `tf.data.Dataset` or a list of batches for each client) or as a
-  `tff_adaptive.simulation.Cohort`, which is faster.
+  `tff_adaptive.data.Cohort`, which is faster.
 
   Args:
     devices: Where the clients' work runs: `'CPU'`, `'GPU'`, or a name such as

@@ -39,7 +39,7 @@ def export_round(
   Args:
     process: The process, with a `tff.learning.models.FunctionalModel`.
     clients: The clients' data, as `process.next` takes them: a
-      `tff_adaptive.simulation.Cohort`, or a list with a `tf.data.Dataset` or a
+      `tff_adaptive.data.Cohort`, or a list with a `tf.data.Dataset` or a
       list of batches for each client.
     state: The state at the server. Defaults to `process.initialize()`.
     seed: The seed of the initial state and of random draws, a non-negative

@@ -383,7 +383,7 @@ def create_native_context(
 
   Like `tff.backends.native.create_sync_local_cpp_execution_context`, but this
   process owns the worker, and clients' data may also be a
-  `tff_adaptive.simulation.Cohort`.
+  `tff_adaptive.data.Cohort`.
 
   Args:
     max_concurrent_computation_calls: The number of clients that run at once; no

@@ -86,8 +86,8 @@ class ClientMetrics:
       the value on all examples together, if a metric is a mean over examples;
     - `median`: the median of the v_i;
     - `worst_decile`: the mean of the worst floor(n / 10) of the v_i, at least
-      one. The worst are the largest values of a loss, and the smallest of other
-      metrics.
+      one. The worst are the largest values of a loss or an error, and the
+      smallest of other metrics.
 
     A NaN makes all statistics of its metric NaN.
 
@@ -116,9 +116,8 @@ def _summarize(
   if not len(values):
     names = ('mean', 'weighted_mean', 'median', 'worst_decile')
     return dict.fromkeys(names, math.nan)
-  # The worst values are the largest of a loss, and the smallest of others.
-  is_loss = metric == evaluation.LOSS_KEY or metric.endswith('_loss')
-  sign = 1.0 if is_loss else -1.0
+  # The worst values are the largest of a loss or an error.
+  sign = 1.0 if metric.endswith(('loss', 'error')) else -1.0
   # Sorting puts NaN last, so that it counts as worst.
   from_best = sign * np.sort(sign * values)
   num_worst = max(1, len(values) // 10)
@@ -438,6 +437,6 @@ def _in_both(
     raise ValueError(
         'No client has both training examples and test examples; hold out a '
         "part of every client's examples for testing, as "
-        '`task_transforms.hold_out_examples` does (--heldout_fraction).'
+        '`simulation.hold_out_examples` does (--heldout_fraction).'
     )
   return ids

@@ -230,6 +230,7 @@ def _drop_out(
   ids = cohort.client_ids
   return attrs.evolve(
       cohort,
+      packed=None,
       client_ids=[name for name in ids if name not in dropped],
       dropped_out=[
           *cohort.dropped_out,
@@ -254,7 +255,8 @@ def _slow_down(
       limits[client_id] = int(streams.start(client_id).integers(1, num_steps))
     elif num_steps == 1:
       dropped.add(client_id)
-  cohort = attrs.evolve(cohort, step_limits={**cohort.step_limits, **limits})
+  limits = {**cohort.step_limits, **limits}
+  cohort = attrs.evolve(cohort, packed=None, step_limits=limits)
   return _drop_out(cohort, dropped)
 
 

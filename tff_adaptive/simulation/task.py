@@ -342,7 +342,8 @@ def take_clients(task: Task, num_clients: int, seed: int) -> Task:
   chosen = transforms.sample_client_ids(ids, num_clients, seed)
   test_data = task.test_data
   if test_data is not None:
-    matching = [name for name in test_data.client_ids if name in set(chosen)]
+    kept = set(chosen)
+    matching = [name for name in test_data.client_ids if name in kept]
     test_data = transforms.select_clients(
         test_data, matching or test_data.client_ids
     )

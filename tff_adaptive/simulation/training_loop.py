@@ -272,6 +272,7 @@ def _train(run: _Run, profile_path: Optional[Union[str, os.PathLike]]):
           outcome = run.train_one_round()
           with guard.shielded(), run.stopwatch.measure('metrics'):
             row = run.record(*outcome)
+            del outcome  # Its cohort and client states are not needed longer.
             progress.update(run.round_num, row, time.perf_counter() - start)
     except KeyboardInterrupt:
       with guard.shielded(raise_at_end=False):

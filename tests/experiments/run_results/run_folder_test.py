@@ -10,13 +10,9 @@ from absl.testing import parameterized
 
 from experiments.run_results import run_folder
 from tests import folder_testing
-from tff_adaptive.analysis import run_metrics
 
 
 class EstimatesTest(absltest.TestCase):
-
-  def test_estimates_are_those_of_the_library(self):
-    self.assertEqual(run_folder.ESTIMATES, run_metrics.ESTIMATES)
 
   def test_a_metric_with_a_slash_is_a_column(self):
     self.assertEqual(run_folder.column_of('accuracy'), 'evaluation/accuracy')

@@ -111,8 +111,12 @@ class PrivateTrainingTest(folder_testing.FolderTestCase):
 
   @pytest.mark.slow
   def test_poisson_sampling_without_privacy(self):
-    self._train('--sampling=poisson', '--clients_per_round=1')
-    self.assertNotIn('privacy/epsilon', self._rows()[0])
+    self._train(
+        '--sampling=poisson', '--clients_per_round=1', '--total_rounds=8'
+    )
+    rows = self._rows()
+    self.assertNotIn('privacy/epsilon', rows[0])
+    self.assertGreater(len({row['clients/num_clients'] for row in rows}), 1)
 
   @pytest.mark.slow
   def test_cohorts_of_a_fixed_size_have_an_epsilon(self):

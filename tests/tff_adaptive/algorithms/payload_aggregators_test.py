@@ -138,14 +138,14 @@ class PayloadAggregatorsTest(tf.test.TestCase, parameterized.TestCase):
         states.append(process.next(process.initialize(), clients).state)
     plain, summed = states
     self.assertAllClose(
-        testing.trainable(plain), testing.trainable(summed), atol=2e-3
+        testing.trainable(plain), testing.trainable(summed), atol=5e-5
     )
     self.assertNotAllEqual(
         *(np.ravel(testing.trainable(state)[0]) for state in states)
     )
     if shared:
       self.assertAllClose(
-          *(tf.nest.flatten(s.client_work['shared']) for s in states), atol=2e-3
+          *(tf.nest.flatten(s.client_work['shared']) for s in states), atol=5e-5
       )
 
   @pytest.mark.slow

@@ -8,11 +8,13 @@ from absl.testing import parameterized
 import numpy as np
 import pytest
 import tensorflow as tf
+import tensorflow_federated as tff
 
 from tests.tff_adaptive import testing
 from tff_adaptive import algorithms
 from tff_adaptive import data
 from tff_adaptive import optimizers
+from tff_adaptive import privacy
 from tff_adaptive import runtime
 from tff_adaptive.algorithms import rate_tuning
 
@@ -151,6 +153,20 @@ class BuildRateTunerTest(tf.test.TestCase):
       tuned = tuner(self.process.initialize(), 0)
       tuners.append(rate_tuning.read_rates(self.process, tuned))
     self.assertAllClose(tuners[0], tuners[1], rtol=1e-6)
+
+  def test_private_processes_are_refused(self):
+    process = algorithms.build_fed_opt(
+        self.model,
+        optimizers.build_sgd(0.1),
+        client_weighting=tff.learning.ClientWeighting.UNIFORM,
+        privacy=privacy.DifferentialPrivacy(
+            noise_multiplier=1.0, clients_per_round=2
+        ),
+    )
+    with self.assertRaisesRegex(ValueError, 'bypasses differential privacy'):
+      algorithms.build_rate_tuner(
+          process, self.model, self._cohort_fn(_source())
+      )
 
   def test_arguments_are_checked(self):
     for options in ({'step_size': 0.0}, {'num_rounds': 0}):

@@ -285,6 +285,13 @@ class BandCurvesTest(figure_testing.FigureTestCase):
     self.assertLen(colors, 4)
     self.assertLen(set(colors), 3)
 
+  def test_an_other_with_one_point_is_visible(self):
+    point = curves.BandCurve.of_line([1], [0.5])
+    (axes,) = self._draw(
+        {'': {'a': point, 'b': _curve(1.0)}}, names=['b'], only_names=True
+    ).axes
+    self.assertEqual(axes.lines[0].get_marker(), '.')
+
   def test_names_from_left_to_right(self):
     x = np.arange(2)
     curve = curves.BandCurve(x, x, x, x)

@@ -6,6 +6,7 @@ import csv
 import functools
 
 from absl.testing import parameterized
+import attrs
 import numpy as np
 import pytest
 import tensorflow_federated as tff
@@ -283,6 +284,26 @@ class TracePlotTest(figure_testing.FigureTestCase):
     drawing = self._draw(_made_up_trace(_DELTA_SGD, largest=largest))
     self.assertEqual([axes.get_yscale() for axes in drawing.axes], [scale] * 3)
     self.assertLen({axes.get_ylim() for axes in drawing.axes}, 1)
+
+  def test_the_axis_of_a_constant_step_size_fits_it(self):
+    trace = _made_up_trace(('loss', 'step_size'))
+    trace.values['step_size'][:] = 0.001
+    axes = self._draw(trace).axes[0]
+    self.assertSequenceAlmostEqual(axes.get_ylim(), (0.0005, 0.0015))
+
+  def test_a_client_with_one_step_beside_long_ones_has_a_marker(self):
+    trace = _made_up_trace(('loss', 'step_size'), num_steps=40)
+    is_kept = (trace.client_id != 'client_0') | (trace.step == 0)
+    trace = attrs.evolve(
+        trace,
+        client_id=trace.client_id[is_kept],
+        step=trace.step[is_kept],
+        values={k: v[is_kept] for k, v in trace.values.items()},
+    )
+    lines = self._draw(trace).axes[0].get_lines()
+    self.assertEqual(
+        [line.get_marker() for line in lines], ['o', 'None', 'None']
+    )
 
   def test_many_clients_have_no_names(self):
     drawing = self._draw(_made_up_trace(('loss', 'step_size'), num_clients=100))

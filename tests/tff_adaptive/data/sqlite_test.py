@@ -188,7 +188,7 @@ class WriteSqliteClientsTest(absltest.TestCase):
         x=np.arange(12, dtype=np.float32).reshape(3, 2, 2),
         y=np.int32([1, -2, 3]),
         b=np.bool_([True, False, True]),
-        s=np.array([b'one', b'', 'zw\u00f6lf'], np.object_),
+        s=np.array([b'one\0\0', b'', 'zw\u00f6lf'], np.object_),
     )
     clients = _clients(**features)
     sqlite.write_sqlite_clients(self.path, {'train': clients})
@@ -197,7 +197,9 @@ class WriteSqliteClientsTest(absltest.TestCase):
     ).examples('a')
     for name in ('x', 'y', 'b'):
       np.testing.assert_array_equal(read[name], features[name])
-    self.assertEqual(read['s'].tolist(), [b'one', b'', 'zw\u00f6lf'.encode()])
+    self.assertEqual(
+        read['s'].tolist(), [b'one\0\0', b'', 'zw\u00f6lf'.encode()]
+    )
     self.assertEqual([p.name for p in self.folder.iterdir()], [self.path.name])
 
   def test_tff_reads_it(self):

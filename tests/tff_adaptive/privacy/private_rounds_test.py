@@ -263,6 +263,17 @@ class RefusalsTest(tf.test.TestCase, parameterized.TestCase):
           privacy=_privacy('sgd', 1.0, 1.0),
       )
 
+  def test_of_a_private_change_beside_the_gradients_of_mime(self):
+    aggregator = tff.learning.dp_aggregator(0.1, 10.0)
+    with self.assertRaisesRegex(ValueError, "'survey_gradient'.*in the clear"):
+      algorithms.build_fed_opt(
+          testing.functional_model(),
+          optimizers.build_mime(),
+          client_weighting=tff.learning.ClientWeighting.UNIFORM,
+          model_aggregator=aggregator,
+          payload_aggregators={'momentum': aggregator},
+      )
+
   @parameterized.parameters(True, False)
   @pytest.mark.sample(1)
   def test_of_a_private_change_beside_what_is_not(self, zeroing):

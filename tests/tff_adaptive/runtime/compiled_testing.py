@@ -105,4 +105,11 @@ class TestCase(tf.test.TestCase, parameterized.TestCase):
   """Compares values bit by bit."""
 
   def assert_same_bits(self, left: Any, right: Any) -> None:
-    tf.nest.map_structure(self.assertAllEqual, left, right)
+    tf.nest.map_structure(self._assert_same_array, left, right)
+
+  def _assert_same_array(self, left: Any, right: Any) -> None:
+    self.assertAllEqual(left, right)  # Its message shows what differs.
+    left, right = np.asarray(left), np.asarray(right)
+    self.assertEqual(left.dtype, right.dtype)
+    if left.dtype != object:
+      self.assertEqual(left.tobytes(), right.tobytes())

@@ -266,7 +266,7 @@ class GpuTest(tf.test.TestCase):
   def setUp(self):
     super().setUp()
     if not tf.config.list_physical_devices('GPU'):
-      self.skipTest('TensorFlow sees no GPU on this machine.')
+      self.skipTest('It needs a GPU and TFF_ADAPTIVE_TEST_GPU=1.')
 
   @pytest.mark.slow
   def test_trains_there_with_the_same_result(self):

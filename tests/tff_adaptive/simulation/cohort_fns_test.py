@@ -310,6 +310,24 @@ class StragglersTest(parameterized.TestCase):
       self.assertLen(batches, found.step_limits.get(client_id, 0))
       self.assertLess(len(batches), plain.num_steps(place) or 1)
 
+  def test_a_fetched_cohort_trains_as_another(self):
+    faults = dict(drop_clients=0.3, straggler_fraction=0.6)
+
+    def fetched(round_index):
+      return _cohort_fn()(round_index).fetch()
+
+    for round_index in range(3):
+      packed, expected = (
+          cohort_fns.inject_faults(fn, **faults)(round_index).fetch().pack()
+          for fn in (fetched, _cohort_fn())
+      )
+      self.assertEqual(packed.starts.tolist(), expected.starts.tolist())
+      for place in range(len(expected.starts)):
+        np.testing.assert_array_equal(
+            batching.examples_of(packed, place)['x'],
+            batching.examples_of(expected, place)['x'],
+        )
+
   def test_of_one_batch_drop_out(self):
     plan = batching.BatchPlan(4)
     found = cohort_fns.inject_faults(

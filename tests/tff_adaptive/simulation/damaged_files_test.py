@@ -11,7 +11,7 @@ import shutil
 from absl.testing import parameterized
 
 from tests.tff_adaptive.simulation import loop_testing
-from tff_adaptive.analysis import run_metrics
+from tff_adaptive import _run_metrics
 from tff_adaptive.simulation import checkpoints
 from tff_adaptive.simulation import kept_weights
 from tff_adaptive.simulation import metrics_writers
@@ -137,7 +137,7 @@ class DamagedFilesTest(loop_testing.LoopTestCase):
           counts['went on'] += 1
           self.assertEqual(result.state['rounds'], 10)
         try:
-          run_metrics.read_columns(self.folder / name / 'metrics.csv')
+          _run_metrics.read_columns(self.folder / name / 'metrics.csv')
         except (OSError, ValueError) as error:
           self.assertIn('metrics.csv', str(error))
     self.assertEqual(sum(counts.values()), _NUM_CASES)

@@ -305,19 +305,28 @@ class RayContextTest(compiled_testing.TestCase):
 
   def test_sources_that_are_gone_are_dropped(self):
     process = compiled_testing.process()
-    with self._installed():
-      _train(
-          process,
-          _cohorts(
-              data.PackedClientArrays(
-                  equality_testing.source().values,
-                  equality_testing.source().offsets,
-                  equality_testing.source().client_ids,
-                  indices=equality_testing.source().indices,
-              )
-          ),
+    sources = self.context.pool.sources
+
+    def train_on_new_source():
+      arrays = equality_testing.source()
+      source = data.PackedClientArrays(
+          arrays.values,
+          arrays.offsets,
+          arrays.client_ids,
+          indices=arrays.indices,
       )
-    self.assertLessEqual(len(self.context.pool.sources.references()), 3)
+      with self._installed():
+        _train(process, _cohorts(source))
+      return source, len(sources.references())
+
+    counts = []
+    for _ in range(4):
+      source, count = train_on_new_source()
+      counts.append(count)
+      del source
+      gc.collect()
+    # The next one takes the place of the one that is gone.
+    self.assertLen(set(counts[1:]), 1)
 
   @pytest.mark.slow
   def test_computations_that_are_gone_are_dropped(self):

@@ -7,7 +7,7 @@ import math
 from absl.testing import parameterized
 
 from tests import folder_testing
-from tff_adaptive.analysis import run_metrics
+from tff_adaptive import _run_metrics
 
 _ROUNDS = list(range(5, 205, 5))
 _VALUES = [0.001 * round_num for round_num in _ROUNDS]
@@ -19,7 +19,7 @@ class RunMetricsTest(parameterized.TestCase):
     folder = folder_testing.new(self)
     csv = folder / 'metrics.csv'
     csv.write_text(text)
-    return run_metrics.read_columns(csv)
+    return _run_metrics.read_columns(csv)
 
   def test_columns_hold_finite_numbers_with_their_rounds(self):
     self.assertEqual(
@@ -63,24 +63,24 @@ class RunMetricsTest(parameterized.TestCase):
       ('final', 0.2),
   )
   def test_estimates(self, estimate, expected):
-    found = run_metrics.summarize((_ROUNDS, _VALUES), estimate)
+    found = _run_metrics.summarize((_ROUNDS, _VALUES), estimate)
     self.assertAlmostEqual(found, expected, places=12)
 
   def test_the_best_loss_is_the_smallest(self):
     series = ([1, 2, 3], [3.0, 1.0, 2.0])
     self.assertEqual(
-        run_metrics.summarize(series, 'best', higher_is_better=False), 1.0
+        _run_metrics.summarize(series, 'best', higher_is_better=False), 1.0
     )
 
-  @parameterized.parameters(*run_metrics.ESTIMATES)
+  @parameterized.parameters(*_run_metrics.ESTIMATES)
   def test_one_value_is_enough(self, estimate):
-    self.assertEqual(run_metrics.summarize(([7], [0.5]), estimate), 0.5)
+    self.assertEqual(_run_metrics.summarize(([7], [0.5]), estimate), 0.5)
 
   def test_bad_arguments(self):
     with self.assertRaisesRegex(ValueError, "best, final, found 'mean'$"):
-      run_metrics.summarize(([1], [0.5]), 'mean')
+      _run_metrics.summarize(([1], [0.5]), 'mean')
     with self.assertRaisesRegex(ValueError, '^nothing was measured'):
-      run_metrics.summarize(([], []), 'final')
+      _run_metrics.summarize(([], []), 'final')
 
   @parameterized.parameters(
       (0.05, True, 50),
@@ -91,7 +91,7 @@ class RunMetricsTest(parameterized.TestCase):
   )
   def test_the_first_round_that_reaches_a_target(self, target, higher, found):
     self.assertEqual(
-        run_metrics.find_round(
+        _run_metrics.find_round(
             (_ROUNDS, _VALUES), target, higher_is_better=higher
         ),
         found,
