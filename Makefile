@@ -21,7 +21,7 @@ SOURCES := tff_adaptive tasks experiments benchmarks tests tools docs/examples
 PYTEST := $(VENV)/bin/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test test-all test-data coverage check format lock tables wheel clean
+.PHONY: help venv demo test test-all test-data coverage check format lock tables peers wheel clean
 
 help: ## Lists the targets.
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/make \1\t\2/p' Makefile | expand -t 16
@@ -116,7 +116,7 @@ results: venv ## Writes docs/results/ from the runs that are kept with it.
 	@$(VENV)/bin/python -m tools.results pages
 
 clean: ## Removes what these commands made, except runs/.
-	@rm -rf .venv .venv-* build dist \
+	@rm -rf .venv .venv-* .coverage build dist \
 	  site *.egg-info .pytest_cache .mypy_cache .ruff_cache
 	@find $(SOURCES) -name __pycache__ -type d -prune -exec rm -rf {} + \
 	  2>/dev/null || true

@@ -129,8 +129,20 @@ def add_penalties(
 
   The result predicts a pair, the predictions and the sum of the penalties.
   Without penalties it is `model` itself.
+
+  Raises:
+    ValueError: If the model has other penalties than those of the kernels and
+      biases of its own layers.
   """
   penalties = _penalties(keras_model)
+  num_penalties = len(keras_model.losses)
+  if len(penalties) != num_penalties:
+    raise ValueError(
+        f'{num_penalties - len(penalties)} of {num_penalties} penalties of the '
+        'Keras model have no functional form, which has those of kernels and '
+        'biases of its own, trained layers: use the `VariableModel`, or '
+        '`weight_decay`.'
+    )
   if not penalties:
     return model
 
@@ -170,8 +182,9 @@ def _penalties(keras_model: tf.keras.Model) -> list[tuple[int, _Penalty]]:
   """Returns the penalties and the indices of their trainable weights."""
   places = {id(v): i for i, v in enumerate(keras_model.trainable_weights)}
   return [
-      (places[id(getattr(layer, name))], regularizer)
+      (places[weight], regularizer)
       for layer in keras_model.layers
       for name in ('kernel', 'bias')
       if (regularizer := getattr(layer, f'{name}_regularizer', None))
+      if (weight := id(getattr(layer, name, None))) in places
   ]

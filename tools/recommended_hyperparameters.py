@@ -322,6 +322,7 @@ SECTIONS: Mapping[str, Callable[[], str]] = {
     'fedli': lambda: rates_of('fedli/table_1'),
     'commands': lambda: commands_of(
         ('fedopt/table_1', '', 'FedAdam', 'Shakespeare'),
+        ('fedopt/table_1', '', 'FedAdam', 'EMNIST CR'),
         ('delta_sgd/table_1', 'alpha = 0.1', 'Delta-SGD', 'MNIST'),
         ('fedcada/table_1', 'cross-silo', 'FedCAda', 'FashionMNIST non-IID'),
         ('fedli/table_1', '', 'LS', 'FEMNIST'),

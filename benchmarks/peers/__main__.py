@@ -6,8 +6,8 @@
 
 makes an environment for each framework in `.venv-peers`, trains each workload
 with each of them and with ours in turns, and writes the section `peers` of the
-page. All train the same data, cohorts, batches and optimizers; each measurement
-is a process of its own.
+page. All train the same data, with equal sizes of cohorts and batches and the
+same kinds of optimizers; each measurement is a process of its own.
 """
 
 import argparse
@@ -34,7 +34,6 @@ from experiments.benchmark import workloads
 
 _FOLDER = pathlib.Path(__file__).parent
 _OURS = 'tff_adaptive, compiled'
-_WARM_UP_ROUNDS = 3
 _SEED = 0
 
 
@@ -56,7 +55,7 @@ class Peer(NamedTuple):
   workloads: tuple[str, ...] = ()
 
 
-_THREADS = ('1', '2')
+_THREADS = tuple(dict.fromkeys(('1', '2', str(os.cpu_count()))))
 _TORCH = ('torch==2.13.0', 'numpy')
 PEERS = {
     'pytorch': Peer('pytorch_loop', 'torch', _TORCH, _THREADS),
@@ -137,7 +136,7 @@ def save_federation(name: str, num_rounds: int, path: str) -> None:
       cohorts=np.stack(
           [
               rng.choice(workload.num_clients, clients_per_round, replace=False)
-              for _ in range(num_rounds + _WARM_UP_ROUNDS)
+              for _ in range(num_rounds + federation.WARM_UP_ROUNDS)
           ]
       ),
   )
@@ -242,7 +241,7 @@ def format_section(lines: Sequence[reports.Line]) -> str:
   num_rounds = lines[0]['rounds']
   return (
       f'{verdict}\n\nSeconds a round, medians of {num_rounds} rounds after '
-      f'{_WARM_UP_ROUNDS}, and in brackets the ratio to ours. '
+      f'{federation.WARM_UP_ROUNDS}, and in brackets the ratio to ours. '
       f'{_machine()}\n\n{table}\n'
   )
 

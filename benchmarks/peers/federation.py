@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 # Compilation and the growth of memory are over by then.
-_NUM_WARM_UP_ROUNDS = 3
+WARM_UP_ROUNDS = 3
 
 
 class Federation:
@@ -113,7 +113,7 @@ class Stopwatch:
     )
     if not 0 < delta < np.inf:
       raise RuntimeError(f'{peer} did not train: the weights moved by {delta}.')
-    seconds = self._seconds[_NUM_WARM_UP_ROUNDS:]
+    seconds = self._seconds[WARM_UP_ROUNDS:]
     line = {
         'peer': peer,
         'version': version,

@@ -1,9 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""A round as one jitted JAX program; the variant is scan or vmap over clients.
-
-No framework does less: this is the ceiling.
-"""
+"""A round as one jitted JAX program; a variant is scan or vmap over clients."""
 
 import functools
 import sys

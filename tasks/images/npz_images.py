@@ -252,8 +252,8 @@ class GrayImages(data.Data):
 class NpzData(data.Data):
   """A user's own `.npz` file with x_train, y_train, x_test and y_test.
 
-  Models take 'x' as float32: integers between 0 and 255 are divided by 255,
-  other numbers are unchanged.
+  Models take 'x' as float32: bytes (uint8) are divided by 255, other numbers
+  are unchanged. `create_from_data` takes 'x' as models do, already divided.
 
   Attributes:
     file: The name of the file in `--data_dir`.

@@ -20,8 +20,8 @@ _TEST_ARGUMENTS = (
     Argument(
         'test_split',
         stackoverflow_files.TEST,
-        'The split to test on: later posts of the training users (test), or '
-        'posts of other users (heldout).',
+        'The split to test on: posts since 2018 of all but the held-out users '
+        '(test), or posts of these (heldout).',
         choices=(stackoverflow_files.TEST, stackoverflow_files.HELDOUT),
     ),
     Argument(

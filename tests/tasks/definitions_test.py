@@ -40,6 +40,17 @@ def _build_logistic(seed):
   )
 
 
+def _build_recurrent(input_shape, num_classes):
+  return tf.keras.Sequential(
+      [
+          tf.keras.Input(input_shape),
+          tf.keras.layers.Reshape([6, 1]),
+          tf.keras.layers.LSTM(2, kernel_regularizer='l2'),
+          tf.keras.layers.Dense(num_classes, kernel_regularizer='l2'),
+      ]
+  )
+
+
 def _build_with_batch_norm(input_shape, num_classes):
   return tf.keras.Sequential(
       [
@@ -57,6 +68,7 @@ LEAVES = definitions.ClassificationTask(
         'mlp': _build_mlp,
         'logistic': _build_logistic,
         'batch_norm': _build_with_batch_norm,
+        'recurrent': _build_recurrent,
     },
     clients=definitions.Partition(num_clients=5, alpha=1.0),
     protocol=definitions.Protocol(4, 1, clients_per_round=2, total_rounds=3),
@@ -159,6 +171,10 @@ class DefinitionsTest(folder_testing.FolderTestCase):
     of_functional, of_variables = self._losses(task)
     self.assertAlmostEqual(of_functional, of_variables, places=6)
     self.assertGreater(of_variables, np.log(3) + 1e-3)
+
+  def test_penalties_without_a_functional_form_are_refused(self):
+    with self.assertRaisesRegex(ValueError, '1 of 2 penalties .*VariableModel'):
+      self._create(model_id='recurrent')
 
   @parameterized.named_parameters(
       ('of_the_task', {}, np.log(3)),
