@@ -16,6 +16,9 @@ from experiments import command_line
 from experiments import published
 from experiments.sweep import __main__ as sweep
 from experiments.sweep import running
+from experiments.sweep import scores
+from experiments.sweep import search_spaces
+from experiments.sweep import searches
 from tests import folder_testing
 from tests import program_testing
 from tests.experiments import binary_testing
@@ -99,6 +102,41 @@ class SweepTest(sweep_testing.SweepTestCase):
       self.assertEqual(tuple(command[:3]), running.TRAIN)
       published.parse_flags(command[3:])
     self.assertEqual(list(self.output_dir.iterdir()), [])
+
+  def test_flags_choose_the_parts_of_a_search(self):
+    other = self.output_dir / 'other.flags'
+    other.write_text('--task=digits\n--digits_model=cnn\n')
+    with (
+        mock.patch.object(
+            search_spaces,
+            'build_assignments',
+            wraps=search_spaces.build_assignments,
+        ) as draw,
+        mock.patch.object(
+            searches, 'build_search', wraps=searches.build_search
+        ) as build,
+    ):
+      _call(
+          '--sweep_name=rates',
+          '--client_optimizer=sgd',
+          '--random=client_learning_rate=log_uniform(0.01,1)',
+          '--num_trials=2',
+          '--search_seed=3',
+          '--select_by=validation',
+          '--evaluation_data=validation',
+          '--metric=loss',
+          '--best_per=client_learning_rate',
+          f'--transfer_to={other}',
+          '--seeds=4,5',
+          '--dry_run',
+      )
+    drawn, built = draw.call_args.kwargs, build.call_args.kwargs
+    self.assertEqual((drawn['num_trials'], drawn['search_seed']), (2, 3))
+    self.assertIs(built['selection'], scores.VALIDATION)
+    self.assertEqual(built['metric'], 'loss')
+    self.assertEqual(built['best_per'], 'client_learning_rate')
+    self.assertEqual(built['transfer_to'], [str(other)])
+    self.assertEqual(built['seeds'], [4, 5])
 
   def test_runs_a_search(self):
     with mock.patch.object(running, 'TRAIN', sweep_testing.FAKE_TRAIN):

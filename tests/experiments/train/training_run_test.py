@@ -17,9 +17,11 @@ from experiments.train import run_parts
 from experiments.train import training_run
 from tests import folder_testing
 from tests.experiments import hparams_testing
+from tff_adaptive import _packages
 from tff_adaptive.client_works import model_adapter
 from tff_adaptive.runtime import plans
 from tff_adaptive.simulation import kept_weights
+from tff_adaptive.simulation import trackers
 from tff_adaptive.simulation import training_loop
 
 _SMALL = (
@@ -145,6 +147,22 @@ class TrainerTest(folder_testing.FolderTestCase):
     ):
       self.train('--keep_best', '--monitored_metric=evaluation/acc')
     self.assertFalse((self.folder / 'run' / 'metrics.csv').exists())
+
+  def test_a_tracker_is_told_the_run_and_its_rounds(self):
+    with (
+        mock.patch.object(_packages, 'check_installed'),
+        mock.patch.object(trackers, 'MLflowWriter') as build,
+    ):
+      self.train('--mlflow')
+    (path, values, name), _ = build.call_args
+    self.assertEqual((path, name), (self.folder / 'run', 'run'))
+    self.assertEqual(values['task'], 'digits')
+    writer = build.return_value
+    writer.resume.assert_called_once_with(0)
+    rows = folder_testing.read_rows(self.folder / 'run' / 'metrics.csv')
+    told = [call.args[0] for call in writer.write.call_args_list]
+    self.assertEqual(told, [int(row['round_num']) for row in rows])
+    writer.close.assert_called_once_with()
 
   @pytest.mark.slow
   def test_more_rounds_are_refused_where_a_schedule_uses_their_number(self):

@@ -2,13 +2,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of the writers for experiment trackers, on their own file stores.
 
-They run where the packages are installed, which the lock does not hold.
+Those of the packages run where they are installed, which the lock does not
+hold; others have a stand-in.
 """
 
 import functools
+from importlib import machinery
 import json
 import os
 import struct
+import sys
+import types
 from unittest import mock
 
 from absl.testing import absltest
@@ -62,6 +66,71 @@ class _TrackerTestCase(loop_testing.LoopTestCase):
     columns = analysis.read_columns(self.folder / 'run' / 'metrics.csv')
     rounds, losses = columns['clients/loss']
     return dict(zip(rounds, map(float, np.float32(losses))))
+
+
+class _StandInRun:
+  """Records what a run of Weights & Biases is told."""
+
+  def __init__(self, options):
+    self.options = options
+    self.id = options['id'] or f'id_{id(self)}'
+    self.losses = {}
+    self.exit_code = None
+
+  def log(self, numbers, step):
+    self.losses[step] = numbers['clients/loss']
+
+  def finish(self, exit_code):
+    self.exit_code = exit_code
+
+
+class StandInTest(_TrackerTestCase):
+  """Tests without a tracker's package."""
+
+  def setUp(self):
+    super().setUp()
+    self.runs = []
+
+    def init(**options):
+      self.runs.append(_StandInRun(options))
+      return self.runs[-1]
+
+    module = types.ModuleType('wandb')
+    module.init = init
+    module.__spec__ = machinery.ModuleSpec('wandb', None, origin='made up')
+    self.enter_context(mock.patch.dict(sys.modules, wandb=module))
+
+  def _make_writer(self):
+    return trackers.WandbWriter(self.folder / 'run', _HPARAMS, name='mine')
+
+  def test_a_resumed_run_continues_that_of_the_tracker(self):
+    self.run_and_fail(self._make_writer)
+    self.run_to_the_end(self._make_writer)
+    first, second = self.runs
+    self.assertIsNone(first.options['resume'])
+    self.assertEqual(second.options['resume'], 'allow')
+    self.assertEqual(second.id, first.id)
+    for run in self.runs:
+      self.assertEqual(run.options['name'], 'mine')
+      self.assertEqual(run.options['config'], _HPARAMS)
+    self.assertEqual([first.exit_code, second.exit_code], [1, 0])
+    losses = self.losses()
+    self.assertEqual(list(first.losses), [1, 2, 3, 4, 5])
+    # From the checkpoint of round 3 on.
+    self.assertEqual(second.losses, {n: losses[n] for n in range(4, 11)})
+
+  def test_a_run_that_starts_afresh_is_another_run(self):
+    for _ in range(2):
+      self.run_to_the_end(self._make_writer, checkpoints=None)
+    first, second = self.runs
+    self.assertNotEqual(first.id, second.id)
+
+  def test_a_refusal_is_an_error_of_its_own(self):
+    with mock.patch.object(
+        sys.modules['wandb'], 'init', side_effect=ValueError('no login')
+    ):
+      with self.assertRaisesRegex(trackers.TrackerError, '^wandb: no login$'):
+        self.run_to_the_end(self._make_writer)
 
 
 class MLflowWriterTest(_TrackerTestCase):

@@ -27,6 +27,7 @@ from tff_adaptive import optimizers
 from tff_adaptive import runtime
 from tff_adaptive.aggregators import reports
 from tff_adaptive.runtime import scale_out
+from tff_adaptive.runtime.scale_out import context as context_lib
 from tff_adaptive.runtime.scale_out import scaled_rounds
 from tff_adaptive.runtime.scale_out import worker_pools
 
@@ -302,6 +303,27 @@ class RayContextTest(compiled_testing.TestCase):
       state = process.initialize()
       with self.assertRaisesRegex(TypeError, 'cannot be sent to the workers'):
         process.next(state, cohort)
+
+  def test_set_ray_context_installs_the_default(self):
+    stack = tff.framework.get_context_stack()
+    before, pool = stack.current, self.context.pool
+    found = []
+
+    def run():
+      with mock.patch.object(
+          context_lib, 'create_ray_context', return_value=self.context
+      ) as create:
+        context = scale_out.set_ray_context(num_workers=2, seed=1)
+        create.assert_called_once_with(num_workers=2, seed=1)
+      found.append((context, stack.current))
+
+    # Every thread has a stack of its own, so that no other test notices.
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    self.assertEqual(found, [(self.context, self.context)])
+    self.assertIs(stack.current, before)
+    self.assertIs(self.context.pool, pool)
 
   def test_sources_that_are_gone_are_dropped(self):
     process = compiled_testing.process()
