@@ -231,6 +231,23 @@ def _choose(kind: str, name: str) -> registry.Row:
   return rows[name]
 
 
+def complete_rows(chosen: Mapping[str, str]) -> dict[str, str]:
+  """Returns the names of all rows, with those that the algorithm requires.
+
+  Args:
+    chosen: The names that are given, by kind.
+
+  Returns:
+    The names by kind.
+
+  Raises:
+    HparamError: If the name of the algorithm is unknown.
+  """
+  names = {**DEFAULT_ROWS, **chosen}
+  algorithm = _choose(registry.ALGORITHM, names[registry.ALGORITHM])
+  return {**DEFAULT_ROWS, **algorithm.part_names, **chosen}
+
+
 def choose_rows(
     flag_values: flags.FlagValues = flags.FLAGS,
 ) -> dict[str, registry.Row]:
@@ -245,12 +262,10 @@ def choose_rows(
   Raises:
     HparamError: If a name is unknown, or an algorithm does not go with a row.
   """
-  algorithm = _choose(registry.ALGORITHM, flag_values[registry.ALGORITHM].value)
-  names = {**DEFAULT_ROWS, **algorithm.part_names}
-  for kind in names:
-    if flag_values[kind].value is not None:
-      names[kind] = flag_values[kind].value
+  given = {kind: flag_values[kind].value for kind in registry.ROWS}
+  names = complete_rows({k: n for k, n in given.items() if n is not None})
   chosen = {kind: _choose(kind, name) for kind, name in names.items()}
+  algorithm = chosen[registry.ALGORITHM]
   for part in algorithm.parts:
     found = chosen[part.kind].name
     if part.is_fixed and found != part.name:

@@ -245,10 +245,7 @@ def _read(kind: type, raw: Mapping[str, Any], place: str, **given: Any) -> Any:
 
 def _rows_of(flags: Sequence[str]) -> dict[str, registry.Row]:
   """Returns the rows of a run with the given flags, by kind."""
-  chosen = dict(flag[2:].split('=') for flag in flags)
-  names = {**hparams.DEFAULT_ROWS, **chosen}
-  algorithm = registry.ROWS[registry.ALGORITHM][names[registry.ALGORITHM]]
-  names = {**hparams.DEFAULT_ROWS, **algorithm.part_names, **chosen}
+  names = hparams.complete_rows(dict(flag[2:].split('=') for flag in flags))
   return {kind: registry.ROWS[kind][names[kind]] for kind in _RULES}
 
 

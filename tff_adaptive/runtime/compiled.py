@@ -454,11 +454,18 @@ def set_compiled_context(**kwargs: Any) -> CompiledContext:
 
 
 @contextlib.contextmanager
-def compiled_context(**kwargs: Any) -> Iterator[CompiledContext]:
+def compiled_context(
+    *,
+    devices: plans.Devices = plans.AUTO,
+    plan: str = plans.AUTO,
+    strict: bool = False,
+    seed: Optional[int] = None,
+    default_num_clients: int = 1,
+    max_cache_bytes: int = dataset_cache.DEFAULT_MAX_BYTES,
+) -> Iterator[CompiledContext]:
   """Runs TFF computations in this process within a `with` block.
 
-  Args:
-    **kwargs: See `create_compiled_context`, also for errors.
+  The arguments and errors are those of `create_compiled_context`.
 
   Yields:
     The context, installed for the calling thread.
@@ -472,7 +479,14 @@ def compiled_context(**kwargs: Any) -> Iterator[CompiledContext]:
       output = process.next(state, client_datasets)
     ```
   """
-  context = create_compiled_context(**kwargs)
+  context = create_compiled_context(
+      devices=devices,
+      plan=plan,
+      strict=strict,
+      seed=seed,
+      default_num_clients=default_num_clients,
+      max_cache_bytes=max_cache_bytes,
+  )
   with (
       contextlib.closing(context),
       tff.framework.get_context_stack().install(context),

@@ -453,14 +453,18 @@ def create_native_context(
 
 
 @contextlib.contextmanager
-def native_context(**kwargs: Any) -> Iterator[tff.framework.SyncContext]:
+def native_context(
+    *,
+    max_concurrent_computation_calls: int = -1,
+    secure_sums_in_clear: bool = False,
+    seeded_clients: bool = False,
+    default_num_clients: int = 0,
+) -> Iterator[tff.framework.SyncContext]:
   """Runs TFF computations on TFF's native runtime within a `with` block.
 
   The worker ends with the block, also after an exception or Ctrl-C, and with
-  this process if that dies first.
-
-  Args:
-    **kwargs: See `create_native_context`, also for errors.
+  this process if that dies first. The arguments and errors are those of
+  `create_native_context`.
 
   Yields:
     The context, installed for the calling thread.
@@ -474,7 +478,12 @@ def native_context(**kwargs: Any) -> Iterator[tff.framework.SyncContext]:
       output = process.next(state, client_datasets)
     ```
   """
-  context, close = create_native_context(**kwargs)
+  context, close = create_native_context(
+      max_concurrent_computation_calls=max_concurrent_computation_calls,
+      secure_sums_in_clear=secure_sums_in_clear,
+      seeded_clients=seeded_clients,
+      default_num_clients=default_num_clients,
+  )
   try:
     with tff.framework.get_context_stack().install(context):
       yield context

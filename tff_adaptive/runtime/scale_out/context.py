@@ -357,11 +357,20 @@ def set_ray_context(**kwargs: Any) -> RayContext:
 
 
 @contextlib.contextmanager
-def ray_context(**kwargs: Any) -> Iterator[RayContext]:
+def ray_context(
+    *,
+    address: Optional[str] = None,
+    num_workers: Optional[int] = None,
+    cpus_per_worker: int = 1,
+    devices: str = _CPU,
+    plan: str = plans.AUTO,
+    strict: bool = False,
+    seed: Optional[int] = None,
+    max_cache_bytes: int = dataset_cache.DEFAULT_MAX_BYTES,
+) -> Iterator[RayContext]:
   """Distributes the clients of TFF computations within a `with` block.
 
-  Args:
-    **kwargs: See `create_ray_context`, also for errors.
+  The arguments and errors are those of `create_ray_context`.
 
   Yields:
     The context, installed for the calling thread.
@@ -375,7 +384,16 @@ def ray_context(**kwargs: Any) -> Iterator[RayContext]:
       output = process.next(state, cohort)
     ```
   """
-  context = create_ray_context(**kwargs)
+  context = create_ray_context(
+      address=address,
+      num_workers=num_workers,
+      cpus_per_worker=cpus_per_worker,
+      devices=devices,
+      plan=plan,
+      strict=strict,
+      seed=seed,
+      max_cache_bytes=max_cache_bytes,
+  )
   with (
       contextlib.closing(context),
       tff.framework.get_context_stack().install(context),
