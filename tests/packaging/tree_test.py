@@ -23,7 +23,7 @@ _LIBRARY = {
     'optimizers': (),
     'privacy': ('aggregators', 'optimizers'),
     'runtime': ('data',),
-    'client_works': ('aggregators', 'optimizers'),
+    'client_works': ('aggregators', 'data', 'optimizers'),
     'finalizers': ('aggregators', 'optimizers'),
     'algorithms': (
         'aggregators',
