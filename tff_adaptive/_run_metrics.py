@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads the metrics of a run and summarizes a column by one number."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 import math
 import os
 import statistics
@@ -13,7 +13,8 @@ from tff_adaptive import _files
 _PathLike = Union[str, os.PathLike]
 
 # Rounds, and the values in these rounds.
-Series = tuple[list[int], list[float]]
+Series = tuple[Sequence[int], Sequence[float]]
+_Columns = dict[str, tuple[list[int], list[float]]]
 
 # The estimates of a run's result from its values over rounds.
 LAST_10_EVALUATIONS = 'last_10_evaluations'
@@ -27,7 +28,7 @@ _NUM_LAST_EVALUATIONS = 10
 _NUM_LAST_ROUNDS = 100
 
 
-def read_columns(metrics_csv: _PathLike) -> dict[str, Series]:
+def read_columns(metrics_csv: _PathLike) -> _Columns:
   """Returns the rounds and values of each column of finite numbers.
 
   Args:
@@ -49,7 +50,7 @@ def read_columns(metrics_csv: _PathLike) -> dict[str, Series]:
     >>> read_columns('metrics.csv')['evaluation/accuracy']
     ([5, 10], [0.41, 0.65])
   """
-  columns: dict[str, Series] = {}
+  columns: _Columns = {}
   words: dict[str, int] = {}
   for line_num, row in _read_rows(metrics_csv):
     text = row.get(_ROUND_NUM, '')
