@@ -28,6 +28,18 @@ _NUM_LAST_EVALUATIONS = 10
 _NUM_LAST_ROUNDS = 100
 
 
+def is_higher_better(metric: str) -> bool:
+  """Returns whether higher values of a metric are better.
+
+  Args:
+    metric: The name of the metric, or of its column.
+
+  Returns:
+    False for losses and errors.
+  """
+  return not metric.endswith(('loss', 'error'))
+
+
 def read_columns(metrics_csv: _PathLike) -> _Columns:
   """Returns the rounds and values of each column of finite numbers.
 

@@ -78,11 +78,11 @@ def define(flag_values: flags.FlagValues = flags.FLAGS):
 
 
 def _belong_together(values: Mapping[str, Any]) -> bool:
+  has_timeout = values['adapter_timeout'] != _TIMEOUT
+  if has_timeout and not adapters.is_command(values['adapter']):
+    return False
   if values['matrix']:
     return values['goldens'] is None and values['adapter'] is None
-  if values['adapter_timeout'] != _TIMEOUT:
-    if not adapters.is_command(values['adapter']):
-      return False
   return values['goldens'] is not None and values['markdown'] is None
 
 

@@ -24,6 +24,8 @@ BEST = _run_metrics.BEST
 FINAL = _run_metrics.FINAL
 ESTIMATES = _run_metrics.ESTIMATES
 
+is_higher_better = _run_metrics.is_higher_better
+
 # Columns of metrics.csv.
 ROUND_NUM = 'round_num'
 SECONDS = 'seconds'
@@ -52,18 +54,6 @@ def column_of(metric: str) -> str:
     'evaluation/accuracy' for 'accuracy'; 'clients/loss' is unchanged.
   """
   return metric if '/' in metric else f'{EVALUATION}{metric}'
-
-
-def is_higher_better(metric: str) -> bool:
-  """Returns whether higher values of a metric are better.
-
-  Args:
-    metric: The name of the metric, or of its column.
-
-  Returns:
-    False for losses and errors.
-  """
-  return not metric.endswith(('loss', 'error'))
 
 
 _EMPTY = ((), ())

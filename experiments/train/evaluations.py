@@ -13,9 +13,9 @@ import attrs
 import numpy as np
 
 from experiments import hparams
-from experiments import pages
 from experiments import registry
 from experiments import settings as settings_lib
+from tff_adaptive import _files
 from tff_adaptive import runtime
 from tff_adaptive.analysis import client_plots
 from tff_adaptive.client_works import local_training
@@ -61,7 +61,9 @@ def write(
   path = directory.path / _FILE_NAME
   content: dict[str, Any] = {'round_num': round_num}
   content.update((name, _to_json(value)) for name, value in found.items())
-  pages.write(path, json.dumps(content, indent=2, allow_nan=False) + '\n')
+  text = json.dumps(content, indent=2, allow_nan=False) + '\n'
+  with _files.replacing(path) as file:
+    file.write(text.encode())
   pictures = list(_draw(found, directory, title))
   for line in _to_table(found):
     print(line)

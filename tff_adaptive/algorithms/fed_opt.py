@@ -34,8 +34,6 @@ from tff_adaptive.optimizers import schedules
 from tff_adaptive.optimizers import sgd
 from tff_adaptive.privacy import differential_privacy
 
-_SURVEY = federated_optimizer.Survey.GRADIENT.value
-
 
 def build_fed_opt(
     model: model_adapter.Model,
@@ -197,9 +195,7 @@ def build_fed_opt(
     )
   reports = _needed_reports(server_optimizer)
   _check_normalizable(reports, client_optimizer)
-  averages_surveys = getattr(client_optimizer, 'averages_surveys', False)
-  if averages_surveys:
-    _check_averaged_survey(client_optimizer, privacy, loss_term)
+  _check_averaged_survey(client_optimizer, privacy is not None, loss_term)
   adapter = model_adapter.build_model_adapter(model)
   weights_type = adapter.weights_type
   _check_dtypes(adapter.weights_spec)
@@ -215,7 +211,6 @@ def build_fed_opt(
           model_aggregator,
           payload_aggregators or {},
           payloads=payloads,
-          in_clear=[_SURVEY] if averages_surveys else [],
           trainable_type=weights_type.trainable,
           weighs_examples=weighs_examples,
       )
@@ -249,6 +244,10 @@ def build_fed_opt(
       aggregate,
       schedules.schedule_process(update, server_schedule, 'server optimizer'),
   )
+  # The caller's aggregators may be private, too.
+  state_type = process.initialize.type_signature.result.member
+  is_private = differential_privacy.is_private(state_type)
+  _check_averaged_survey(client_optimizer, is_private, loss_term)
   if getattr(server_optimizer, 'scales_client_rate', False):
     return scaled_rounds.scale_client_rate(process, server_optimizer)
   return process
@@ -265,10 +264,12 @@ def _check_client_optimizer(optimizer: Any) -> None:
 
 
 def _check_averaged_survey(
-    optimizer: Any, privacy: Any, loss_term: Any
+    optimizer: Any, is_private: bool, loss_term: Any
 ) -> None:
   """Raises if clients cannot average gradients before the training."""
-  if privacy is not None:
+  if not getattr(optimizer, 'averages_surveys', False):
+    return
+  if is_private:
     problem = 'which bypasses differential privacy'
   elif isinstance(loss_term, loss_terms.PreviousModelLossTerm):
     problem = 'without the previous models that the loss term needs'

@@ -289,7 +289,6 @@ def choose_aggregators(
     payload_aggregators: Mapping[str, weighting.Aggregator],
     *,
     payloads: Sequence[str],
-    in_clear: Sequence[str] = (),
     trainable_type: Any,
     weighs_examples: bool,
 ) -> _Aggregators:
@@ -300,7 +299,6 @@ def choose_aggregators(
     model_aggregator: See `build_fed_opt`.
     payload_aggregators: See `build_fed_opt`.
     payloads: The names of what clients send besides the update.
-    in_clear: The names of what they send without an aggregator, besides.
     trainable_type: The type of the update.
     weighs_examples: Whether clients are weighted by their examples.
 
@@ -317,10 +315,7 @@ def choose_aggregators(
   if privacy is None:
     _check_payloads_are_covered(
         model_aggregator,
-        [
-            *in_clear,
-            *(name for name in payloads if name not in payload_aggregators),
-        ],
+        [name for name in payloads if name not in payload_aggregators],
         trainable_type,
         weighs_examples,
     )

@@ -16,6 +16,7 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tff_adaptive import _run_metrics
 from tff_adaptive.client_works import evaluation
 from tff_adaptive.client_works import local_training
 from tff_adaptive.client_works import model_adapter
@@ -116,8 +117,7 @@ def _summarize(
   if not len(values):
     names = ('mean', 'weighted_mean', 'median', 'worst_decile')
     return dict.fromkeys(names, math.nan)
-  # The worst values are the largest of a loss or an error.
-  sign = 1.0 if metric.endswith(('loss', 'error')) else -1.0
+  sign = -1.0 if _run_metrics.is_higher_better(metric) else 1.0
   # Sorting puts NaN last, so that it counts as worst.
   from_best = sign * np.sort(sign * values)
   num_worst = max(1, len(values) // 10)

@@ -117,6 +117,8 @@ class ConformanceTest(parameterized.TestCase):
       ('nothing', []),
       ('both', ['--goldens=x', '--matrix']),
       ('adapter', ['--matrix', '--adapter=stock_tff']),
+      ('timeout', ['--matrix', '--adapter_timeout=3']),
+      ('no_command', ['--goldens=x', '--adapter_timeout=3']),
       ('markdown', ['--goldens=x', '--markdown=y']),
   )
   def test_flags_that_do_not_fit_raise(self, arguments):

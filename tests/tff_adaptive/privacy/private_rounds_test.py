@@ -265,7 +265,9 @@ class RefusalsTest(tf.test.TestCase, parameterized.TestCase):
 
   def test_of_a_private_change_beside_the_gradients_of_mime(self):
     aggregator = tff.learning.dp_aggregator(0.1, 10.0)
-    with self.assertRaisesRegex(ValueError, "'survey_gradient'.*in the clear"):
+    with self.assertRaisesRegex(
+        ValueError, 'Mime averages the .*build_mimelite'
+    ):
       algorithms.build_fed_opt(
           testing.functional_model(),
           optimizers.build_mime(),
