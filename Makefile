@@ -21,7 +21,8 @@ SOURCES := tff_adaptive tasks experiments benchmarks tests tools docs/examples
 PYTEST := $(VENV)/bin/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test test-all test-data coverage check format lock tables peers wheel clean
+.PHONY: help venv demo test test-all test-data coverage check .venv-check format \
+  docs docs-serve .venv-docs lock tables peers gpu-report wheel release results clean
 
 help: ## Lists the targets.
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/make \1\t\2/p' Makefile | expand -t 16
@@ -70,7 +71,6 @@ format: .venv-check ## Formats the sources and sorts their imports.
 	@.venv-check/bin/ruff check --quiet --select I --fix $(SOURCES)
 	@.venv-check/bin/pyink --quiet $(SOURCES)
 
-.PHONY: .venv-check
 .venv-check:
 	@tools/make_venv.sh .venv-check requirements-check.txt
 
@@ -84,7 +84,6 @@ docs: .venv-docs ## Builds site/, the documentation; any warning is an error.
 docs-serve: .venv-docs ## Shows the documentation, as it is edited.
 	@$(MKDOCS) serve
 
-.PHONY: docs docs-serve .venv-docs
 .venv-docs:
 	@tools/make_venv.sh .venv-docs requirements-docs.txt
 
@@ -97,7 +96,6 @@ tables: venv ## Writes the tables of docs/ that follow from the code.
 peers: venv ## Measures other frameworks beside ours; writes docs/benchmarks.md.
 	@$(VENV)/bin/python -m benchmarks.peers --page=docs/benchmarks.md
 
-.PHONY: gpu-report
 gpu-report: venv ## Measures everything on a GPU; writes runs/gpu_report/.
 	@$(VENV)/bin/python -m experiments.gpu_report
 
@@ -106,11 +104,9 @@ wheel: venv ## Makes dist/tff_adaptive-*.whl.
 	@$(VENV)/bin/python -m pip wheel --quiet --no-deps --no-build-isolation \
 	  --disable-pip-version-check --wheel-dir dist .
 
-.PHONY: release
 release: venv ## Makes and tries out dist/*.whl and *.tar.gz; publishes nothing.
 	@tools/release.sh
 
-.PHONY: results
 results: venv ## Writes docs/results/ from the runs that are kept with it.
 	@$(VENV)/bin/python -m tools.results unpack
 	@$(VENV)/bin/python -m tools.results pages

@@ -16,7 +16,7 @@ import shlex
 import signal
 import sys
 import traceback
-from typing import Any, Protocol
+from typing import Any
 import warnings
 
 from absl import app
@@ -50,24 +50,12 @@ def end_with_parent():
     os.kill(os.getpid(), signal.SIGTERM)
 
 
-class Process(Protocol):
-  """A process that was started, such as a `subprocess.Popen`."""
-
-  pid: int
-
-  def kill(self) -> None:
-    """Ends it, unless it has ended."""
-
-  def wait(self) -> int:
-    """Returns the exit code once it has ended."""
-
-
-def kill_group(process: Process):
+def kill_group(process: Any):
   """Ends what a process has started, and itself if it is alive.
 
   Args:
-    process: A process that was started with a session of its own, or is about
-      to begin one.
+    process: A subprocess.Popen, or what has its pid, kill and wait; started
+      with a session of its own, or about to begin one.
   """
   with contextlib.suppress(ProcessLookupError):
     os.killpg(process.pid, signal.SIGKILL)
@@ -349,7 +337,7 @@ def check_run(run: pathlib.Path):
   Raises:
     UserError: If the folder has no hparams.json.
   """
-  if not (run / 'hparams.json').is_file():
+  if not os.path.isfile(run / 'hparams.json'):
     raise UserError(
         f'--run={run} is not the folder of a run: it has no hparams.json'
     )

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Folders of runs: their names, and checks that they can be used."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 import contextlib
 import os
 import pathlib
@@ -48,7 +48,7 @@ def check_output_dir(output_dir: str):
     EnvironmentalError: If it is not writable.
   """
   folder = pathlib.Path(output_dir)
-  while not folder.exists() and folder != folder.parent:
+  while not os.path.exists(folder) and folder != folder.parent:
     folder = folder.parent
   if not folder.is_dir():
     place = 'is' if folder == pathlib.Path(output_dir) else f'is in {folder},'
@@ -123,22 +123,20 @@ def check_checkpoint(run: pathlib.Path, newest: int):
   Raises:
     UserError: If there is none, or all are of later rounds.
   """
-  found = checkpoint_rounds(run)
-  if newest and not any(number <= newest for number in found):
-    raise no_checkpoint_error(run, newest, found)
+  if newest and not any(n <= newest for n in checkpoint_rounds(run)):
+    raise no_checkpoint_error(run, newest)
 
 
 def no_checkpoint_error(
-    run: pathlib.Path, newest: int, found: Sequence[int]
+    run: pathlib.Path, newest: int
 ) -> command_line.UserError:
   """Returns the error for a run without a checkpoint to start from.
 
   Args:
     run: The folder of the run.
     newest: The last round that may be finished in the checkpoint.
-    found: The rounds for which there are checkpoints.
   """
-  rounds = ', '.join(map(str, found)) or '(none)'
+  rounds = ', '.join(map(str, checkpoint_rounds(run))) or '(none)'
   return command_line.UserError(
       f'{run} has no valid checkpoint before round {newest + 1}, only those of '
       f'rounds {rounds}; --from_start trains from the first round'

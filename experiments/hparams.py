@@ -57,16 +57,14 @@ def flags_of_rows() -> dict[str, list[_Use]]:
   return uses
 
 
-def _show(value: Any) -> str:
-  return value if isinstance(value, str) else json.dumps(value)
-
-
 def _define_argument(name, uses, flag_values):
   """Defines the flag of an argument, which several rows may share."""
   # Rows with the same text share one entry of the help.
   owners: dict[str, list[str]] = {}
   for _, row, argument in uses:
-    text = f'{argument.help} Default {_show(argument.default)}.'
+    default = argument.default
+    shown = default if isinstance(default, str) else json.dumps(default)
+    text = f'{argument.help} Default {shown}.'
     owners.setdefault(text, []).append(row.name)
   texts = [f'{", ".join(names)}: {text}' for text, names in owners.items()]
   argument = uses[0][2]
@@ -79,15 +77,10 @@ def _define_argument(name, uses, flag_values):
   )
 
 
-def _kinds_of_parts() -> set[str]:
-  """Returns the kinds of rows that an algorithm may define."""
-  algorithms = registry.ROWS[registry.ALGORITHM].values()
-  return {part.kind for row in algorithms for part in row.parts}
-
-
 def _define_choices(flag_values):
   """Defines the flags that choose rows, and the flags of their arguments."""
-  kinds_of_parts = _kinds_of_parts()
+  algorithms = registry.ROWS[registry.ALGORITHM].values()
+  kinds_of_parts = {part.kind for row in algorithms for part in row.parts}
   for kind, rows in registry.ROWS.items():
     text = f'The {kind.replace("_", " ")}: {", ".join(rows)}.'
     if kind == registry.TASK:

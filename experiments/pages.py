@@ -8,9 +8,7 @@ A page is a title and blocks of Markdown, whose texts may contain `code`,
 
 import base64
 from collections.abc import Iterable, Mapping, Sequence
-import csv
 import html
-import io
 import math
 import pathlib
 import re
@@ -227,11 +225,9 @@ def write_csv(
   Raises:
     OSError: If the file cannot be written.
   """
-  file = io.StringIO()
-  writer = csv.writer(file, lineterminator='\n')
-  writer.writerow(header)
-  writer.writerows(map(format_value, row) for row in rows)
-  write(path, file.getvalue())
+  lines = [header, *([format_value(v) for v in row] for row in rows)]
+  with _files.replacing(path) as file:
+    file.write(_files.to_csv(lines))
 
 
 def write_rows(path: pathlib.Path, rows: Sequence[Mapping[str, Any]]):

@@ -128,40 +128,8 @@ class ScalingModel:
     )
 
 
-def predict(
-    model: ScalingModel,
-    plan: Any,
-    num_workers: Sequence[int],
-    num_clients: int,
-) -> list[Prediction]:
-  """Predicts the rounds of a large cohort.
-
-  Args:
-    model: The model, from the measurement with one worker.
-    plan: The plan for running clients, which cuts the cohort into chunks.
-    num_workers: The numbers of workers.
-    num_clients: The number of clients.
-
-  Returns:
-    One prediction for each number of workers.
-  """
-  size = plan.chunk_size_of(num_clients)
-  num_chunks = -(-num_clients // size)
-  return [
-      model.predict(number, num_clients, num_chunks) for number in num_workers
-  ]
-
-
-def write_csv(predictions: Sequence[Prediction], path: pathlib.Path):
-  """Writes one row per prediction.
-
-  Args:
-    predictions: The predictions.
-    path: The file.
-
-  Raises:
-    OSError: If the file cannot be written; names it.
-  """
+def _write_csv(predictions: Sequence[Prediction], path: pathlib.Path):
+  """Writes one row per prediction."""
   parts = ('seconds', 'work_seconds', 'network_seconds', 'driver_seconds')
   pages.write_csv(
       path,
@@ -178,21 +146,8 @@ def write_csv(predictions: Sequence[Prediction], path: pathlib.Path):
   )
 
 
-def draw(
-    predictions: Sequence[Prediction],
-    path: pathlib.Path,
-    title: str,
-):
-  """Plots the speed-up of a round over the first prediction.
-
-  Args:
-    predictions: The predictions for one cohort.
-    path: The picture to write.
-    title: The title of the picture.
-
-  Raises:
-    OSError: If the picture cannot be written; names the file.
-  """
+def _draw(predictions: Sequence[Prediction], path: pathlib.Path, title: str):
+  """Plots the speed-up of a round over the first prediction."""
   from tff_adaptive import analysis  # pylint: disable=import-outside-toplevel
 
   first = predictions[0]
@@ -280,13 +235,17 @@ def main(flag_values: flags.FlagValues = flags.FLAGS):
       flag_values.gigabits_per_second * 1e9 / 8,
   )
   print(command_line.align(_compare(model, measured.costs)), end='\n\n')
-  predictions = predict(model, measured.plan, predicted, flag_values.clients)
+  num_clients = flag_values.clients
+  num_chunks = -(-num_clients // measured.plan.chunk_size_of(num_clients))
+  predictions = [
+      model.predict(number, num_clients, num_chunks) for number in predicted
+  ]
   print(f'{flag_values.clients} clients per round, predicted')
   print(command_line.align(_format(predictions)))
   with command_line.errors_as(command_line.EnvironmentalError, OSError):
     path = folder / f'{workload.name}.csv'
-    write_csv(predictions, path)
-    draw(
+    _write_csv(predictions, path)
+    _draw(
         predictions,
         path.with_suffix('.png'),
         f'{workload.name}: {flag_values.clients} clients per round',
@@ -305,7 +264,7 @@ def _runtimes(names: list[str]) -> list[workloads.Runtime]:
 
 
 def _positive_integers(texts: list[str]) -> Iterator[int]:
-  for text in texts:
+  for text in texts or ['']:
     if not text.isdecimal() or not int(text):
       raise command_line.UserError(
           f'--predict takes positive integers, found {text!r}'

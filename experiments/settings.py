@@ -152,8 +152,9 @@ class Settings:
       Default: no average.
     weights_average_rounds: Also evaluate the mean of the global weights of this
       many last rounds, all of which are kept. Default: no average.
-    client_states_memory_mb: The memory in MiB for client states (scaffold,
-      moon); the remaining states are stored in files of the run.
+    client_states_memory_mb: The memory in MiB for client states, for methods
+      that keep some, such as scaffold; the remaining states are stored in files
+      of the run.
     profile: Write a Chrome trace of the third round that the command trains to
       profile.json.gz.
     data_dir: The folder of the data sets; digits needs none.

@@ -86,23 +86,13 @@ def _take_sample(round_num: int, start: float) -> Sample:
   return Sample(round_num, seconds, num_bytes / 2**20, num_files, num_threads)
 
 
-def train(
+def _train(
     workload: workloads.Workload,
     runtime: workloads.Runtime,
     num_rounds: int,
     rounds_per_sample: int,
 ) -> Iterator[Sample]:
-  """Trains with a new cohort in every round.
-
-  Args:
-    workload: The workload.
-    runtime: The runtime.
-    num_rounds: The number of rounds.
-    rounds_per_sample: The number of rounds between samples.
-
-  Yields:
-    Samples before the first round and after every `rounds_per_sample` rounds.
-  """
+  """Yields samples before the first round and after every few rounds."""
   # TensorFlow takes seconds to import, so --help and typos do without it.
   # pylint: disable=import-outside-toplevel
   from experiments.benchmark import measurement
@@ -114,7 +104,7 @@ def train(
   source, cohort_fn = measurement.build_cohort_fn(
       workload, workload.clients_per_round[0]
   )
-  with measurement.open_context(runtime, settings) as context:
+  with measurement.open_contexts([runtime], settings) as (context,):
     trainer = measurement.Trainer(
         runtime,
         context,
@@ -134,22 +124,14 @@ def compute_growth(samples: Sequence[Sample]) -> Growth:
   """Returns the growth of the resources.
 
   Args:
-    samples: The samples that `train` yielded; those of the first quarter of the
-      rounds are ignored.
+    samples: The samples by round; those of the first quarter of the rounds are
+      ignored.
 
   Returns:
     The growth.
-
-  Raises:
-    ValueError: If fewer than two samples remain.
   """
-  last = samples[-1].round_num if samples else 0
+  last = samples[-1].round_num
   kept = [s for s in samples if s.round_num >= _WARM_UP_SHARE * last]
-  if len(kept) < 2:
-    raise ValueError(
-        'Growth needs at least two samples after the first quarter of the '
-        f'rounds, found {len(kept)}: take samples more often.'
-    )
   slope, _ = np.polyfit(
       [s.round_num for s in kept], [s.megabytes for s in kept], 1
   )
@@ -160,16 +142,8 @@ def compute_growth(samples: Sequence[Sample]) -> Growth:
   )
 
 
-def write_csv(samples: Sequence[Sample], path: pathlib.Path):
-  """Writes one row per sample.
-
-  Args:
-    samples: The samples.
-    path: The file.
-
-  Raises:
-    OSError: If the file cannot be written; names it.
-  """
+def _write_csv(samples: Sequence[Sample], path: pathlib.Path):
+  """Writes one row per sample."""
   pages.write_csv(
       path,
       Sample._fields,
@@ -180,17 +154,8 @@ def write_csv(samples: Sequence[Sample], path: pathlib.Path):
   )
 
 
-def draw(samples: Sequence[Sample], path: pathlib.Path, title: str):
-  """Plots memory, files and threads by round.
-
-  Args:
-    samples: The samples.
-    path: The picture to write.
-    title: The title of the picture.
-
-  Raises:
-    OSError: If the picture cannot be written; names the file.
-  """
+def _draw(samples: Sequence[Sample], path: pathlib.Path, title: str):
+  """Plots memory, files and threads by round."""
   from tff_adaptive import analysis  # pylint: disable=import-outside-toplevel
 
   rounds = [sample.round_num for sample in samples]
@@ -256,7 +221,7 @@ def main(flag_values: flags.FlagValues = flags.FLAGS):
     folder.mkdir(parents=True, exist_ok=True)
   command_line.prepare_libraries()
   samples = []
-  for sample in train(
+  for sample in _train(
       workloads.WORKLOADS[flag_values.workload],
       workloads.RUNTIMES[flag_values.runtime],
       rounds,
@@ -272,8 +237,8 @@ def main(flag_values: flags.FlagValues = flags.FLAGS):
   growth = compute_growth(samples)
   name = f'{flag_values.workload}.{flag_values.runtime}'
   with command_line.errors_as(command_line.EnvironmentalError, OSError):
-    write_csv(samples, folder / f'{name}.csv')
-    draw(
+    _write_csv(samples, folder / f'{name}.csv')
+    _draw(
         samples,
         folder / f'{name}.png',
         f'{flag_values.workload} on {flag_values.runtime}',

@@ -15,7 +15,6 @@ from tasks.arguments import Argument
 from tff_adaptive.data import batching
 from tff_adaptive.data import client_data
 from tff_adaptive.data import feature_arrays
-from tff_adaptive.data import transforms
 
 # The values of a task's arguments as attributes.
 Arguments = types.SimpleNamespace
@@ -134,14 +133,6 @@ class Data(abc.ABC):
     """Returns the augmentation of clients' training examples, if any."""
     del args  # Unused.
     return None
-
-  def read_clients(
-      self, clients: client_data.ClientArrays
-  ) -> client_data.ClientArrays:
-    """Reads the user's own clients, into memory if `in_memory` is set."""
-    if self.in_memory and self.keeps_sizes:
-      return transforms.materialize(clients)
-    return clients
 
   def check(self, splits: Splits) -> None:
     """Raises a ValueError if the user's own data do not fit the task."""

@@ -134,9 +134,6 @@ def keep_if_small(
     The clients as shared arrays if they fit, else `source`; also `source` if
     examples have no fixed size, such as strings.
 
-  Raises:
-    ValueError: If `max_bytes` is negative.
-
   Example:
 
     >>> clients = client_data.LazyClientArrays(
@@ -147,10 +144,6 @@ def keep_if_small(
     >>> type(keep_if_small(clients, max_bytes=0)).__name__
     'LazyClientArrays'
   """
-  if max_bytes < 0:
-    raise ValueError(
-        f'`max_bytes_in_memory` must not be negative, found {max_bytes}.'
-    )
   example_bytes = _example_bytes(source.element_spec)
   if example_bytes is None:
     return source

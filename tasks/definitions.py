@@ -240,9 +240,9 @@ class TaskDefinition:
     arguments.update(zip(self.data.extra_arguments, extra))
     args = self._complete(arguments)
     spec = self.data.published_spec()
-    train = self.data.read_clients(
-        client_sources.read_clients(train_data, spec, split_name='train')
-    )
+    train = client_sources.read_clients(train_data, spec, split_name='train')
+    if self.data.in_memory and self.data.keeps_sizes:
+      train = transforms.materialize(train)
 
     def read_examples(source, name):
       if source is None:
@@ -432,7 +432,7 @@ class TaskDefinition:
         variable_model_fn=forms.variable_fn,
         train_data=train,
         central_test=for_evaluation(splits.central_test),
-        protocol=task_lib.protocol_or_default(protocol, self.protocol, train),
+        protocol=protocol or self.protocol,
         test_data=test,
         num_classes=self.data.num_classes(args),
         representation_fn=(

@@ -51,13 +51,6 @@ _PROBLEMS: dict[str, tuple[Any, Any, Any, list[tuple[int, ...]]]] = {
 }
 
 
-def _check_known(name: str) -> None:
-  if name not in _PROBLEMS:
-    raise ValueError(
-        f'Unknown problem {name!r}; the known ones are {sorted(_PROBLEMS)}.'
-    )
-
-
 def create_functional_model(
     problem: Mapping[str, Any],
 ) -> tff.learning.models.FunctionalModel:
@@ -75,7 +68,11 @@ def create_functional_model(
     ValueError: If the name is unknown, or the length of `x0` is not the number
       of weights.
   """
-  _check_known(problem['name'])
+  if problem['name'] not in _PROBLEMS:
+    raise ValueError(
+        f'Unknown problem {problem["name"]!r}; the known ones are '
+        f'{sorted(_PROBLEMS)}.'
+    )
   predict, loss, label_dtype, shapes = _PROBLEMS[problem['name']]
   x0 = np.asarray(problem['x0'], np.float32)
   sizes = [int(np.prod(shape)) for shape in shapes]
@@ -128,11 +125,7 @@ def create_client_batches(
 
   Returns:
     A dataset per client, of ordered dictionaries of `x` (float32) and `y`.
-
-  Raises:
-    ValueError: If the problem's name is unknown.
   """
-  _check_known(problem['name'])
   label_dtype = _PROBLEMS[problem['name']][2]
   clients = []
   for client in problem['clients']:

@@ -7,6 +7,7 @@ It ends without touching the process of the tests.
 """
 
 from collections.abc import Callable, Mapping
+import contextlib
 import functools
 import multiprocessing
 from multiprocessing import context as contexts
@@ -17,11 +18,39 @@ import runpy
 import subprocess
 import sys
 import tempfile
+import time
 from typing import Any, Optional
 from unittest import mock
 
+import psutil
+
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 _TIMEOUT_SECONDS = 1800
+
+
+def run_command(
+    *command: str, cwd: pathlib.Path = ROOT, **environment: str
+) -> subprocess.CompletedProcess:
+  """Runs a command to its end, in this environment and these variables."""
+  return subprocess.run(
+      command,
+      cwd=cwd,
+      env={**os.environ, **environment},
+      capture_output=True,
+      text=True,
+      check=False,
+  )
+
+
+def ends(pid: int, seconds: float = 10.0) -> bool:
+  """Waits for a process, of any parent; returns whether it ended."""
+  deadline = time.monotonic() + seconds
+  with contextlib.suppress(psutil.NoSuchProcess):
+    while psutil.Process(pid).status() != psutil.STATUS_ZOMBIE:
+      if time.monotonic() > deadline:
+        return False
+      time.sleep(0.01)
+  return True
 
 
 @functools.cache

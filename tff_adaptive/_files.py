@@ -165,7 +165,8 @@ def _acquire(path: pathlib.Path) -> int:
       if os.path.samestat(os.stat(path), os.fstat(descriptor)):
         os.truncate(descriptor, 0)
         command = ' '.join([pathlib.Path(sys.argv[0]).name, *sys.argv[1:]])
-        os.pwrite(descriptor, f'{os.getpid()} {command}'.encode()[:4096], 0)
+        writer = os.fsencode(f'{os.getpid()} {command}')
+        os.pwrite(descriptor, writer[:4096], 0)
         return descriptor
     os.close(descriptor)
 
@@ -209,7 +210,6 @@ def read_lines(path: _PathLike) -> Iterator[tuple[int, list[str]]]:
 
   Each line is its number and its fields. An unterminated last line is still
   being written and is skipped.
-
 
   Raises:
     OSError: If the file cannot be read.

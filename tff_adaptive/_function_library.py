@@ -171,6 +171,13 @@ def remove_nodes(graph_def: Any, tensors: Iterable[str]) -> None:
   graph_def.node.extend(kept)
 
 
+def captured(tensor: tf.Tensor) -> tf.Tensor:
+  """Returns a tensor in the current graph, which may be that of a function."""
+  graph = tf.compat.v1.get_default_graph()
+  # Only function graphs have outer graphs to capture from.
+  return graph.capture(tensor) if hasattr(graph, 'capture') else tensor
+
+
 def import_with(
     graph_def: Any, given: Mapping[str, tf.Tensor], names: Sequence[str]
 ) -> list[tf.Tensor]:
@@ -192,9 +199,9 @@ def import_with(
   imported = [name for name in names if name not in given]
   tensors = tf.graph_util.import_graph_def(
       graph_def,
-      input_map={name: t for name, t in given.items() if name in read},
+      input_map={n: captured(t) for n, t in given.items() if n in read},
       return_elements=imported,
-      name='rows',
+      name='imported',
   )
   known = {**given, **dict(zip(imported, tensors))}
   return [known[name] for name in names]
@@ -283,6 +290,17 @@ class Inliner:
     for node in self._graph_def.node:
       node.input[:] = [renamed.get(source, source) for source in node.input]
     return renamed
+
+  def inline_all(
+      self, is_inlined: Callable[[Any], bool], tensors: Iterable[str]
+  ) -> list[str]:
+    """Inlines calls until none is of a kind; returns the tensors' new names."""
+    names = list(map(with_index, tensors))
+    while calls := list(filter(is_inlined, self._graph_def.node)):
+      for call in calls:
+        renamed = self.inline(call)
+        names = [with_index(renamed.get(name, name)) for name in names]
+    return names
 
 
 def register_functions(library: Any) -> None:

@@ -341,13 +341,6 @@ def call_with_seed(fn: Callable[..., Any], seed: tf.Tensor, *args: Any) -> Any:
     ) from e
 
 
-def _capture(tensor: tf.Tensor) -> tf.Tensor:
-  """Captures a tensor into the current graph."""
-  graph = tf.compat.v1.get_default_graph()
-  # Only function graphs have outer graphs to capture from.
-  return graph.capture(tensor) if hasattr(graph, 'capture') else tensor
-
-
 def _import(
     concrete: Any,
     graph_def: Any,
@@ -357,24 +350,17 @@ def _import(
 ) -> Any:
   """Imports the rewritten graph into the current one."""
   nodes = rewriter.rewrite(graph_def.node, f'{SEED_ARGUMENT}:0', ':0')
-  changed = tf.compat.v1.GraphDef(versions=graph_def.versions)
-  changed.library.CopyFrom(graph_def.library)
+  changed = tf.compat.v1.GraphDef(
+      node=nodes, library=graph_def.library, versions=graph_def.versions
+  )
   changed.library.function.extend(rewriter.changed_functions)
-  # Nodes that are mapped to an argument are not imported.
-  given = {_function_library.node_of(inner.name) for inner in concrete.inputs}
-  changed.node.extend(node for node in nodes if node.name not in given)
-
+  names = [tensor.name for tensor in concrete.inputs]
+  given = dict(zip(names, [*tensors, *concrete.captured_inputs]))
+  given[f'{SEED_ARGUMENT}:0'] = seed
+  _function_library.remove_nodes(changed, given)
   _function_library.register_functions(changed.library)
-  inputs = tensors + list(concrete.captured_inputs)
-  input_map = {
-      inner.name: _capture(tensor)
-      for inner, tensor in zip(concrete.inputs, inputs)
-  }
-  outputs = tf.graph_util.import_graph_def(
-      changed,
-      input_map={**input_map, f'{SEED_ARGUMENT}:0': _capture(seed)},
-      return_elements=[output.name for output in concrete.outputs],
-      name='seeded',
+  outputs = _function_library.import_with(
+      changed, given, [tensor.name for tensor in concrete.outputs]
   )
   remaining = iter(outputs)
   structure = concrete.structured_outputs

@@ -138,8 +138,9 @@ def installed() -> Stack:
 
 def install() -> None:
   """Makes `import tensorflow_federated` work in this process; idempotent."""
-  if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
-    sys.meta_path.insert(0, _Finder())
+  finder: Any = sys.modules[__name__]  # It has `find_spec`, as a finder must.
+  if finder not in sys.meta_path:
+    sys.meta_path.insert(0, finder)
   if 'tensorflow' not in sys.modules:
     os.environ.setdefault(_LEGACY_KERAS, '1')
 
@@ -164,12 +165,6 @@ def find_spec(
   if spec is not None and isinstance(spec.loader, machinery.SourceFileLoader):
     spec.loader = _LOADERS[name](spec.loader.name, spec.loader.path)
   return spec
-
-
-class _Finder:
-  """`find_spec` as an entry of `sys.meta_path`."""
-
-  find_spec = staticmethod(find_spec)
 
 
 class _TffLoader(machinery.SourceFileLoader):

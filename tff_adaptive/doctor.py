@@ -74,7 +74,8 @@ def _check_packages(stack: _stack.Stack) -> _Report:
   """Compares installed versions with the lock file, without importing any."""
   lines, problems = [_line('stack', stack.name, f'(of {stack.lock})')], []
   for package, locked in stack.packages.items():
-    found = _find_version(package)
+    # TensorFlow without support for GPUs is a package of its own.
+    found = _find_version(package) or _find_version(f'{package}-cpu')
     lines.append(_line(package, found or 'missing', f'(locked: {locked})'))
     if found == locked:
       continue

@@ -400,7 +400,7 @@ class LSTM(tf.keras.layers.LSTM):
   kernel. It also runs where the fast one does not apply: activations other than
   tanh and sigmoid, no bias, dropout while training, `stateful`,
   `go_backwards`, `time_major`, `unroll` and half precision; and for masked
-  inputs, an initial state, or zeros at masked steps, which
+  inputs with an initial state, or with zeros at masked steps, which
   `tf.keras.layers.Bidirectional` asks for.
 
   XLA compiles the recurrence once for each batch size.

@@ -18,11 +18,6 @@ PAGE = 'docs/guide/recommended_hyperparameters.md'
 _RATES = ('client_learning_rate', 'server_learning_rate')
 # Flags of every cell that belong to no rule.
 _OF_ALL = ('client_clip_norm', 'client_weight_decay')
-_RULES = (
-    registry.CLIENT_OPTIMIZER,
-    registry.SERVER_OPTIMIZER,
-    registry.LOSS_TERM,
-)
 _WEIGHTING = 'client_weighting'
 _WIDTH = 100
 _HEADINGS = ('method', 'client rate', 'server rate', 'epsilon', 'other')
@@ -78,7 +73,7 @@ def _others_of(values: _Values) -> str:
   """Returns the other arguments of a rule, except those that are off."""
   shown = []
   epsilon = _epsilon_of(values)
-  for kind in _RULES:
+  for kind in registry.RULES:
     rule = f'{values[kind].value}_'
     for flag, item in values.items():
       name = flag[len(rule) :]
@@ -288,7 +283,7 @@ def defaults() -> str:
   for method in board.load().methods.values():
     choices, _ = published.parse_flags(['--task=digits', *method.flags])
     values: dict[str, Any] = {}
-    for kind in _RULES:
+    for kind in registry.RULES:
       values.update(choices[kind].hparams())
     server, client = (
         choices[kind].row.name

@@ -66,6 +66,11 @@ def _find_files(runs_dir: pathlib.Path) -> Iterator[pathlib.Path]:
           yield (run.path / name).relative_to(runs_dir)
 
 
+def _run_of(path: pathlib.Path) -> pathlib.Path:
+  """Returns the folder of the run to which a kept file belongs."""
+  return path.parents[1] if path.parent.name == 'plots' else path.parent
+
+
 def unpack(archive: pathlib.Path, runs_dir: pathlib.Path):
   """Extracts the runs of an archive to a folder, except existing ones.
 
@@ -75,11 +80,11 @@ def unpack(archive: pathlib.Path, runs_dir: pathlib.Path):
   """
   with tarfile.open(archive) as file:
     members = file.getmembers()
-    folders = {pathlib.Path(member.name).parent for member in members}
+    folders = {_run_of(pathlib.Path(m.name)) for m in members}
     new = {folder for folder in folders if not (runs_dir / folder).exists()}
     file.extractall(
         runs_dir,
-        [m for m in members if pathlib.Path(m.name).parent in new],
+        [m for m in members if _run_of(pathlib.Path(m.name)) in new],
         filter='data',
     )
   print(f'extracted {len(new)} of {len(folders)} runs to {runs_dir}')
@@ -104,7 +109,7 @@ def pack(archive: pathlib.Path, runs_dir: pathlib.Path):
     ):
       for path, folder in sorted(sources.items()):
         file.add(folder / path, path.as_posix(), filter=_without_owner)
-  num_runs = len({path.parent for path in sources})
+  num_runs = len({_run_of(path) for path in sources})
   print(f'{num_runs} runs, {archive.stat().st_size:,} bytes: {archive}')
 
 

@@ -73,7 +73,7 @@ def server_states() -> str:
   Returns:
     One row per rule: the scalars and the per-weight entries of its state.
   """
-  import tensorflow as tf  # Here, so that --help needs none.
+  import tensorflow as tf  # After prepare_libraries.
 
   lines = []
   for row, builder in _rules(registry.SERVER_OPTIMIZER):
@@ -93,7 +93,7 @@ def client_states() -> str:
     One row per rule with such states: those that the server shares with all
     clients, and those that each client keeps.
   """
-  import tensorflow as tf  # Here, so that --help needs none.
+  import tensorflow as tf  # After prepare_libraries.
 
   spec = tf.TensorSpec([3])
   lines = []
@@ -113,14 +113,7 @@ def client_states() -> str:
 
 
 SECTIONS: Mapping[str, Callable[[], str]] = {
-    **{
-        f'{kind}s': functools.partial(rules, kind)
-        for kind in (
-            registry.CLIENT_OPTIMIZER,
-            registry.SERVER_OPTIMIZER,
-            registry.LOSS_TERM,
-        )
-    },
+    **{f'{kind}s': functools.partial(rules, kind) for kind in registry.RULES},
     'server_states': server_states,
     'client_states': client_states,
 }

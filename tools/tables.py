@@ -3,16 +3,12 @@
 """Writes the tables of the documentation that are generated from the code.
 
 `python -m tools.tables` replaces the text between `<!-- begin NAME -->` and
-`<!-- end NAME -->` in every page; with `--check` it only reports the pages that
-are out of date.
+`<!-- end NAME -->` in every page.
 """
 
-import argparse
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 import pathlib
 import re
-import sys
-from typing import Optional
 
 from experiments import command_line
 from tools import recommended_hyperparameters
@@ -47,35 +43,15 @@ def fill(name: str, page: str) -> str:
   return _SECTION.sub(write, page)
 
 
-def main(arguments: Optional[Sequence[str]] = None) -> int:
-  """Writes or checks the pages.
-
-  Args:
-    arguments: The command line; by default that of the process.
-
-  Returns:
-    The exit status: 1 if a page is out of date.
-  """
-  parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-  parser.add_argument('--check', action='store_true')
-  options = parser.parse_args(arguments)
+def main():
+  """Writes the pages."""
   command_line.prepare_libraries()
-  stale = []
   for name in PAGES:
     path = _ROOT / name
     page = path.read_text(encoding='utf-8')
-    new = fill(name, page)
-    if new == page:
-      continue
-    stale.append(name)
-    if not options.check:
-      path.write_text(new, encoding='utf-8')
+    path.write_text(fill(name, page), encoding='utf-8')
   command_line.free_default_context()
-  if not options.check or not stale:
-    return 0
-  print(f'{", ".join(stale)}: out of date, run `make tables`.', file=sys.stderr)
-  return 1
 
 
 if __name__ == '__main__':
-  sys.exit(main())
+  main()

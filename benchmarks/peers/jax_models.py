@@ -21,8 +21,8 @@ def build_model(federation: Federation):
     The initial weights, and a function of (weights, x, y, key) to the loss.
   """
   init, apply = {
-      'logistic': (_init_logistic, _apply_dense),
-      'word_tags': (_init_words, _apply_words),
+      'logistic': (lambda keys: _dense(keys[0], 784, 10), _apply_dense),
+      'word_tags': (lambda keys: _dense(keys[0], 10_000, 500), _apply_words),
       'cnn': (lambda keys: _init_cnn(keys, 28, 1, 62), _apply_cnn),
       'colour_cnn': (lambda keys: _init_cnn(keys, 32, 3, 10), _apply_cnn),
       'lstm': (_init_lstms, _apply_lstms),
@@ -48,14 +48,6 @@ def _dense(key, num_inputs, num_outputs):
 def _apply_dense(weights, x, key=None):
   del key  # Unused.
   return x @ weights['kernel'] + weights['bias']
-
-
-def _init_logistic(keys):
-  return _dense(keys[0], 784, 10)
-
-
-def _init_words(keys):
-  return _dense(keys[0], 10_000, 500)
 
 
 def _apply_words(weights, words, key):

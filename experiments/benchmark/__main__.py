@@ -162,7 +162,7 @@ def _measure(workload: workloads.Workload, settings) -> Iterator[list[Any]]:
         )
     return
   for clients_per_round in workload.clients_per_round:
-    able = [r for r in runtimes if r.can_run(clients_per_round)]
+    able = [r for r in runtimes if clients_per_round <= r.max_clients_per_round]
     if workload.kind == workloads.ALGORITHMS:
       chosen = _choose('algorithms', algorithms.ALGORITHMS)
       yield comparisons.measure_algorithms(

@@ -109,16 +109,10 @@ _EXTRA: Mapping[str, Mapping[str, Any]] = {
 
 def _rules() -> Iterator[tuple[str, str]]:
   """Yields kind and name of the rules that combine with any others."""
-  of_algorithms = {
-      (part.kind, part.name)
-      for row in registry.ROWS[registry.ALGORITHM].values()
-      for part in row.parts
-      if part.is_fixed
-  }
   for kind, usual in _ROWS.items():
     for name, row in registry.ROWS[kind].items():
       needs_values = any(argument.is_required for argument in row.arguments)
-      if name != usual and (kind, name) not in of_algorithms:
+      if name != usual and name not in registry.FIXED:
         if not needs_values:
           yield kind, name
 

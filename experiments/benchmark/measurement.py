@@ -235,22 +235,6 @@ def build_cohort_fn(
   return source, build_cohort
 
 
-def open_context(runtime: workloads.Runtime, settings: Settings) -> Any:
-  """Returns the context manager of a runtime.
-
-  Args:
-    runtime: The runtime.
-    settings: The settings of the measurement.
-
-  Raises:
-    ValueError: If the plan is unknown.
-  """
-  arguments = dict(runtime.arguments)
-  if runtime.in_process and settings.plan is not None:
-    arguments['plan'] = settings.plan
-  return registry.resolve(str(registry.RUNTIMES[runtime.row]))(**arguments)
-
-
 @contextlib.contextmanager
 def open_contexts(
     runtimes: Sequence[workloads.Runtime], settings: Settings
@@ -273,11 +257,14 @@ def open_contexts(
   with contextlib.ExitStack() as stack:
     if num_workers and context_lib.connect(None, num_workers):
       stack.callback(context_lib.disconnect)
+    contexts = []
     with command_line.errors_as(command_line.UserError, ValueError):
-      contexts = [
-          stack.enter_context(open_context(runtime, settings))
-          for runtime in runtimes
-      ]
+      for runtime in runtimes:
+        arguments = dict(runtime.arguments)
+        if runtime.in_process and settings.plan is not None:
+          arguments['plan'] = settings.plan
+        build = registry.resolve(str(registry.RUNTIMES[runtime.row]))
+        contexts.append(stack.enter_context(build(**arguments)))
     yield contexts
 
 
@@ -314,7 +301,7 @@ def report(clients_per_round: int, trainer: Trainer) -> reports.Line:
       'peer': 'tff_adaptive',
       'version': tff_adaptive.__version__,
       'workload': workload.name,
-      'peer_name': workload.peer_name,
+      'peer_name': workload.peer_name or workload.name,
       'runtime': trainer.runtime.name,
       'variant': f'{workload.model} {workload.form}',
       'clients_per_round': clients_per_round,

@@ -18,6 +18,7 @@ from tff_adaptive import layers as fast_layers
 from tff_adaptive import optimizers
 from tff_adaptive.data import client_data
 from tff_adaptive.data import random_streams
+from tff_adaptive.data import specs
 
 NUM_PIXELS = 28 * 28
 NUM_DIGITS = 10
@@ -249,25 +250,10 @@ CLIENT_OPTIMIZERS = {
 
 
 SERVER_OPTIMIZERS = {
-    'adam': functools.partial(
-        tff.learning.optimizers.build_adam,
-        beta_1=0.9,
-        beta_2=0.999,
-        epsilon=1e-5,
-    ),
+    'adam': functools.partial(tff.learning.optimizers.build_adam, epsilon=1e-5),
     'adagrad': tff.learning.optimizers.build_adagrad,
     'sgd': tff.learning.optimizers.build_sgdm,
 }
-
-
-def _input_spec(
-    element_spec: Mapping[str, tf.TensorSpec],
-) -> dict[str, tf.TensorSpec]:
-  """Returns the specs of a batch."""
-  return {
-      name: tf.TensorSpec([None, *feature.shape], feature.dtype)
-      for name, feature in element_spec.items()
-  }
 
 
 def _build_model(
@@ -276,7 +262,7 @@ def _build_model(
   """Returns the model in the form that the workload asks for."""
   model = MODELS[workload.model]
   loss = model.build_loss(from_logits=True)
-  input_spec = _input_spec(element_spec)
+  input_spec = specs.batched(element_spec)
   if workload.form == workloads.FUNCTIONAL:
     # Without metrics, since the peer libraries have none either.
     return tff.learning.models.functional_model_from_keras(
@@ -326,7 +312,7 @@ def build_algorithm(
 
   def build_representation_fn():
     return client_works.build_keras_representation(
-        MODELS[workload.model].build(), _input_spec(element_spec)
+        MODELS[workload.model].build(), specs.batched(element_spec)
     )
 
   return algorithm.build(

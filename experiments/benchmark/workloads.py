@@ -3,6 +3,7 @@
 """The workloads and runtimes to measure; imports no TensorFlow."""
 
 from collections.abc import Mapping
+import math
 from typing import Any, Optional
 
 import attrs
@@ -36,7 +37,7 @@ class Workload:
     client_optimizer: A key of `models.CLIENT_OPTIMIZERS`.
     native_model: A key of `models.MODELS`, for an equivalent variable model
       that users of TFF's native runtime would train; None for the same model.
-    peer_name: The name of the workload in the files of peers; by default the
+    peer_name: The name of the workload in the files of peers; empty for the
       same name.
     num_rows: The number of distinct examples that the clients share, if their
       own would not fit into memory; None for no sharing.
@@ -58,9 +59,7 @@ class Workload:
   form: str = FUNCTIONAL
   client_optimizer: str = 'tff_sgdm'
   native_model: Optional[str] = None
-  peer_name: str = attrs.field(
-      default=attrs.Factory(lambda self: self.name, takes_self=True)
-  )
+  peer_name: str = ''
   num_rows: Optional[int] = None
   kind: str = RUNTIMES_OF_A_MODEL
 
@@ -132,6 +131,7 @@ WORKLOADS: Mapping[str, Workload] = {
         attrs.evolve(
             _SO_LOGREG,
             name='so_logreg_words',
+            peer_name='so_logreg',
             summary='so_logreg from the words, by gathered rows',
             model='word_tags',
             # Ours, unlike TFF's, keeps gradients sparse.
@@ -154,7 +154,6 @@ WORKLOADS: Mapping[str, Workload] = {
         attrs.evolve(
             _TINY_MANY,
             name='scaling',
-            peer_name='scaling',
             summary='tiny_many with 10, 100, 1,000 and 10,000 clients',
             num_clients=10_000,
             clients_per_round=(10, 100, 1000, 10_000),
@@ -163,7 +162,6 @@ WORKLOADS: Mapping[str, Workload] = {
         attrs.evolve(
             _TINY_MANY,
             name='ragged',
-            peer_name='ragged',
             summary='tiny_many with clients of 1 to 400 examples',
             num_clients=100,
             examples_per_client=(1, 400),
@@ -171,20 +169,19 @@ WORKLOADS: Mapping[str, Workload] = {
         attrs.evolve(
             _TINY_MANY,
             name='variable_model',
+            peer_name='tiny_many',
             summary='tiny_many with a VariableModel',
             form=VARIABLE,
         ),
         attrs.evolve(
             _EMNIST_CNN,
             name='algorithms',
-            peer_name='algorithms',
             summary='emnist_cnn with every algorithm',
             kind=ALGORITHMS,
         ),
         attrs.evolve(
             _TINY_MANY,
             name='tasks',
-            peer_name='tasks',
             summary='every task of experiments.train, with FedAvg',
             kind=TASKS,
         ),
@@ -221,14 +218,7 @@ class Runtime:
   row: str = attrs.field(
       default=attrs.Factory(lambda self: self.name, takes_self=True)
   )
-  max_clients_per_round: Optional[int] = None
-
-  def can_run(self, clients_per_round: int) -> bool:
-    """Returns whether cohorts of this size are measured."""
-    return (
-        self.max_clients_per_round is None
-        or clients_per_round <= self.max_clients_per_round
-    )
+  max_clients_per_round: float = math.inf
 
 
 RUNTIMES: Mapping[str, Runtime] = {

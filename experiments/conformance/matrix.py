@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The matrix of frameworks and their formulas for the FedOpt rules."""
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple, Optional, Union
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple, Optional, Union
 
 import numpy as np
 import tensorflow as tf
@@ -32,55 +32,25 @@ class Implementation(NamedTuple):
     return not isinstance(self.rule, dialects.Dialect)
 
 
-def _iterate_tff(
-    optimizer: tff.learning.optimizers.Optimizer,
-    changes: Sequence[Sequence[float]],
-) -> np.ndarray:
-  """Returns the weights after each round; the gradients are -D_t."""
-  x = tf.zeros([len(changes[0])], tf.float64)
-  state = optimizer.initialize(tf.TensorSpec(x.shape, x.dtype))
-  iterates = []
-  for change in changes:
-    gradient = -tf.constant(change, tf.float64)
-    state, x = optimizer.next(state, x, gradient)
-    iterates.append(x.numpy())
-  return np.stack(iterates)
-
-
-def _iterate_keras(
-    optimizer: tf.keras.optimizers.Optimizer,
-    changes: Sequence[Sequence[float]],
-) -> np.ndarray:
-  x = tf.Variable(tf.zeros([len(changes[0])], tf.float64))
-  iterates = []
-  for change in changes:
-    gradient = -tf.constant(change, tf.float64)
-    optimizer.apply_gradients([(gradient, x)])
-    iterates.append(x.numpy())
-  return np.stack(iterates)
-
-
-def iterate(
-    implementation: Implementation,
-    method: str,
-    changes: Sequence[Sequence[float]],
-) -> np.ndarray:
-  """Returns the weights after each round, starting at 0.
-
-  Args:
-    implementation: The implementation.
-    method: A key of `dialects.METHODS`.
-    changes: D_t of each round.
-
-  Returns:
-    An array of shape [rounds, weights].
-  """
+def _iterate(implementation: Implementation, method: str) -> np.ndarray:
+  """Returns the weights after each round of `CHANGES`, starting at 0."""
   if isinstance(implementation.rule, dialects.Dialect):
-    return dialects.iterate(implementation.rule, method, changes)
-  optimizer = implementation.rule(dialects.METHODS[method].hparams)
-  if isinstance(optimizer, tf.keras.optimizers.Optimizer):
-    return _iterate_keras(optimizer, changes)
-  return _iterate_tff(optimizer, changes)
+    return dialects.iterate(implementation.rule, method, CHANGES)
+  optimizer: Any = implementation.rule(dialects.METHODS[method].hparams)
+  is_keras = isinstance(optimizer, tf.keras.optimizers.Optimizer)
+  x = tf.Variable(tf.zeros([len(CHANGES[0])], tf.float64))
+  if not is_keras:
+    state = optimizer.initialize(tf.TensorSpec(x.shape, x.dtype))
+  iterates = []
+  for change in CHANGES:
+    gradient = -tf.constant(change, tf.float64)
+    if is_keras:
+      optimizer.apply_gradients([(gradient, x)])
+    else:
+      state, moved = optimizer.next(state, x.read_value(), gradient)
+      x.assign(moved)
+    iterates.append(x.numpy())
+  return np.stack(iterates)
 
 
 _OURS = 'tff_adaptive'
@@ -261,7 +231,7 @@ def compare(
     dialect: The formula.
     method: A key of `dialects.METHODS`.
   """
-  found = iterate(implementation, method, CHANGES)
+  found = _iterate(implementation, method)
   expected = dialects.iterate(dialect, method, CHANGES)
   differences = np.max(np.abs(found - expected), axis=1)
   differs = ~(differences <= _TOLERANCE)  # NaN differs.

@@ -147,18 +147,6 @@ def _making(output: pathlib.Path) -> Iterator[pathlib.Path]:
     os.rename(temporary, output)
 
 
-@contextlib.contextmanager
-def _without_warnings() -> Iterator[None]:
-  """Suppresses the warning of Keras that a model was never compiled."""
-  logger = tf.get_logger()
-  level = logger.level
-  logger.setLevel(logging.ERROR)
-  try:
-    yield
-  finally:
-    logger.setLevel(level)
-
-
 def _write(
     model: tf.keras.Model,
     weights: tff.learning.models.ModelWeights,
@@ -174,8 +162,8 @@ def _write(
     weights_files.write_weights(path, weights, names)
     return
   tf.nest.map_structure(lambda v, value: v.assign(value), variables, weights)
-  with _without_warnings():
-    model.save(path, save_format='tf' if form == 'saved_model' else 'keras')
+  tf.get_logger().setLevel(logging.ERROR)  # The model was never compiled.
+  model.save(path, save_format='tf' if form == 'saved_model' else 'keras')
 
 
 def _size(path: pathlib.Path) -> str:

@@ -8,8 +8,10 @@ import datetime
 import math
 import re
 import statistics
+import sys
 from typing import Optional
 
+from experiments import command_line
 from experiments import pages
 from experiments.benchmark import reports
 from experiments.benchmark import workloads
@@ -20,7 +22,6 @@ _NOTHING = '-'
 _LINES_OF_LOG = 15
 # By then, graphs are compiled.
 _WARM_UP_ROUNDS = 2
-_COMMAND = 'make gpu-report'
 
 
 def write(
@@ -46,7 +47,7 @@ def write(
       *_show_protocols(report),
       *_show_failures(report, parts),
       pages.heading('How this page was made'),
-      pages.code(_COMMAND),
+      pages.code(command_line.build_command('gpu_report', sys.argv[1:])),
   ]
   title = 'GPU report' if gpus else 'GPU report: dry run on the CPU'
   pages.write_page(report.folder / 'report', title, blocks)

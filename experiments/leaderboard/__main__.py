@@ -121,16 +121,15 @@ def _build_plan(
     data_dir: The folder of the data sets.
   """
   with command_line.errors_as(command_line.UserError, published.PublishedError):
-    rules = board.load()
-  rules = rules.restrict(
-      tasks=tasks,
-      methods=methods,
-      num_seeds=flag_values.num_seeds,
-      target=flag_values.target,
-      margin=flag_values.margin,
-      num_trials=flag_values.trials,
-      total_rounds=flag_values.total_rounds,
-  )
+    rules = board.load().restrict(
+        tasks=tasks,
+        methods=methods,
+        num_seeds=flag_values.num_seeds,
+        target=flag_values.target,
+        margin=flag_values.margin,
+        num_trials=flag_values.trials,
+        total_rounds=flag_values.total_rounds,
+    )
   given = command_line.given_flags(flag_values, _RULES)
   return plans.Plan(
       rules, flag_values.output_dir, data_dir, tuple(given.values())

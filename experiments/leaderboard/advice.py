@@ -74,11 +74,7 @@ def advise(results: results_lib.Results) -> list[str]:
   Returns:
     The paragraphs; a single one that says so if nothing can be compared yet.
   """
-  paragraphs = [
-      paragraph
-      for situation in situations(results)
-      for paragraph in _advise_for(situation, results)
-  ]
+  paragraphs = [_advise_for(s, results) for s in situations(results)]
   if not paragraphs:
     return [NOTHING]
   tuned = {task: results.tuned(task) for task in results.plan.board.tasks}
@@ -95,11 +91,6 @@ class Situation(NamedTuple):
 
   budget: int
   outcomes: _Outcomes
-
-  @property
-  def size(self) -> int:
-    """The number of outcomes."""
-    return sum(map(len, self.outcomes.values()))
 
   @property
   def text(self) -> str:
@@ -138,29 +129,27 @@ def largest(found: Iterable[Situation]) -> Optional[Situation]:
   Args:
     found: The situations.
   """
-  return max(found, key=lambda situation: situation.size, default=None)
+  return max(
+      found, key=lambda s: sum(map(len, s.outcomes.values())), default=None
+  )
 
 
-def _advise_for(
-    situation: Situation, results: results_lib.Results
-) -> list[str]:
-  """Returns the paragraph of a situation; none if nothing can be compared."""
+def _advise_for(situation: Situation, results: results_lib.Results) -> str:
+  """Returns the paragraph of a situation."""
   outcomes = situation.outcomes
   standings = rank_on_all(results, outcomes)
-  if not standings:
-    return []
   best = next(iter(standings))
   worst_task = min(outcomes, key=lambda task: _rank_key(standings[best][task]))
   num_runs = len(outcomes[worst_task][best].runs)
   loss = _describe(standings[best][worst_task], worst_task, num_runs)
-  return [
+  return (
       f'**{situation.text}: {best}**; {loss}. {_describe_groups(standings)} '
       f'Compared on {", ".join(outcomes)}.'
-  ]
+  )
 
 
 def rank_on_all(results: results_lib.Results, outcomes: _Outcomes) -> Standings:
-  """Returns the standings of the methods that ran on all tasks.
+  """Returns the standings of the methods, which ran on all tasks.
 
   Args:
     results: The finished runs.
@@ -173,12 +162,11 @@ def rank_on_all(results: results_lib.Results, outcomes: _Outcomes) -> Standings:
   for task, by_method in outcomes.items():
     for standing in results.rank(task, by_method):
       found.setdefault(standing.method, {})[task] = standing
-  common = [method for method in found if len(found[method]) == len(outcomes)]
 
   def worst(method: str) -> tuple[float, int]:
     return min(map(_rank_key, found[method].values()))
 
-  return {m: found[m] for m in sorted(common, key=worst, reverse=True)}
+  return {m: found[m] for m in sorted(found, key=worst, reverse=True)}
 
 
 def largest_loss(by_task: Mapping[str, results_lib.Standing]) -> float:

@@ -18,11 +18,6 @@ from tasks import definitions
 _PATH = published.ROOT / 'experiments' / 'presets' / 'leaderboard.yaml'
 # The value of --methods for all methods.
 ALL = 'all'
-_RULES = (
-    registry.CLIENT_OPTIMIZER,
-    registry.SERVER_OPTIMIZER,
-    registry.LOSS_TERM,
-)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -153,6 +148,16 @@ class Leaderboard:
   default_methods: tuple[str, ...]
   excluded: Mapping[str, str]
 
+  def __post_init__(self):
+    """Raises a PublishedError if a final seed is that of the trials."""
+    tuning_seed = self.protocol.tuning_seed
+    for name, task in self.tasks.items():
+      if tuning_seed in task.seeds:
+        raise published.PublishedError(
+            'tuning_seed must not be one of the final seeds, but task '
+            f'{name} has {tuning_seed} among them'
+        )
+
   def restrict(
       self,
       *,
@@ -178,6 +183,7 @@ class Leaderboard:
     Raises:
       HparamError: If a task or method is unknown, with similar names; if a task
         is excluded, with the reason; if a task of your own has no accuracy.
+      PublishedError: If a final seed is that of the trials.
     """
     own = {n: _own_task(n) for n in tasks or () if registry.is_own_task(n)}
     for name in tasks or ():
@@ -246,7 +252,7 @@ def _read(kind: type, raw: Mapping[str, Any], place: str, **given: Any) -> Any:
 def _rows_of(flags: Sequence[str]) -> dict[str, registry.Row]:
   """Returns the rows of a run with the given flags, by kind."""
   names = hparams.complete_rows(dict(flag[2:].split('=') for flag in flags))
-  return {kind: registry.ROWS[kind][names[kind]] for kind in _RULES}
+  return {kind: registry.ROWS[kind][names[kind]] for kind in registry.RULES}
 
 
 def _decades(rows: Iterable[registry.Row]) -> dict[str, Range]:
@@ -292,7 +298,7 @@ def _other_methods(methods: Iterable[Method]) -> Iterator[Method]:
       for method in methods
       for kind, row in _rows_of(method.flags).items()
   }
-  for kind in _RULES:
+  for kind in registry.RULES:
     for name, row in registry.ROWS[kind].items():
       if (kind, name) in described or row.builder is None:
         continue
@@ -305,15 +311,9 @@ def _other_methods(methods: Iterable[Method]) -> Iterator[Method]:
       yield Method(name, flags, tuple(known[flag] for flag in search))
 
 
-def _read_task(name: str, raw: Mapping[str, Any], protocol: Protocol) -> Task:
+def _read_task(name: str, raw: Mapping[str, Any]) -> Task:
   files.check_choice(name, list(registry.ROWS[registry.TASK]), 'a task')
-  task = _read(Task, raw, f'task {name}', name=name)
-  if protocol.tuning_seed in task.seeds:
-    raise published.PublishedError(
-        f'tuning_seed must not be one of the final seeds, but task {name} has '
-        f'{protocol.tuning_seed} among them'
-    )
-  return task
+  return _read(Task, raw, f'task {name}', name=name)
 
 
 def load(path: pathlib.Path = _PATH) -> Leaderboard:
@@ -349,10 +349,7 @@ def load(path: pathlib.Path = _PATH) -> Leaderboard:
   others = [n for n in registry.ROWS[registry.TASK] if n not in raw['tasks']]
   for name in raw['excluded']:
     files.check_choice(name, others, 'an excluded task')
-  tasks = {
-      name: _read_task(name, item, protocol)
-      for name, item in raw['tasks'].items()
-  }
+  tasks = {name: _read_task(name, item) for name, item in raw['tasks'].items()}
   for part, known in zip(defaults, ([*tasks], [*methods])):
     for name in raw[part]:
       files.check_choice(name, known, part)

@@ -9,7 +9,6 @@ them.
 
 from collections.abc import Callable, Sequence
 import pathlib
-from typing import Optional
 
 import numpy as np
 
@@ -59,6 +58,8 @@ def draw(
   over_trials = _draw(
       results,
       path.with_name(f'{path.name}_trials.png'),
+      'The expected test metric of the trial selected from so many; the first '
+      f'trial is the defaults. {_SCALE} {who}',
       _over_trials,
       shown,
       x_label='trials',
@@ -67,22 +68,13 @@ def draw(
   over_rounds = _draw(
       results,
       path.with_name(f'{path.name}_accuracy.png'),
+      'The test metric of the tuned methods by round, the mean over the seeds; '
+      f'the band reaches from the lowest to the highest seed. {_SCALE} {who}',
       _over_rounds,
       shown,
       x_label='round',
   )
-  captions = (
-      'The expected test metric of the trial selected from so many; the '
-      f'first trial is the defaults. {_SCALE} {who}',
-      'The test metric of the tuned methods by round, the mean over the seeds; '
-      'the band reaches from the lowest to the highest seed. '
-      f'{_SCALE} {who}',
-  )
-  trials, rounds = (
-      {} if picture is None else {picture: caption.strip()}
-      for picture, caption in zip((over_trials, over_rounds), captions)
-  )
-  return trials, rounds
+  return over_trials, over_rounds
 
 
 def _choose_shown(results: results_lib.Results) -> list[str]:
@@ -105,15 +97,16 @@ def _choose_shown(results: results_lib.Results) -> list[str]:
 def _draw(
     results: results_lib.Results,
     picture: pathlib.Path,
+    caption: str,
     build: Callable[[results_lib.Results, str], _Curves],
     shown: Sequence[str],
     **options,
-) -> Optional[pathlib.Path]:
-  """Draws a panel a task; returns the picture, None if there is no curve."""
+) -> _Captions:
+  """Draws a panel a task; returns the caption by picture, {} without curves."""
   panels = {task: build(results, task) for task in results.plan.board.tasks}
   panels = {task: curves for task, curves in panels.items() if curves}
   if not panels:
-    return None
+    return {}
   analysis.plot_band_curves(
       panels,
       picture,
@@ -123,7 +116,7 @@ def _draw(
       only_names=bool(shown),
       **options,
   )
-  return picture
+  return {picture: caption.strip()}
 
 
 def _over_rounds(results: results_lib.Results, task: str) -> _Curves:

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Lists and makes the missing runs of a leaderboard."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 import json
 import pathlib
 import time
@@ -90,17 +90,11 @@ def _describe_missing(
 
 def _count_missing(results: results_lib.Results, task: str, method: str) -> int:
   """Returns the number of unfinished runs of a method on a task."""
-  plan = results.plan
-  known = plan.tuning(task, method)
-  known += plan.finals(task, method, plans.DEFAULTS)
-  # Those of the best trial here, and of the best trials of other tasks.
-  for source in plan.board.tasks:
-    chosen = results.chosen(source, method)
-    if chosen is not None:
-      known += plan.finals(task, method, chosen)
-  num_runs = len(results.unfinished(plans.unite(known)))
+  stages = _find_stages(results, [(task, method)]).values()
+  known = plans.unite(trial for stage in stages for trial in stage)
+  num_runs = len(results.unfinished(known))
   if results.chosen(task, method) is None:
-    num_runs += plan.board.tasks[task].num_seeds
+    num_runs += results.plan.board.tasks[task].num_seeds
   return num_runs
 
 
@@ -134,13 +128,13 @@ def _build_command(plan: plans.Plan, tasks: Sequence[str], methods: str) -> str:
 
 
 def _find_stages(
-    results: results_lib.Results,
+    results: results_lib.Results, pairs: Iterable[tuple[str, str]]
 ) -> dict[str, list[trials_lib.Trial]]:
   """Returns the runs of every stage that are known so far."""
   plan = results.plan
   stages: list[list[trials_lib.Trial]] = [[], [], [], []]
   defaults, tuning, tuned, carried = stages
-  for task, method in plan.pairs:
+  for task, method in pairs:
     tuning += plan.tuning(task, method)
     for source in plan.board.tasks:
       assignment = results.chosen(source, method)
@@ -167,7 +161,8 @@ def find_failed(results: results_lib.Results) -> list[trials_lib.Trial]:
       task: _read_failed(pathlib.Path(results.plan.output_dir) / task)
       for task in results.plan.board.tasks
   }
-  known = [t for stage in _find_stages(results).values() for t in stage]
+  stages = _find_stages(results, results.plan.pairs).values()
+  known = [trial for stage in stages for trial in stage]
   return [
       trial
       for trial in results.unfinished(plans.unite(known))
@@ -253,7 +248,7 @@ def run(
   failed: list[trials_lib.Trial] = []
   for name in _STAGES:
     results = results_lib.Results(plan)
-    unfinished = results.unfinished(_find_stages(results)[name])
+    unfinished = results.unfinished(_find_stages(results, plan.pairs)[name])
     trials = [trial for trial in unfinished if trial not in failed]
     if not trials:
       continue

@@ -393,7 +393,10 @@ def load_tables(
     >>> [table.name for table in load_tables('delta_sgd')][:2]
     ['table_1', 'table_2']
   """
-  paths = sorted(presets.glob(f'{paper}/*.yaml'), key=_order)
+  paths = sorted(
+      (p for p in presets.glob('*/*.yaml') if paper in ('*', p.parent.name)),
+      key=_order,
+  )
   if not paths:
     known = sorted({path.parent.name for path in presets.glob('*/*.yaml')})
     raise tables.PublishedError(

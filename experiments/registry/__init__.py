@@ -21,6 +21,7 @@ from experiments.registry.rows import Part
 from experiments.registry.rows import RAY
 from experiments.registry.rows import resolve
 from experiments.registry.rows import Row
+from experiments.registry.rows import RULES
 from experiments.registry.rows import RUNTIME
 from experiments.registry.rows import SERVER_OPTIMIZER
 from experiments.registry.rows import SERVER_SCHEDULE
@@ -48,6 +49,14 @@ ROWS = {
         (RUNTIME, rules.RUNTIMES),
     )
 }
+
+# The names of rules that belong to one algorithm.
+FIXED = frozenset(
+    part.name
+    for row in ROWS[ALGORITHM].values()
+    for part in row.parts
+    if part.is_fixed
+)
 
 # The builders of runtimes by name.
 RUNTIMES = {name: row.builder for name, row in ROWS[RUNTIME].items()}

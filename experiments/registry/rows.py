@@ -17,6 +17,8 @@ LOSS_TERM = 'loss_term'
 CLIENT_SCHEDULE = 'client_schedule'
 SERVER_SCHEDULE = 'server_schedule'
 RUNTIME = 'runtime'
+# The kinds of rules, which combine freely.
+RULES = (CLIENT_OPTIMIZER, SERVER_OPTIMIZER, LOSS_TERM)
 # The default runtime.
 COMPILED = 'compiled'
 NATIVE = 'native'

@@ -7,8 +7,11 @@ A row is derived from the value of its task.
 
 from collections.abc import Sequence
 import importlib
+import os
 import pathlib
 import re
+
+import attrs
 
 from experiments import flag_table
 from experiments.registry import rows
@@ -25,26 +28,13 @@ def _to_argument(
     task: definitions.TaskDefinition, argument: arguments_lib.Argument
 ) -> rows.Argument:
   name = 'model' if argument.name == _MODEL else argument.name
-  return rows.Argument(
-      argument.name,
-      argument.type,
-      argument.default,
-      argument.help,
-      flag=f'{task.name}_{name}',
-      choices=argument.choices,
-      minimum=argument.minimum,
-      may_be_infinite=argument.may_be_infinite,
-      is_hparam=argument.is_hparam,
-  )
+  fields = attrs.asdict(argument, recurse=False)
+  del fields['models']  # The task checks them.
+  return rows.Argument(**fields, flag=f'{task.name}_{name}')
 
 
-def to_row(name: str, task: definitions.TaskDefinition) -> rows.Row:
-  """Returns the row of a task.
-
-  Args:
-    name: The name that `--task` takes.
-    task: The task.
-  """
+def _to_row(name: str, task: definitions.TaskDefinition) -> rows.Row:
+  """Returns the row of a task."""
   data_dir = ('data_dir',) if task.data.reads_files else ()
   return rows.Row(
       name,
@@ -65,6 +55,10 @@ def load_own(name: str) -> rows.Row:
     HparamError: If the module or the value does not exist, or is not a task.
   """
   module_name, _, attribute = name.partition(_SEPARATOR)
+  if not module_name or module_name.startswith('.'):
+    raise flag_table.HparamError(
+        f'--task={name} must be package.module:VALUE, found no module'
+    )
   try:
     module = importlib.import_module(module_name)
   except ModuleNotFoundError as error:
@@ -90,7 +84,7 @@ def load_own(name: str) -> rows.Row:
         'consist of lower-case letters, digits and _ and differ from those of '
         f'other tasks, found {task.name!r}'
     )
-  return to_row(name, task)
+  return _to_row(name, task)
 
 
 def is_own(name: str) -> bool:
@@ -104,9 +98,10 @@ def find_own(arguments: Sequence[str]) -> list[str]:
   Args:
     arguments: The flags; flagfiles among them are read.
   """
+  arguments = [argument.strip() for argument in arguments]
   names = []
   for place, argument in enumerate(arguments):
-    flag, equals, value = argument.strip().lstrip('-').partition('=')
+    flag, equals, value = argument.lstrip('-').partition('=')
     if not argument.startswith('-'):
       continue
     if not equals and place + 1 < len(arguments):
@@ -114,10 +109,10 @@ def find_own(arguments: Sequence[str]) -> list[str]:
     if flag == 'task' and is_own(value):
       names.append(value)
     elif flag == 'flagfile':
-      path = pathlib.Path(value)
+      path = pathlib.Path(os.path.expanduser(value))
       if path.is_file():
         names += find_own(path.read_text(encoding='utf-8').splitlines())
   return names
 
 
-TASKS = tuple(to_row(name, task) for name, task in catalogue.TASKS.items())
+TASKS = tuple(_to_row(name, task) for name, task in catalogue.TASKS.items())

@@ -23,6 +23,7 @@ compares any runs.
 from collections.abc import Iterator, Sequence
 import dataclasses
 import functools
+import os
 import pathlib
 from typing import Optional
 
@@ -97,7 +98,7 @@ def _check(flag_values: flags.FlagValues):
     raise command_line.UserError(
         'nothing to report: give --list, --table, --paper or --runs'
     )
-  if not pathlib.Path(flag_values.runs_dir).is_dir():
+  if not os.path.isdir(flag_values.runs_dir):
     raise command_line.UserError(
         f'--runs_dir={flag_values.runs_dir} is not a folder; give the '
         '--output_dir of the runs'

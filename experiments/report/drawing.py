@@ -226,9 +226,7 @@ class _Drawing:
       values = [
           float(fedcada.correction(option, options.beta, t)) for t in rounds
       ]
-      curves[cell.row] = figure_data.to_band(
-          rounds, [[v] for v in values], options.band
-      )
+      curves[cell.row] = analysis.BandCurve.of_line(rounds, values)
     return self._draw_panels({'': curves}, 'round', 'denominator')
 
   def _draw_final_over(self) -> bool:

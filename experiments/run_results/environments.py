@@ -39,18 +39,10 @@ def _own_version() -> str:
   root = pathlib.Path(tff_adaptive.__file__).parents[1]
   if not (root / '.git').exists():
     return tff_adaptive.__version__
-  command = (
-      'git',
-      '-C',
-      root,
-      'describe',
-      '--always',
-      '--dirty',
-      '--exclude=*',
-  )
   try:
     commit = subprocess.run(
-        command,
+        'git describe --always --dirty --exclude=*'.split(),
+        cwd=root,
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,

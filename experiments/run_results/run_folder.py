@@ -19,9 +19,7 @@ from tff_adaptive import _run_metrics
 
 # The ways to summarize a column, see `tff_adaptive.analysis.summarize`.
 LAST_10_EVALUATIONS = _run_metrics.LAST_10_EVALUATIONS
-LAST_100_ROUNDS = _run_metrics.LAST_100_ROUNDS
 BEST = _run_metrics.BEST
-FINAL = _run_metrics.FINAL
 ESTIMATES = _run_metrics.ESTIMATES
 
 is_higher_better = _run_metrics.is_higher_better
@@ -231,15 +229,10 @@ def read_seeds(path: pathlib.Path) -> dict[int, Run]:
   """
   runs = {}
   for folder in path.glob('seed_*'):
-    seed = _seed_of(folder)
-    if seed is not None and is_run(folder):
-      runs[seed] = read_run(folder)
+    text = folder.name.removeprefix('seed_')
+    if text.isdecimal() and is_run(folder):
+      runs[int(text)] = read_run(folder)
   return dict(sorted(runs.items()))
-
-
-def _seed_of(folder: pathlib.Path) -> Optional[int]:
-  text = folder.name.partition('_')[2]
-  return int(text) if text.isdecimal() else None
 
 
 def find_runs(path: pathlib.Path) -> Iterator[Run]:

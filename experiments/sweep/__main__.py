@@ -92,7 +92,7 @@ class _Flags:
       scores.TRAIN_LOSS.name, enum_values=tuple(scores.SELECTIONS)
   )
   sweep_name: Optional[str] = None
-  metric: str = scores.DEFAULT_METRIC
+  metric: str = 'accuracy'
   best_per: Optional[str] = None
   transfer_to: Sequence[str] = ()
   seeds: Optional[Sequence[str]] = None

@@ -17,7 +17,6 @@ from experiments.run_results import seed_statistics
 from experiments.sweep import search_spaces
 from experiments.sweep import trials as trials_lib
 
-DEFAULT_METRIC = 'accuracy'
 # These use the clients' test examples, whatever --evaluation_data says.
 _OF_CLIENTS = (
     f'{run_folder.EVALUATION}clients/',

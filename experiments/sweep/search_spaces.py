@@ -101,10 +101,10 @@ def read_log_grid(text: str) -> tuple[str, list[str]]:
   flag, values = _split('log_grid', text)
   expected = 'NUMBER:NUMBER:NUMBER, exponents from:to:step'
   first, last, step = _to_numbers('log_grid', flag, values.split(':'), expected)
-  if step <= 0 or last < first:
+  if step <= 0 or last < first or last > 308:
     raise hparams.HparamError(
-        f'--log_grid={flag} takes exponents from:to:step with from <= to and '
-        f'step > 0, found {values!r}'
+        f'--log_grid={flag} takes exponents up to 308, from:to:step with from '
+        f'<= to and step > 0, found {values!r}'
     )
   count = math.floor((last - first) / step + _STEP_TOLERANCE) + 1
   return flag, [_show(10 ** (first + i * step)) for i in range(count)]

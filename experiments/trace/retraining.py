@@ -62,7 +62,12 @@ class RecordedRun:
 def _read_run(path: pathlib.Path, data_dir: Optional[str]) -> RecordedRun:
   """Reads the hyperparameters of a run, for the compiled runtime."""
   directory = run_directory.RunDirectory(path.parent, path.name)
-  recorded = directory.read_hparams() or {}
+  try:
+    recorded = directory.read_hparams() or {}
+  except run_directory.RunDirectoryError as error:
+    raise command_line.UserError(
+        f'{directory.hparams_json} is damaged, so the run cannot be retrained'
+    ) from error
   try:
     choices = {
         kind: hparams.recorded_choice(kind, recorded) for kind in registry.ROWS
@@ -210,9 +215,7 @@ class Replay:
       except checkpoints.CheckpointError as error:
         logging.warning('Skipping a checkpoint (%s).', error)
     if newest and not from_start:
-      raise folders.no_checkpoint_error(
-          self._run.directory.path, newest, round_nums
-      )
+      raise folders.no_checkpoint_error(self._run.directory.path, newest)
     start = warm_start.read(
         self._run.settings.initial_weights,
         self._run.recorded,
@@ -315,7 +318,6 @@ def open_run(
           ValueError,
           FileNotFoundError,
           checkpoints.CheckpointError,
-          run_directory.RunDirectoryError,
       ),
   ):
     run = _read_run(path, data_dir)

@@ -16,8 +16,6 @@ trains several methods with the same seeds, and writes comparison.html, .md,
 .csv, .png and .pdf to OUTPUT_DIR/digits.compare.
 """
 
-import sys
-
 from absl import flags
 
 from experiments import command_line
@@ -56,7 +54,6 @@ def main():
   training_run.set_threads(choices)
   print(training_run.describe(choices), flush=True)
   training_run.train(choices, settings)
-  sys.stdout.flush()
 
 
 if __name__ == '__main__':

@@ -82,13 +82,11 @@ def is_chosen(flag_values: flags.FlagValues = flags.FLAGS) -> bool:
 def _list_methods() -> dict[str, board.Method]:
   """Returns all methods by their names in --compare."""
   methods = list(board.load().methods.values())
-  algorithms = registry.ROWS[registry.ALGORITHM].values()
-  fixed = {p.name for row in algorithms for p in row.parts if p.is_fixed}
   methods += [
       board.Method(name, (f'--{kind}={name}',), ())
       for kind in _KINDS
       for name in registry.ROWS[kind]
-      if kind == registry.ALGORITHM or name not in fixed
+      if kind == registry.ALGORITHM or name not in registry.FIXED
   ]
   found: dict[str, board.Method] = {}
   for method in methods:

@@ -39,18 +39,10 @@ _CHOOSE = {
 _Choices = Mapping[str, hparams.Choice]
 
 
-def keep_plan(
+def _keep_plan(
     choices: _Choices, recorded: Optional[Mapping[str, Any]]
 ) -> _Choices:
-  """Returns the choices with the plan of a resumed run.
-
-  Args:
-    choices: The chosen rows.
-    recorded: The hyperparameters of the run; None for a new one.
-
-  Returns:
-    The choices; values that the flags leave open are those recorded.
-  """
+  """Returns the choices; values left open are those recorded."""
   choice = choices[registry.RUNTIME]
   kept = {
       name: (recorded or {})[name]
@@ -60,16 +52,10 @@ def keep_plan(
   return {**choices, registry.RUNTIME: choice.with_values(**kept)}
 
 
-def choose_plan(choices: _Choices) -> _Choices:
+def _choose_plan(choices: _Choices) -> _Choices:
   """Returns the choices with the device and plan that suit the machine.
 
-  They are recorded in `hparams.json`, so that the run is resumed with them.
-
-  Args:
-    choices: The chosen rows.
-
-  Returns:
-    The choices; values set by flags are kept.
+  They are recorded in hparams.json, to resume with; values of flags are kept.
   """
   choice = choices[registry.RUNTIME]
   if choice.row.name not in _CHOOSE:
@@ -145,23 +131,13 @@ def set_threads(choices: _Choices):
       runtime.set_threads(**values)
 
 
-def collect_hparams(
+def _collect_hparams(
     choices: _Choices,
     settings: hparams.Settings,
     protocol: task_lib.Protocol,
     start: warm_start.WarmStart,
 ) -> dict[str, Any]:
-  """Returns every effective hyperparameter by flag, including defaults.
-
-  Args:
-    choices: The chosen rows.
-    settings: The other flags.
-    protocol: The protocol of the run.
-    start: The initial weights of the run.
-
-  Returns:
-    The contents of `hparams.json`.
-  """
+  """Returns the contents of hparams.json, including defaults."""
   values = {kind: choice.row.name for kind, choice in choices.items()}
   for choice in choices.values():
     values.update(choice.hparams())
@@ -244,11 +220,11 @@ def _train(
   ):
     directory.open(run.hparams, run.uses_total_rounds)
     environments.record(directory.path)
-    draw_partition(run.task, directory)
+    _draw_partition(run.task, directory)
     # Seeded, so that a resumed run on the native runtime has the same numbers.
     with run.choices[registry.RUNTIME].build(seeded_clients=True):
       result = run.train()
-      report(result, directory, describe(run.choices))
+      _report(result, directory, describe(run.choices))
       test = _evaluate_at_end(run, result, directory)
   _print_last_line(test)
 
@@ -273,9 +249,9 @@ def _build(
   """Builds a run, after the cheap checks."""
   protocol = run_parts.build_protocol(choices, settings)
   recorded = directory.read_hparams()
-  choices = keep_plan(choices, recorded)
+  choices = _keep_plan(choices, recorded)
   start = warm_start.read(settings.initial_weights, recorded, directory.path)
-  values = collect_hparams(choices, settings, protocol, start)
+  values = _collect_hparams(choices, settings, protocol, start)
   uses_total_rounds = [
       kind
       for kind, choice in choices.items()
@@ -286,7 +262,7 @@ def _build(
   task = run_parts.build_task(choices, settings)
   process = run_parts.build_process(choices, settings, task)
   initial_state_fn = start.initial_state_fn(process, task)
-  choices = choose_plan(choices)
+  choices = _choose_plan(choices)
   cohort_fn = run_parts.build_cohort_fn(choices, settings, task)
   client_store = run_parts.build_client_store(process, settings, directory)
   rate_tuner = run_parts.build_rate_tuner(process, settings, task, cohort_fn)
@@ -298,7 +274,7 @@ def _build(
       *run_callbacks,
   ]
   evaluations = evaluations_lib.build_evaluations(choices, settings, task)
-  values = collect_hparams(choices, settings, protocol, start)
+  values = _collect_hparams(choices, settings, protocol, start)
 
   def run_training():
     return training_loop.run_training(
@@ -371,13 +347,8 @@ def _evaluate_at_end(
   return evaluations.test(weights)
 
 
-def draw_partition(task: task_lib.Task, directory: run_directory.RunDirectory):
-  """Plots each client's class counts, if the labels are in memory.
-
-  Args:
-    task: The task.
-    directory: The folder of the run.
-  """
+def _draw_partition(task: task_lib.Task, directory: run_directory.RunDirectory):
+  """Plots each client's class counts, if the labels are in memory."""
   picture = directory.plots / 'partition.png'
   is_in_memory = isinstance(task.train_data, client_data.PackedClientArrays)
   if picture.exists() or task.num_classes is None or not is_in_memory:
@@ -389,18 +360,12 @@ def draw_partition(task: task_lib.Task, directory: run_directory.RunDirectory):
     print(f'partition: {picture}', flush=True)
 
 
-def report(
+def _report(
     result: training_loop.TrainingResult,
     directory: run_directory.RunDirectory,
     title: str,
 ):
-  """Plots the curve and prints the paths of the files.
-
-  Args:
-    result: The result of the training.
-    directory: The folder of the run.
-    title: The title of the curve.
-  """
+  """Plots the curve and prints the paths of the files."""
   curve = directory.plots / 'training.png'
   curves.plot_training_curve(directory.metrics_csv, curve, title)
   if result.stopped:

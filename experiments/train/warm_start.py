@@ -4,7 +4,6 @@
 
 from collections.abc import Callable, Iterator, Mapping
 import contextlib
-import functools
 import os
 from typing import Any, Optional
 
@@ -86,12 +85,7 @@ class WarmStart:
             'weights that are finite'
         )
     print(f'initial weights: {self.stored.path}', flush=True)
-    return functools.partial(_initialize, process, weights)
-
-
-def _initialize(process, weights):
-  """Returns the initial state of a process with the given weights."""
-  return process.set_model_weights(process.initialize(), weights)
+    return lambda: process.set_model_weights(process.initialize(), weights)
 
 
 def read(

@@ -48,19 +48,11 @@ def crop_size(augmentation: str) -> int:
   Returns:
     24 for 'fedopt', else 32.
 
-  Raises:
-    ValueError: If the augmentation is unknown.
-
   Example:
 
     >>> crop_size('fedopt')
     24
   """
-  if augmentation not in AUGMENTATIONS:
-    raise ValueError(
-        f'`augmentation` must be one of {", ".join(AUGMENTATIONS)}, found '
-        f'{augmentation!r}.'
-    )
   return _CROP_SIZE if augmentation == FEDOPT else IMAGE_SIZE
 
 
@@ -92,9 +84,6 @@ def to_model_inputs(
 
   Returns:
     'x' as float32 of shape [n, size, size, 3], see `crop_size`, and 'y'.
-
-  Raises:
-    ValueError: If the augmentation is unknown.
 
   Example:
 
@@ -140,9 +129,6 @@ def build_augmentation(
   Returns:
     An augmentation for clients with uint8 images.
 
-  Raises:
-    ValueError: If the augmentation is unknown.
-
   Example:
 
     >>> statistics = ChannelStatistics((0.5, 0.5, 0.5), (0.25, 0.25, 0.25))
@@ -168,9 +154,6 @@ def element_spec(augmentation: str) -> feature_arrays.ElementSpec:
 
   Returns:
     The specs of 'x' and 'y'.
-
-  Raises:
-    ValueError: If the augmentation is unknown.
 
   Example:
 

@@ -141,16 +141,11 @@ class ImageDataset:
       ValueError: If types or shapes differ, there are no examples, or a class
         is out of range.
     """
-    for name, type_name, dtype in (
-        ('x', 'uint8', np.uint8),
-        ('y', 'integer', np.integer),
-    ):
-      found = examples[name].dtype
-      if not np.issubdtype(found, dtype):
-        raise ValueError(
-            f'{source}: {name}_{part} must be of type {type_name}, found '
-            f'{found}.'
-        )
+    found = examples['x'].dtype
+    if found != np.uint8:
+      raise ValueError(
+          f'{source}: x_{part} must be of type uint8, found {found}.'
+      )
     check_examples(source, part, examples, self.image_shape, self.num_classes)
 
 
@@ -158,13 +153,13 @@ def check_examples(
     source: pathlib.Path,
     part: str,
     examples: Mapping[str, np.ndarray],
-    shape: tuple[int, ...],
+    shape: Sequence[int],
     num_classes: int,
 ) -> None:
   """Raises a ValueError unless examples and classes match."""
   images, labels = examples['x'], examples['y']
   x, y = f'x_{part}', f'y_{part}'
-  if images.shape[1:] != shape or not len(images):
+  if images.shape[1:] != tuple(shape) or not len(images):
     wanted = ', '.join(['examples', *map(str, shape)])
     raise ValueError(
         f'{source}: {x} must have shape [{wanted}], found '
@@ -175,11 +170,9 @@ def check_examples(
         f'{source}: {y} must have shape [{len(images)}], one class per image '
         f'of {x}, found {list(labels.shape)}.'
     )
-  if labels.min() < 0 or labels.max() >= num_classes:
-    raise ValueError(
-        f'{source}: {y} must be classes from 0 to {num_classes - 1}, found '
-        f'{labels.min()} to {labels.max()}.'
-    )
+  problem = checks.find_bad_label(labels, num_classes)
+  if problem:
+    raise ValueError(f'{source}: {y} {problem}.')
 
 
 def scale(raw: Mapping[str, np.ndarray]) -> feature_arrays.Examples:
@@ -265,7 +258,7 @@ class NpzData(data.Data):
   """
 
   file: str
-  shape: tuple[int, ...]
+  shape: Sequence[int]
   classes: int
   client_ids: Optional[str] = None
 
@@ -369,5 +362,14 @@ def _split(
 
 
 def _flat_labels(labels: np.ndarray) -> np.ndarray:
-  """Returns labels as a vector; Keras stores some in a column."""
-  return labels[:, 0] if labels.shape[1:] == (1,) else labels
+  """Returns labels as a vector, and whole numbers as integers.
+
+  Keras stores some in a column; others are stored as floats or booleans.
+  """
+  if labels.shape[1:] == (1,):
+    labels = labels[:, 0]
+  if labels.dtype.kind not in 'bf':
+    return labels
+  with np.errstate(invalid='ignore'):
+    whole = labels.astype(np.int64)
+  return whole if np.array_equal(whole, labels) else labels

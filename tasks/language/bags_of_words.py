@@ -129,12 +129,9 @@ class WordLists(BagsOfWords):
 
     Raises:
       TypeError: If a word or a tag is not a string.
-      ValueError: If a vocabulary is empty or has an entry twice, or `max_words`
-        is not positive.
+      ValueError: If a vocabulary is empty or has an entry twice.
     """
     super().__init__(vocabulary, tag_vocabulary)
-    if max_words < 1:
-      raise ValueError(f'`max_words` must be positive, found {max_words}.')
     self._max_words = max_words
 
   def _bags(self, texts):

@@ -139,9 +139,6 @@ def to_sequences(
     'x' and 'y', int32 of shape [m, sequence_length], m >= n; an empty snippet
     gives a row, too. They share memory.
 
-  Raises:
-    ValueError: If `sequence_length` is not positive.
-
   Example:
 
     >>> snippets = np.array([b'Hark!'], np.object_)
@@ -154,10 +151,6 @@ def to_sequences(
     length; `tff.simulation.baselines.shakespeare`, for the rows. TFF computes
     them again in every round, after shuffling the snippets.
   """
-  if sequence_length < 1:
-    raise ValueError(
-        f'`sequence_length` must be positive, found {sequence_length}.'
-    )
   snippets = examples['snippets']
   row_length = sequence_length + 1
   num_rows = np.array(

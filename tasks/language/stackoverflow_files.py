@@ -145,7 +145,7 @@ def load_tag_vocabulary(
   try:
     counts = json.loads(text or '{}')
     tags = sorted(counts, key=lambda tag: -int(counts[tag]))
-  except (TypeError, ValueError) as error:
+  except (OverflowError, TypeError, ValueError) as error:
     raise ValueError(
         f'{path} must be a JSON object from tags to numbers ({error}); replace '
         'it by an intact copy.'

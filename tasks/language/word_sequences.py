@@ -76,13 +76,8 @@ class WordSequences:
 
     Raises:
       TypeError: If a word is not a string.
-      ValueError: If `sequence_length` is not positive, or the vocabulary is
-        empty or has a word twice.
+      ValueError: If the vocabulary is empty or has a word twice.
     """
-    if sequence_length < 1:
-      raise ValueError(
-          f'`sequence_length` must be positive, found {sequence_length}.'
-      )
     words = stackoverflow_files.check_vocabulary(vocabulary, 'vocabulary')
     self._vocab_size = len(words)
     self._sequence_length = sequence_length

@@ -38,11 +38,6 @@ class WordPieces:
 
   _tokenizer: Any
 
-  @property
-  def size(self) -> int:
-    """The number of tokens, including special tokens."""
-    return len(self._tokenizer)
-
   def encode(
       self, texts: Iterable[word_vocabulary.Text], max_length: int
   ) -> np.ndarray:

@@ -30,10 +30,6 @@ _TRAIN, _TEST = _PARTS = ('train', 'test')
 _PathLike = Union[str, os.PathLike]
 
 
-def _published_spec():
-  return data.spec(text=('string', []), label=('int32', []))
-
-
 @attrs.frozen
 class Texts(data.Data):
   """Texts as tokens, with their files.
@@ -83,7 +79,7 @@ class Texts(data.Data):
     return data.Splits(*self.read(data_dir))
 
   def published_spec(self):
-    return _published_spec()
+    return data.spec(text=('string', []), label=('int32', []))
 
   def element_spec(self, args):
     return data.spec(x=('int32', [args.max_length]), y=('int32', []))
@@ -103,8 +99,8 @@ class Texts(data.Data):
     return encode
 
   def check(self, splits):
-    self.check_labels(splits.train.values['label'], 'The training data')
-    self.check_labels(splits.central_test['label'], 'The central test data')
+    self._check(splits.train.values, 'The training data')
+    self._check(splits.central_test, 'The central test data')
 
   @property
   def synthetic_files(self):
@@ -150,7 +146,13 @@ class Texts(data.Data):
         folder, self.tfds_name
     )
     if jsonl.exists():
-      source, parts = jsonl, _read_jsonl(jsonl)
+      source = jsonl
+      parts = {
+          part: sources.read_examples(
+              jsonl, self.published_spec(), split_name=part
+          )
+          for part in _PARTS
+      }
     elif prepared:
       source = prepared
       parts = data_files.read_prepared(
@@ -165,26 +167,14 @@ class Texts(data.Data):
           f'tasks.fetch {self.name} --data_dir={folder}`.'
       )
     for part in _PARTS:
-      self.check_labels(parts[part]['label'], f'{source}, split {part!r}')
+      self._check(parts[part], f'{source}, split {part!r}')
     return parts[_TRAIN], parts[_TEST]
 
-  def check_labels(self, labels: np.ndarray, owner: str) -> None:
-    """Raises unless there are labels, and all are in range.
-
-    Args:
-      labels: Integers of shape [num_examples].
-      owner: The owner of the labels, the subject of error messages.
-
-    Raises:
-      ValueError: If there are no labels, or one is out of range.
-    """
-    if not len(labels):
-      raise ValueError(f'{owner} must have at least one text, found none.')
-    if labels.min() < 0 or labels.max() >= self.classes:
-      raise ValueError(
-          f'{owner} must have labels from 0 to {self.classes - 1}, found '
-          f'{labels.min()} to {labels.max()}.'
-      )
+  def _check(self, examples: Mapping[str, np.ndarray], owner: str) -> None:
+    """Raises unless there are texts, and all labels are in range."""
+    checks.check_central_examples(
+        examples, name=owner, num_classes=self.classes, label_key='label'
+    )
 
   def _from_prepared(
       self, columns: Mapping[str, np.ndarray]
@@ -203,14 +193,7 @@ def _build_vocabulary(train: Any, args: data.Arguments) -> Any:
   )
 
 
-def _read_jsonl(path: pathlib.Path) -> Mapping[str, feature_arrays.Examples]:
-  return {
-      part: sources.read_examples(path, _published_spec(), split_name=part)
-      for part in _PARTS
-  }
-
-
-def _read_csv(folder: pathlib.Path) -> Mapping[str, feature_arrays.Examples]:
+def _read_csv(folder: pathlib.Path) -> dict[str, feature_arrays.Examples]:
   parts = {}
   for part in _PARTS:
     path = folder / f'{part}.csv'

@@ -64,11 +64,6 @@ class WordVocabulary:
         for place, word in enumerate(self.words)
     }
 
-  @property
-  def size(self) -> int:
-    """The number of tokens, including special tokens."""
-    return NUM_SPECIAL_TOKENS + len(self.words)
-
   def encode(self, texts: Iterable[Text], max_length: int) -> np.ndarray:
     """Returns the tokens of texts, truncated or padded to one length.
 
@@ -110,19 +105,13 @@ def build_word_vocabulary(
     alphabetical order.
 
   Raises:
-    ValueError: If `vocab_size` leaves no room for a word, or the texts have too
-      few different words.
+    ValueError: If the texts have too few different words.
 
   Example:
 
     >>> build_word_vocabulary(['b a b', 'c a d'], vocab_size=6).words
     ('a', 'b', 'c')
   """
-  if vocab_size <= NUM_SPECIAL_TOKENS:
-    raise ValueError(
-        f'`vocab_size` must be more than {NUM_SPECIAL_TOKENS}, the number of '
-        f'special tokens, found {vocab_size}.'
-    )
   counts: collections.Counter[str] = collections.Counter()
   for text in texts:
     counts.update(split_words(text))

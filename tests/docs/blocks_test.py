@@ -19,10 +19,8 @@ from experiments import published
 from tests import page_testing
 from tests import program_testing
 
-_FEDJAX = 'docs/migration/fedjax.md'
-_FLOWER = 'docs/migration/flower.md'
 _GOOGLE = 'docs/migration/google_research_federated.md'
-_PFL = 'docs/migration/pfl_research.md'
+_SIMULATORS = 'docs/migration/simulators.md'
 _TFF = 'docs/migration/tff_learning.md'
 # The names that pages assume: "a model and the clients that you have".
 _GIVEN = """
@@ -70,9 +68,7 @@ _LONG = (
     'docs/guide/the_runtime.md',
     'docs/guide/your_own_data.md',
     'docs/guide/your_own_model.md',
-    _FEDJAX,
-    _FLOWER,
-    _PFL,
+    _SIMULATORS,
     _TFF,
 )
 _END_OF_BLOCK = '\0'
@@ -160,7 +156,7 @@ class BlocksTest(parameterized.TestCase):
       self.assertLess(sum(bool(line) for line in block.text.splitlines()), 30)
 
   def test_public_names_of_the_migration_exist(self):
-    migration = (_FEDJAX, _FLOWER, _GOOGLE, _PFL, _TFF)
+    migration = (_GOOGLE, _SIMULATORS, _TFF)
     pages = ''.join(map(page_testing.read, migration))
     code = '\n'.join(
         f'import tff_adaptive.{module} as module; module.{name}'

@@ -4,7 +4,6 @@
 
 import contextlib
 import io
-import pathlib
 import subprocess
 import sys
 from types import ModuleType
@@ -15,8 +14,7 @@ from absl import flags
 from absl.testing import flagsaver
 
 from experiments import command_line
-
-_ROOT = pathlib.Path(__file__).resolve().parents[2]
+from tests import program_testing
 
 # Arguments: the binary, modules that it must not import, and its own arguments.
 _CODE = """
@@ -39,13 +37,17 @@ def run_quickly(
   The output has a traceback if one of the forbidden modules, which commas
   separate, was imported.
   """
-  return subprocess.run(
-      [sys.executable, '-c', _CODE, binary, forbidden, *arguments],
-      cwd=_ROOT,
-      check=False,
-      capture_output=True,
-      text=True,
+  return program_testing.run_command(
+      sys.executable, '-c', _CODE, binary, forbidden, *arguments
   )
+
+
+def parse(binary: ModuleType, *arguments: str) -> flags.FlagValues:
+  """Returns the parsed flags of a binary."""
+  values = flags.FlagValues()
+  binary.define(values)
+  values([binary.__name__, *map(str, arguments)])
+  return values
 
 
 def call(
@@ -55,9 +57,7 @@ def call(
 
   `out` gets it also if the binary raises.
   """
-  values = flags.FlagValues()
-  binary.define(values)
-  values([binary.__name__, *map(str, arguments)])
+  values = parse(binary, *arguments)
   out = out or io.StringIO()
   with contextlib.redirect_stdout(out):
     binary.main(values)

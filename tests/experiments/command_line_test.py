@@ -7,7 +7,6 @@ import pathlib
 import signal
 import subprocess
 import sys
-import time
 import unittest
 from unittest import mock
 
@@ -15,11 +14,11 @@ from absl import flags
 from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
-import psutil
 
 from experiments import command_line
 from experiments import hparams
 from experiments.trace import __main__ as trace
+from tests import program_testing
 from tests.experiments import binary_testing
 
 _ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -161,6 +160,15 @@ class SilenceLibrariesTest(absltest.TestCase):
       self.assertEqual(os.environ['TF_CPP_MIN_LOG_LEVEL'], '3')
 
 
+class CheckRunTest(absltest.TestCase):
+
+  def test_a_name_that_is_too_long_is_not_a_run(self):
+    with self.assertRaisesRegex(
+        command_line.UserError, 'it has no hparams.json$'
+    ):
+      command_line.check_run(pathlib.Path('a' * 256))
+
+
 def _sentence(module, *arguments):
   """Returns what is said of flags that cannot be parsed."""
   values = flags.FlagValues()
@@ -253,13 +261,6 @@ subprocess.Popen(
 """
 
 
-def _is_running(process_id):
-  try:
-    return psutil.Process(process_id).status() != psutil.STATUS_ZOMBIE
-  except psutil.NoSuchProcess:
-    return False
-
-
 @unittest.skipIf(sys.platform != 'linux', 'Linux alone ends such processes.')
 class EndWithParentTest(absltest.TestCase):
 
@@ -274,23 +275,15 @@ class EndWithParentTest(absltest.TestCase):
     parent.wait()
     # The child had the pipe, too: it ends with both.
     self.assertEqual(parent.stdout.read(), '')
-    deadline = time.monotonic() + 10
-    while _is_running(child) and time.monotonic() < deadline:
-      time.sleep(0.01)
-    self.assertFalse(_is_running(child))
+    self.assertTrue(program_testing.ends(child))
 
   def test_a_process_whose_parent_has_ended_ends_at_once(self):
-    environment = {**command_line.ending_with_this()}
-    (name,) = environment.keys() - os.environ.keys()
-    environment[name] = str(2**30)
-    child = subprocess.run(
-        [sys.executable, '-c', _CHILD],
-        env=environment,
-        check=False,
-        capture_output=True,
+    (name,) = command_line.ending_with_this().keys() - os.environ.keys()
+    child = program_testing.run_command(
+        sys.executable, '-c', _CHILD, **{name: str(2**30)}
     )
     self.assertEqual(child.returncode, -signal.SIGTERM)
-    self.assertEqual(child.stdout, b'')
+    self.assertEqual(child.stdout, '')
 
   def test_other_methods_continue(self):
     command_line.end_with_parent()

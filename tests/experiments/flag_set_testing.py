@@ -139,13 +139,6 @@ _ALONE = tuple(
     if not name.startswith(_OF_OTHERS) and name != 'use_synthetic_data'
 )
 _ALGORITHMS = registry.ROWS[registry.ALGORITHM]
-# Rules that belong to one algorithm.
-_FIXED = {
-    part.name
-    for row in _ALGORITHMS.values()
-    for part in row.parts
-    if part.is_fixed
-}
 
 
 def _meant(name: str) -> tuple[Any, ...]:
@@ -193,7 +186,7 @@ def _choose_rows(
     if kind in chosen or kind not in algorithm.supplied or kind in parts:
       continue
     if random.random() < 0.4:
-      rows = [row for row in registry.ROWS[kind] if row not in _FIXED]
+      rows = [row for row in registry.ROWS[kind] if row not in registry.FIXED]
       found[kind] = random.choice(rows)
   return found
 

@@ -3,9 +3,9 @@
 """Tests of the folders of runs: their names, and whether they can be used."""
 
 import os
+import pathlib
 from unittest import mock
 
-from absl import flags
 from absl.testing import parameterized
 
 from experiments import command_line
@@ -14,6 +14,7 @@ from experiments.audit import __main__ as audit
 from experiments.leaderboard import __main__ as leaderboard
 from experiments.report import __main__ as report
 from tests import folder_testing
+from tests.experiments import binary_testing
 
 
 class FolderNamesTest(parameterized.TestCase):
@@ -51,6 +52,25 @@ class FolderChecksTest(folder_testing.FolderTestCase):
   def test_a_relative_output_folder(self):
     folders.check_output_dir('some_folder/that_is_not_there')
     self.assertFalse(os.path.exists('some_folder'))
+
+  def test_an_output_folder_that_cannot_be_looked_up(self):
+    folders.check_output_dir(str(self.folder / ('a' * 256)))
+    looked_up = os.stat
+
+    def stat(path, **options):
+      if self.folder in pathlib.Path(path).parents:
+        raise PermissionError(13, 'Permission denied')
+      return looked_up(path, **options)
+
+    with (
+        mock.patch('os.stat', stat),
+        mock.patch('os.mkdir', side_effect=PermissionError(13, 'Denied')),
+        self.assertRaisesRegex(
+            command_line.EnvironmentalError,
+            r'cannot be written to \(.*: Denied',
+        ),
+    ):
+      folders.check_output_dir(str(self.folder / 'below' / 'it'))
 
   def test_an_output_folder_that_is_a_file(self):
     with self.assertRaises(command_line.UserError) as caught:
@@ -122,9 +142,7 @@ class FolderChecksTest(folder_testing.FolderTestCase):
 
   @parameterized.parameters(*_WRITERS)
   def test_one_program_at_a_time_writes_a_page(self, binary, arguments, flag):
-    values = flags.FlagValues()
-    binary.define(values)
-    values([binary.__name__, *arguments, f'{flag}={self.folder}'])
+    values = binary_testing.parse(binary, *arguments, f'{flag}={self.folder}')
     with folders.locked(self.folder):
       with self.assertRaisesRegex(
           command_line.EnvironmentalError, 'is in use by process'

@@ -4,6 +4,7 @@
 
 import dataclasses
 import json
+import os
 import pathlib
 import shlex
 import tempfile
@@ -112,11 +113,13 @@ class OwnTaskTest(parameterized.TestCase):
   def test_names_are_found_in_words_and_flagfiles(self):
     with tempfile.TemporaryDirectory() as folder:
       path = pathlib.Path(folder) / 'a.flags'
-      path.write_text(f'--task={_WINE}\n', encoding='utf-8')
+      path.write_text(f'  --task={_WINE}\n', encoding='utf-8')
+      self.enter_context(mock.patch.dict(os.environ, HOME=folder))
       for arguments in (
           [f'--task={_WINE}'],
           ['-task', _WINE, '--seed=1'],
           [f'--flagfile={path}'],
+          ['--flagfile=~/a.flags'],
       ):
         self.assertEqual(registry.find_own_tasks(arguments), [_WINE])
     self.assertEmpty(registry.find_own_tasks(['--task=digits']))
@@ -130,6 +133,8 @@ class OwnTaskTest(parameterized.TestCase):
           'docs.examples.nothing:WINE',
           'docs.examples.nothing, which is not',
       ),
+      (':X', 'must be package.module:VALUE, found no module'),
+      ('.foo:X', 'must be package.module:VALUE, found no module'),
       ('docs.examples.wine:BEER', 'docs.examples.wine has no BEER'),
       ('docs.examples.wine:', 'docs.examples.wine has no value'),
       ('docs.examples.wine:build_mlp', 'must be a .*, found function'),

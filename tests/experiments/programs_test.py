@@ -3,10 +3,8 @@
 """Tests of `tff-adaptive`, and of a Python without the packages."""
 
 import json
-import os
 import pathlib
 import re
-import subprocess
 import sys
 import tempfile
 
@@ -18,20 +16,7 @@ from experiments import audit
 from experiments import hparams
 from experiments.benchmark import algorithms
 from experiments.benchmark import workloads
-
-_ROOT = pathlib.Path(__file__).parents[2]
-
-
-def _run(*command, folder, **environment):
-  return subprocess.run(
-      command,
-      cwd=folder,
-      env={**os.environ, **environment},
-      capture_output=True,
-      text=True,
-      check=False,
-  )
-
+from tests import program_testing
 
 # Shows the help of all programs, each in a fork of one process.
 _SHOW_HELP = """
@@ -82,7 +67,7 @@ class HelpTest(parameterized.TestCase):
   @classmethod
   def setUpClass(cls):
     super().setUpClass()
-    ended = _run(sys.executable, '-c', _SHOW_HELP, folder=_ROOT)
+    ended = program_testing.run_command(sys.executable, '-c', _SHOW_HELP)
     cls._shown = {}
     for line in ended.stdout.splitlines():
       name, *rest = json.loads(line)
@@ -116,7 +101,7 @@ class ProgramsTest(parameterized.TestCase):
 
   def _start(self, *arguments):
     path = pathlib.Path(sys.prefix) / 'bin' / 'tff-adaptive'
-    return _run(path, *arguments, folder=self.folder)
+    return program_testing.run_command(str(path), *arguments, cwd=self.folder)
 
   def test_runs_in_any_folder(self):
     ended = self._start('train', '--task=digit')
@@ -152,7 +137,7 @@ class ProgramsTest(parameterized.TestCase):
   @parameterized.parameters('experiments.train', 'tasks.fetch')
   def test_a_python_without_packages_says_so(self, module):
     # Without site-packages: as a Python that has nothing installed.
-    ended = _run(sys.executable, '-S', '-m', module, folder=_ROOT)
+    ended = program_testing.run_command(sys.executable, '-S', '-m', module)
     self.assertEqual(ended.returncode, 1)
     self.assertStartsWith(
         ended.stderr, f'error: {sys.executable} does not have this '

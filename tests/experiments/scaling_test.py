@@ -69,6 +69,7 @@ class ScalingTest(parameterized.TestCase):
       ('--workers=3', "--workers takes 1, 2, 4, found '3'"),
       ('--predict=0', "--predict takes positive integers, found '0'"),
       ('--predict=two', "--predict takes positive integers, found 'two'"),
+      ('--predict=', "--predict takes positive integers, found ''"),
   )
   def test_numbers_that_cannot_be_are_an_error(self, flag, message):
     result = binary_testing.run_quickly('scaling', flag)

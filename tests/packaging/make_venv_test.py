@@ -46,12 +46,10 @@ wheel==1.0 \\
 """
 
 
-class MakeVenvTest(parameterized.TestCase):
+class MakeVenvTest(folder_testing.FolderTestCase):
 
   def setUp(self):
     super().setUp()
-    folder = folder_testing.new(self)
-    self.folder = folder
     self.bin = self.folder / 'bin'
     self.bin.mkdir()
     for command in _COMMANDS:

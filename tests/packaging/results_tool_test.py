@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests that docs/results can be made again from the runs kept with it."""
 
+import contextlib
 import csv
 import io
 import json
@@ -66,6 +67,19 @@ class ArchiveTest(folder_testing.FolderTestCase):
     runs_dir = self._unpack('other')
     hparams = json.loads((runs_dir / 'seed_0' / 'hparams.json').read_text())
     self.assertEqual(hparams, {'total_rounds': 1})
+
+  def test_plots_belong_to_their_run(self):
+    run = self.folder / 'runs' / 'seed_0'
+    _write_run(run, 2)
+    (run / 'plots').mkdir()
+    (run / 'plots' / 'cka.png').write_text('a picture')
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+      results.pack(self.archive, self.folder / 'runs')
+      self._unpack('again')
+    self.assertStartsWith(out.getvalue(), '1 runs, ')
+    self.assertIn('extracted 1 of 1 runs to ', out.getvalue())
+    self.assertTrue((self.folder / 'again/seed_0/plots/cka.png').is_file())
 
   def test_packing_elsewhere_loses_no_run(self):
     for name in ('first', 'second'):

@@ -3,10 +3,8 @@
 """Tests of what holds for the whole tree: checks, documentation, imports."""
 
 import ast
-import os
 import pathlib
 import re
-import subprocess
 
 from absl.testing import absltest
 from absl.testing import parameterized
@@ -14,6 +12,7 @@ import pytest
 
 from tests import folder_testing
 from tests import page_testing
+from tests import program_testing
 
 _ROOT = page_testing.ROOT
 # The packages that each package of the library may import.
@@ -91,12 +90,8 @@ class PathsTest(absltest.TestCase):
   def test_nothing_names_a_path_outside(self):
     if not (_ROOT / '.git').exists():
       self.skipTest('Not a checkout.')
-    found = subprocess.run(
-        ['git', 'grep', '-nE', _OUTSIDE, '--', ':!.ci/run', ':!*tree_test.py'],
-        cwd=_ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
+    found = program_testing.run_command(
+        'git', 'grep', '-nE', _OUTSIDE, '--', ':!.ci/run', ':!*tree_test.py'
     )
     self.assertEqual((found.returncode, found.stdout), (1, ''))
 
@@ -120,18 +115,12 @@ class CommandsTest(absltest.TestCase):
       self.skipTest(f'.venv-docs cannot be made: {made.stderr}')
     site = folder_testing.new(self)
     command = '.venv-docs/bin/python -m mkdocs build --strict --site-dir'
-    result = subprocess.run(
-        [*command.split(), str(site)],
-        cwd=_ROOT,
-        env={
-            **os.environ,
-            'NO_MKDOCS_2_WARNING': '1',
-            'http_proxy': 'http://127.0.0.1:9',
-            'https_proxy': 'http://127.0.0.1:9',
-        },
-        capture_output=True,
-        text=True,
-        check=False,
+    result = program_testing.run_command(
+        *command.split(),
+        str(site),
+        NO_MKDOCS_2_WARNING='1',
+        http_proxy='http://127.0.0.1:9',
+        https_proxy='http://127.0.0.1:9',
     )
     self.assertEqual(result.returncode, 0, result.stderr)
     # A browser loads nothing from elsewhere, and the reference has the names.

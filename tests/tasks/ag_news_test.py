@@ -83,17 +83,13 @@ class AGNewsTasksTest(parameterized.TestCase):
         test['y'], [row['label'] for row in self.rows[40:]]
     )
 
-  def test_data_are_good_and_unknown_clients_are_named(self):
+  def test_data_are_good(self):
     source = self.default.train_data
     self.assertEmpty(checks.check_clients(source, num_classes=4).bad_clients)
     checks.check_central_examples(self.default.central_test, num_classes=4)
-    with self.assertRaisesRegex(KeyError, "no client 'nobody' among 50"):
-      source.examples('nobody')
 
   @parameterized.named_parameters(
-      ('model', dict(model_id='lstm'), '`model_id`'),
       ('words', dict(vocab_size=13), 'at most 12, .* 9 different words'),
-      ('partition', dict(partition='random'), '`partition` must be one of'),
       ('alpha', dict(alpha=0.0), '`alpha`'),
       (
           'few_clients',
@@ -130,7 +126,7 @@ class AGNewsTasksTest(parameterized.TestCase):
       (
           'label',
           {'ann': {'text': ['a b c'], 'label': [4]}},
-          'The training data must have labels from 0 to 3, found 4 to 4',
+          'The training data has the label 4 at example 0',
       ),
       (
           'label_type',
@@ -156,7 +152,9 @@ class AGNewsTasksTest(parameterized.TestCase):
     self.assertNotIn('\n', str(caught.exception))
 
   def test_labels_of_the_test_set_are_checked(self):
-    with self.assertRaisesRegex(ValueError, 'central test data .* found -1'):
+    with self.assertRaisesRegex(
+        ValueError, 'central test data has the label -1'
+    ):
       _from_data(test={'text': ['a'], 'label': [-1]})
 
   @pytest.mark.slow

@@ -51,3 +51,26 @@ def evaluate(
       [tf.convert_to_tensor(gradient).numpy() for gradient in gradients],
       metrics,
   )
+
+
+def evaluate_functional(
+    model: tff.learning.models.FunctionalModel,
+    x: np.ndarray,
+    y: np.ndarray,
+    training: bool = False,
+) -> tuple[np.ndarray, np.ndarray, Mapping[str, Any]]:
+  """Returns output, loss and metrics of a batch."""
+  with tf.Graph().as_default() as graph:
+    weights = tf.nest.map_structure(tf.constant, model.initial_weights)
+    output = model.predict_on_batch(weights, tf.constant(x), training)
+    loss = model.loss(output, tf.constant(y))
+    state = model.update_metrics_state(
+        model.initialize_metrics_state(),
+        labels=tf.constant(y),
+        batch_output=tff.learning.models.BatchOutput(
+            loss=loss, predictions=output, num_examples=len(x)
+        ),
+    )
+    metrics = model.finalize_metrics(state)
+    with tf.compat.v1.Session(graph=graph) as session:
+      return session.run((output, loss, metrics))

@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from tasks import data_files
 from tests import folder_testing
+from tests.tasks import data_testing
 from tff_adaptive.data import client_data
 
 
@@ -16,11 +17,9 @@ class PreparedVersionTest(absltest.TestCase):
   def test_finds_the_newest_version_that_is_complete(self):
     data_dir = folder_testing.new(self)
     self.assertIsNone(data_files.prepared_version(data_dir, 'letters'))
-    for version in ('3.0.1', '10.0.0', '9.0.0', '11.0.0'):
-      folder = data_dir / 'tfds' / 'letters' / version
-      folder.mkdir(parents=True)
-      if version != '11.0.0':
-        (folder / 'dataset_info.json').write_text('{}')
+    data_testing.prepare(data_dir, 'letters', '3.0.1', '10.0.0', '9.0.0')
+    # This one is not complete.
+    (data_dir / 'tfds' / 'letters' / '11.0.0').mkdir()
     self.assertEqual(
         data_files.prepared_version(str(data_dir), 'letters'),
         data_dir / 'tfds' / 'letters' / '10.0.0',
@@ -74,10 +73,6 @@ class ClientMemoryTest(absltest.TestCase):
       clients = self._clients(spec)
       self.assertIs(data_files.keep_if_small(clients), clients)
     self.assertEmpty(self.loaded)
-
-  def test_negative_number_of_bytes_raises(self):
-    with self.assertRaisesRegex(ValueError, '`max_bytes_in_memory`.*-1'):
-      data_files.keep_if_small(self._clients(), -1)
 
 
 class FindDataFileTest(folder_testing.FolderTestCase):

@@ -57,6 +57,14 @@ def data_flags(task: str) -> tuple[str, ...]:
   return (f'--data_dir={folder}',) if folder else ('--use_synthetic_data',)
 
 
+def prepare(data_dir: pathlib.Path, name: str, *versions: str):
+  """Makes the folders of versions of a data set of tensorflow-datasets."""
+  for version in versions:
+    folder = data_dir / 'tfds' / name / version
+    folder.mkdir(parents=True)
+    (folder / 'dataset_info.json').write_text('{}')
+
+
 def assert_default_partition(
     source: client_data.PackedClientArrays,
     labels: np.ndarray,

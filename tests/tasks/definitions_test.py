@@ -199,11 +199,14 @@ class DefinitionsTest(folder_testing.FolderTestCase):
     )
     self.assertEqual(list(task.train_data.client_ids), ['ann', 'bob'])
     self.assertEqual(list(task.test_data.client_ids), ['a'])
-    with self.assertRaisesRegex(ValueError, 'at most 1, .*found 2, the task'):
+    with self.assertRaisesRegex(ValueError, 'at most 1, .*found 2'):
       LEAVES.create_from_data({'ann': examples}, examples)
 
   @parameterized.named_parameters(
-      ('classes', {'y_train': np.full([30], 7)}, 'classes from 0 to 2'),
+      ('class', {'y_train': np.full([30], 7)}, 'y_train has the label 7 .* 2'),
+      ('fraction', {'y_test': [0.5] * 9}, 'y_test has labels of type float64'),
+      ('nan', {'y_test': [np.nan] * 9}, 'y_test has labels of type float64'),
+      ('infinite', {'y_test': [np.inf] * 9}, 'y_test has labels of type float'),
       ('shape', {'x_test': np.ones([9, 7])}, r'shape \[examples, 6\]'),
       ('labels', {'y_test': np.zeros([4], int)}, r'y_test must have shape'),
   )
@@ -211,6 +214,19 @@ class DefinitionsTest(folder_testing.FolderTestCase):
     self.arrays.update(change)
     with self.assertRaisesRegex(ValueError, message):
       self._create()
+
+  @parameterized.parameters(np.float32, np.bool_)
+  def test_whole_numbers_of_another_type_are_labels(self, dtype):
+    self.arrays['y_test'] = (np.arange(9) % 2).astype(dtype)
+    self.assertEqual(
+        self._create().central_test['y'].tolist(), [0, 1] * 4 + [0]
+    )
+
+  def test_a_shape_may_be_a_list(self):
+    data = definitions.NpzData('leaves.npz', [6], 3)
+    self.assertEqual(data, LEAVES.data)
+    task = self._create(attrs.evolve(LEAVES, data=data))
+    self.assertEqual(task.central_test['x'].shape, (9, 6))
 
   def test_missing_file_says_where_it_belongs(self):
     with self.assertRaisesRegex(FileNotFoundError, 'leaves.npz .*put it at'):

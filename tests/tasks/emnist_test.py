@@ -4,17 +4,12 @@
 
 from absl.testing import parameterized
 import numpy as np
-import pytest
 
 from tasks import emnist
 from tests import folder_testing
 from tests.tasks.images import emnist_testing
-from tff_adaptive import algorithms
-from tff_adaptive import optimizers
-from tff_adaptive import runtime
 from tff_adaptive.data import checks
 from tff_adaptive.data import client_data
-from tff_adaptive.data import cohort as cohort_lib
 from tff_adaptive.simulation import task
 
 _SMALL = task.Protocol(2, 1, clients_per_round=2, total_rounds=3)
@@ -112,29 +107,9 @@ class EmnistTasksTest(parameterized.TestCase):
           )
 
   @parameterized.named_parameters(
-      ('model', dict(model_id='resnet'), '`model_id`'),
       ('memory', dict(max_bytes_in_memory=-1), '`max_bytes_in_memory`'),
       ('few_clients', dict(protocol=None), '`clients_per_round`.*at most 2'),
   )
   def test_bad_argument_raises(self, change, message):
     with self.assertRaisesRegex(ValueError, message):
       self._create_cr(**change)
-
-  @pytest.mark.slow
-  def test_fed_opt_trains_both_on_the_compiled_runtime(self):
-    for built in (self.cr, self.ae):
-      process = algorithms.build_fed_opt(
-          built.functional_model, optimizers.build_sgd(0.1)
-      )
-      ids = built.train_data.client_ids
-      losses = []
-      with runtime.compiled_context():
-        state = process.initialize()
-        for round_num in range(4):
-          cohort = cohort_lib.Cohort(
-              built.train_data, ids, round_num, 1, _SMALL.batch_plan()
-          )
-          output = process.next(state, cohort)
-          state = output.state
-          losses.append(output.metrics['client_work']['clients']['loss'])
-      self.assertLess(losses[-1], losses[0])

@@ -8,7 +8,6 @@ import io
 import lzma
 import os
 import pathlib
-import subprocess
 import sys
 import tarfile
 import types
@@ -21,10 +20,10 @@ from tasks import downloads
 from tasks import fetch
 from tasks import sources
 from tests import folder_testing
+from tests import program_testing
 from tests.tasks import http_testing
 from tests.tff_adaptive import file_testing
 
-_ROOT = pathlib.Path(__file__).resolve().parents[2]
 _CONTENT = b'To be, or not to be\n' * 1000
 _PACKED = lzma.compress(_CONTENT)
 
@@ -272,13 +271,7 @@ class CommandLineTest(_TestCase):
         'except SystemExit as end:\n  assert not end.code\n'
         'assert "tensorflow" not in sys.modules\n'
     )
-    done = subprocess.run(
-        [sys.executable, '-c', code],
-        cwd=_ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = program_testing.run_command(sys.executable, '-c', code)
     self.assertEqual((done.returncode, done.stderr), (0, ''))
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from tasks import mnist as mnist_lib
 from tests import folder_testing
 from tests.tasks import data_testing
+from tests.tasks.images import cifar_testing
 from tff_adaptive.simulation import task
 
 
@@ -21,15 +22,9 @@ class MnistTasksTest(parameterized.TestCase):
   @classmethod
   def setUpClass(cls):
     super().setUpClass()
-    generator = np.random.default_rng(1)
     cls.data_dir = folder_testing.new(cls)
-    np.savez(
-        cls.data_dir / 'mnist.npz',
-        x_train=generator.integers(0, 256, [600, 28, 28]).astype(np.uint8),
-        y_train=(np.arange(600) % 10).astype(np.uint8),
-        x_test=generator.integers(0, 256, [50, 28, 28]).astype(np.uint8),
-        y_test=(np.arange(50) % 10).astype(np.uint8),
-    )
+    arrays = cifar_testing.arrays(600, 50, 10, (28, 28))
+    np.savez(cls.data_dir / 'mnist.npz', **arrays)
 
   def _create(self, **kwargs):
     return mnist_lib.create_mnist_task(
@@ -77,8 +72,6 @@ class MnistTasksTest(parameterized.TestCase):
   @parameterized.named_parameters(
       ('alpha', dict(alpha=0.0), '`alpha`'),
       ('clients', dict(num_clients=0), '`num_clients`'),
-      ('model', dict(model_id='resnet'), '`model_id`'),
-      ('partition', dict(partition='random'), '`partition` must be one of'),
       ('size', dict(examples_per_client='x'), '`examples_per_client`'),
       ('too_many', dict(partition='iid'), 'need 50000 examples.*found 600'),
       (

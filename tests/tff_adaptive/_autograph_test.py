@@ -44,9 +44,6 @@ class _BranchingVector(vector_optimizer.VectorOptimizer):
 
   name = 'Branching'
 
-  def initialize_rule(self, specs, dtype):
-    return collections.OrderedDict()
-
   def step(self, state, x, g, hparams, extra):
     if state['num_steps'] < 1000:
       rate = hparams['learning_rate']

@@ -7,7 +7,6 @@ import pathlib
 import re
 import subprocess
 import sys
-import tempfile
 import threading
 from unittest import mock
 
@@ -124,9 +123,7 @@ class FolderLocksTest(absltest.TestCase):
 
   def setUp(self):
     super().setUp()
-    folder = tempfile.TemporaryDirectory()
-    self.enter_context(folder)
-    self.folder = pathlib.Path(folder.name) / 'a' / 'b'
+    self.folder = folder_testing.new(self) / 'a' / 'b'
 
   def _start(self):
     process = subprocess.Popen(

@@ -75,6 +75,18 @@ _DRAWS = (
 
 class StatelessRandomTest(tf.test.TestCase, parameterized.TestCase):
 
+  def test_arguments_may_be_unread(self):
+    @tf.function
+    def run(seed):
+      return _random_ops.call_with_seed(
+          lambda x, unread: x + tf.random.uniform([3]),
+          seed,
+          tf.ones([3]),
+          tf.ones([2]),
+      )
+
+    self.assertEqual(run(tf.constant([1, 1])).shape, [3])
+
   @parameterized.named_parameters(*_DRAWS)
   def test_same_seed_same_numbers(self, draw):
     @tf.function

@@ -14,7 +14,7 @@ import pytest
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tests.tff_adaptive import testing
+from tests.tff_adaptive.runtime import compiled_testing
 from tff_adaptive import algorithms
 from tff_adaptive import layers
 from tff_adaptive import optimizers
@@ -278,16 +278,9 @@ class RuntimesTest(tf.test.TestCase):
         server_optimizer=optimizers.build_fedavg(),
     )
     clients = [_client(8), _client(3)]
-
-    def train():
-      state = process.initialize()
-      for _ in range(2):
-        state = process.next(state, clients).state
-      return testing.trainable(state)
-
-    expected = train()
+    expected = compiled_testing.train(process, clients, clients)
     with runtime.compiled_context(devices='CPU', strict=True):
-      found = train()
+      found = compiled_testing.train(process, clients, clients)
     for f, e in zip(found, expected):
       self.assertAllClose(f, e, rtol=0, atol=1e-5)
 
@@ -411,10 +404,8 @@ class BagOfWordsDenseTest(tf.test.TestCase, parameterized.TestCase):
           server_optimizer=optimizers.build_fedavg(),
       )
       batch = collections.OrderedDict(x=inputs, y=labels)
+      cohort = [[batch, batch], [batch]]
       with runtime.compiled_context(devices='CPU', strict=True):
-        state = process.initialize()
-        for _ in range(2):
-          state = process.next(state, [[batch, batch], [batch]]).state
-      trained.append(testing.trainable(state))
+        trained.append(compiled_testing.train(process, cohort, cohort))
     for found, expected in zip(*trained):
       self.assertAllClose(found, expected, rtol=1e-5, atol=1e-6)

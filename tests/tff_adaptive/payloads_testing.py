@@ -10,6 +10,12 @@ NUM_CLIENTS = 40
 # Client rules and server rules, and the names of what clients send besides the
 # change: of what is shared, and of reports.
 RULES = {
+    'scaffold_and_fedexp': (
+        lambda: optimizers.build_scaffold_sgd(NUM_CLIENTS),
+        finalizers.build_fedexp,
+        ('control',),
+        ('squared_norm',),
+    ),
     'sgd': (optimizers.build_sgd, optimizers.build_fedavg, (), ()),
     'fedcada': (
         lambda: optimizers.build_fedcada_adam(time='global_step'),
@@ -94,11 +100,5 @@ RULES = {
         finalizers.build_fednova,
         (),
         ('normalizer',),
-    ),
-    'scaffold_and_fedexp': (
-        lambda: optimizers.build_scaffold_sgd(NUM_CLIENTS),
-        finalizers.build_fedexp,
-        ('control',),
-        ('squared_norm',),
     ),
 }

@@ -20,7 +20,7 @@ INPUT_SPEC = collections.OrderedDict(
 )
 
 
-def _loss():
+def loss():
   return tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
 
 
@@ -44,7 +44,7 @@ def functional_model(**kwargs) -> tff.learning.models.FunctionalModel:
   """Returns the classifier as a functional model with 'accuracy'."""
   return tff.learning.models.functional_model_from_keras(
       keras_model(**kwargs),
-      _loss(),
+      loss(),
       INPUT_SPEC,
       metrics_constructor=lambda: collections.OrderedDict(
           accuracy=tf.keras.metrics.SparseCategoricalAccuracy()
@@ -56,7 +56,7 @@ def variable_model_fn(**kwargs):
   """Returns a factory of the classifier as a variable model."""
   return lambda: tff.learning.models.from_keras_model(
       keras_model(**kwargs),
-      loss=_loss(),
+      loss=loss(),
       input_spec=INPUT_SPEC,
       metrics=[tf.keras.metrics.SparseCategoricalAccuracy(name='accuracy')],
   )

@@ -3,7 +3,7 @@
 """Aggregation of what clients report besides their model updates."""
 
 import collections
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 import enum
 import functools
 from typing import Any, Optional
@@ -51,15 +51,6 @@ class NamedFactory(tff.aggregators.WeightedAggregationFactory):
   def create(
       self, value_type: Any, weight_type: Any
   ) -> tff.templates.AggregationProcess:
-    """Creates the process, see `tff.aggregators.WeightedAggregationFactory`.
-
-    Args:
-      value_type: The type of the ordered dictionaries.
-      weight_type: The type of a client's weight.
-
-    Returns:
-      A `tff.templates.AggregationProcess`.
-    """
     processes = _OrderedDict(
         (name, factory.create(value_type[name], weight_type))
         for name, factory in self._factories.items()
@@ -92,6 +83,28 @@ class NamedFactory(tff.aggregators.WeightedAggregationFactory):
     return tff.templates.AggregationProcess(initialize, next_fn)
 
 
+def _build_stateless(
+    value_type: Any, weight_type: Any, aggregate: Callable[[Any, Any], Any]
+) -> tff.templates.AggregationProcess:
+  """Builds a process without a state from a function of values and weights."""
+
+  @tff.federated_computation
+  def initialize():
+    return tff.federated_value((), tff.SERVER)
+
+  @tff.federated_computation(
+      initialize.type_signature.result,
+      tff.FederatedType(value_type, tff.CLIENTS),
+      tff.FederatedType(weight_type, tff.CLIENTS),
+  )
+  def next_fn(state, value, weight):
+    return tff.templates.MeasuredProcessOutput(
+        state, aggregate(value, weight), tff.federated_value((), tff.SERVER)
+    )
+
+  return tff.templates.AggregationProcess(initialize, next_fn)
+
+
 class MaximumFactory(tff.aggregators.WeightedAggregationFactory):
   """Takes the largest value of the clients with a weight above zero.
 
@@ -102,38 +115,16 @@ class MaximumFactory(tff.aggregators.WeightedAggregationFactory):
   def create(
       self, value_type: Any, weight_type: Any
   ) -> tff.templates.AggregationProcess:
-    """Creates the process, see `tff.aggregators.WeightedAggregationFactory`.
-
-    Args:
-      value_type: The type of a client's value, a scalar.
-      weight_type: The type of a client's weight.
-
-    Returns:
-      A `tff.templates.AggregationProcess` without a state.
-    """
     dtype = tf.as_dtype(value_type.dtype)
-
-    @tff.federated_computation
-    def initialize():
-      return tff.federated_value((), tff.SERVER)
 
     @tff.tensorflow.computation(value_type, weight_type)
     def select(value, weight):
       return tf.where(weight > 0, value, dtype.min)
 
-    @tff.federated_computation(
-        initialize.type_signature.result,
-        tff.FederatedType(value_type, tff.CLIENTS),
-        tff.FederatedType(weight_type, tff.CLIENTS),
-    )
-    def next_fn(state, value, weight):
-      selected = tff.federated_map(select, (value, weight))
-      largest = tff.federated_max(selected)
-      return tff.templates.MeasuredProcessOutput(
-          state, largest, tff.federated_value((), tff.SERVER)
-      )
+    def largest(value, weight):
+      return tff.federated_max(tff.federated_map(select, (value, weight)))
 
-    return tff.templates.AggregationProcess(initialize, next_fn)
+    return _build_stateless(value_type, weight_type, largest)
 
 
 class CountFactory(tff.aggregators.WeightedAggregationFactory):
@@ -151,20 +142,7 @@ class CountFactory(tff.aggregators.WeightedAggregationFactory):
   def create(
       self, value_type: Any, weight_type: Any
   ) -> tff.templates.AggregationProcess:
-    """Creates the process, see `tff.aggregators.WeightedAggregationFactory`.
-
-    Args:
-      value_type: The type of a client's value, a scalar.
-      weight_type: The type of a client's weight.
-
-    Returns:
-      A `tff.templates.AggregationProcess` without a state.
-    """
     dtype = tf.as_dtype(value_type.dtype)
-
-    @tff.federated_computation
-    def initialize():
-      return tff.federated_value((), tff.SERVER)
 
     @tff.tensorflow.computation(weight_type)
     def count(weight):
@@ -176,21 +154,12 @@ class CountFactory(tff.aggregators.WeightedAggregationFactory):
         return total
       return tf.constant(self._num_expected_clients, dtype)
 
-    @tff.federated_computation(
-        initialize.type_signature.result,
-        tff.FederatedType(value_type, tff.CLIENTS),
-        tff.FederatedType(weight_type, tff.CLIENTS),
-    )
-    def next_fn(state, value, weight):
+    def total(value, weight):
       del value  # Unused.
-      total = tff.federated_sum(tff.federated_map(count, weight))
-      return tff.templates.MeasuredProcessOutput(
-          state,
-          tff.federated_map(replace, total),
-          tff.federated_value((), tff.SERVER),
-      )
+      counted = tff.federated_sum(tff.federated_map(count, weight))
+      return tff.federated_map(replace, counted)
 
-    return tff.templates.AggregationProcess(initialize, next_fn)
+    return _build_stateless(value_type, weight_type, total)
 
 
 _REDUCERS = _OrderedDict(sum=tf.add, min=tf.minimum, max=tf.maximum)

@@ -51,10 +51,10 @@ def to_weighted(
 
 
 def check_names(given: Any, sent: Collection[str], argument: str) -> None:
-  """Raises if aggregators are given for payloads that no client sends.
+  """Raises if something is given for payloads that no client sends.
 
   Args:
-    given: The aggregators by name.
+    given: Aggregators or other options by name.
     sent: The names of what clients send besides the model update.
     argument: The name of the argument, for messages.
 
@@ -69,8 +69,8 @@ def check_names(given: Any, sent: Collection[str], argument: str) -> None:
   unknown = [name for name in given if name not in sent]
   if unknown:
     raise ValueError(
-        f'{argument} has an aggregator for {unknown[0]!r}, which no client '
-        'sends; besides the model update, clients send '
+        f'{argument} has an entry for {unknown[0]!r}, which no client sends; '
+        'besides the model update, clients send '
         f'{sorted(sent) or "nothing"}.'
     )
 

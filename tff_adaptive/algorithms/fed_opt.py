@@ -193,9 +193,9 @@ def build_fed_opt(
     server_optimizer = corrected_step.CorrectedStep(
         server_optimizer, client_optimizer
     )
-  reports = _needed_reports(server_optimizer)
+  reports = tuple(getattr(server_optimizer, 'client_reports', ()))
   _check_normalizable(reports, client_optimizer)
-  _check_averaged_survey(client_optimizer, privacy is not None, loss_term)
+  _check_averaged_survey(client_optimizer, privacy is not None)
   adapter = model_adapter.build_model_adapter(model)
   weights_type = adapter.weights_type
   _check_dtypes(adapter.weights_spec)
@@ -247,7 +247,7 @@ def build_fed_opt(
   # The caller's aggregators may be private, too.
   state_type = process.initialize.type_signature.result.member
   is_private = differential_privacy.is_private(state_type)
-  _check_averaged_survey(client_optimizer, is_private, loss_term)
+  _check_averaged_survey(client_optimizer, is_private)
   if getattr(server_optimizer, 'scales_client_rate', False):
     return scaled_rounds.scale_client_rate(process, server_optimizer)
   return process
@@ -263,23 +263,14 @@ def _check_client_optimizer(optimizer: Any) -> None:
     )
 
 
-def _check_averaged_survey(
-    optimizer: Any, is_private: bool, loss_term: Any
-) -> None:
-  """Raises if clients cannot average gradients before the training."""
-  if not getattr(optimizer, 'averages_surveys', False):
-    return
-  if is_private:
-    problem = 'which bypasses differential privacy'
-  elif isinstance(loss_term, loss_terms.PreviousModelLossTerm):
-    problem = 'without the previous models that the loss term needs'
-  else:
-    return
-  raise ValueError(
-      f'{type(optimizer).__name__.strip("_")} averages the gradients of '
-      f'clients before training, {problem}: use '
-      '`tff_adaptive.optimizers.build_mimelite`.'
-  )
+def _check_averaged_survey(optimizer: Any, is_private: bool) -> None:
+  """Raises if clients average gradients in a private process."""
+  if is_private and getattr(optimizer, 'averages_surveys', False):
+    raise ValueError(
+        f'{type(optimizer).__name__.strip("_")} averages the gradients of '
+        'clients before training, which bypasses differential privacy: use '
+        '`tff_adaptive.optimizers.build_mimelite`.'
+    )
 
 
 def _check_weights_alike(optimizer: Any, weighs_examples: bool) -> None:
@@ -314,15 +305,6 @@ def _check_dtypes(weights_spec: Any) -> None:
           "TFF's aggregators do not support: keep the weights in float32 and "
           'cast inside the model.'
       )
-
-
-def _needed_reports(
-    server_optimizer: tff.learning.optimizers.Optimizer,
-) -> tuple[reports_lib.ClientReport, ...]:
-  """Returns the reports that the server's rule needs from clients."""
-  if isinstance(server_optimizer, measured_update.ReportsOptimizer):
-    return tuple(server_optimizer.client_reports)
-  return ()
 
 
 def _payload_names(

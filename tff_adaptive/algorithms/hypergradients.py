@@ -41,14 +41,7 @@ class Hypergradient(NamedTuple):
 
 
 def _find_rates(hparams_type: tff.Type) -> dict[str, int]:
-  """Finds the rates of the parts of a process among its hyperparameters.
-
-  Args:
-    hparams_type: The type of all hyperparameters.
-
-  Returns:
-    From the name of a part to the number of the leaf.
-  """
+  """Returns the number of the leaf that is the rate, by the name of a part."""
   places: dict[str, int] = {}
   number = 0
   for part, fields in tff.structure.iter_elements(hparams_type):

@@ -130,7 +130,7 @@ def build_rate_tuner(
     the next round begins with, for `simulation.run_training`.
 
   Raises:
-    TypeError: If a number is none.
+    TypeError: If an argument is not a number.
     ValueError: If a number is out of its range, the process has no learning
       rate in its state, or it is differentially private: the rates would follow
       the clients' data without noise.

@@ -13,7 +13,6 @@ from tff_adaptive.analysis.curves import BandCurve
 from tff_adaptive.analysis.curves import plot_band_curves
 from tff_adaptive.analysis.curves import plot_training_curve
 from tff_adaptive.analysis.rate_grid import best_server_rates
-from tff_adaptive.analysis.rate_grid import plot_best_server_rates
 from tff_adaptive.analysis.rate_grid import plot_rate_grids
 from tff_adaptive.analysis.rate_grid import RateGrid
 from tff_adaptive.analysis.round_trace import plot_trace

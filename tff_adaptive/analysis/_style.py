@@ -99,19 +99,17 @@ def new_panels(
     width: float,
     height: float,
     max_columns: int = 3,
-    **sharing: Any,
 ) -> tuple[figure.Figure, dict[str, Any]]:
   """Returns a figure with panels side by side, and the panels by title.
 
   Sizes are those of a panel, in inches; a single panel is 1.5 times as wide.
-  `sharing` are `sharex` and `sharey` of `subplots`.
   """
   num_columns = min(len(titles), max_columns)
   num_rows = -(-len(titles) // num_columns)
   drawing = new_figure(
       max(width * num_columns, 1.5 * width), height * num_rows + 0.8
   )
-  grid = drawing.subplots(num_rows, num_columns, squeeze=False, **sharing)
+  grid = drawing.subplots(num_rows, num_columns, squeeze=False)
   panels = dict(zip(titles, grid.flat))
   for title, axes in panels.items():
     axes.set_title(title, fontsize=10, loc='left')

@@ -106,11 +106,8 @@ def plot_partition(
     https://arxiv.org/abs/2306.11201, Figure 8. Its colours of clients are left
     out, because they repeat the axis.
   """
-  labels = np.asarray(labels)
-  num_classes = int(labels.max(initial=0)) + 1
   shown = dict(list(client_indices.items())[:max_clients])
-  counts = count_labels(labels, shown, num_classes)
-  _draw(counts, len(client_indices), path, title)
+  _draw(count_labels(labels, shown), len(client_indices), path, title)
 
 
 def plot_client_labels(

@@ -11,9 +11,6 @@ import numpy as np
 
 from tff_adaptive.analysis import _style
 
-_PANEL_WIDTH = 3.6
-_PANEL_HEIGHT = 3.2
-_MARGIN = 2.0  # A factor beyond the smallest and largest rates.
 _PITCH = 0.52  # Between two rates, in inches.
 _MARGIN_WIDTH = 1.3  # For the labels, in inches.
 _MARGIN_HEIGHT = 1.0
@@ -208,7 +205,6 @@ def best_server_rates(grid: RateGrid) -> tuple[np.ndarray, np.ndarray]:
     (array([0.01, 0.1 ]), array([1. , 0.1]))
   """
   values = np.asarray(grid.values, np.float64)
-  values = np.where(np.isfinite(values), values, np.nan)
   has_value = np.isfinite(values).any(axis=1)
   find = np.nanargmax if grid.higher_is_better else np.nanargmin
   best = find(values[has_value], axis=1)
@@ -216,60 +212,3 @@ def best_server_rates(grid: RateGrid) -> tuple[np.ndarray, np.ndarray]:
       np.asarray(grid.client_rates)[has_value],
       np.asarray(grid.server_rates)[best],
   )
-
-
-def _with_margin(rates: np.ndarray) -> tuple[float, float]:
-  return min(rates) / _MARGIN, max(rates) * _MARGIN
-
-
-def plot_best_server_rates(
-    panels: Mapping[str, RateGrid],
-    path: _style.PathLike,
-    *,
-    title: str = '',
-    x_label: str = 'client learning rate',
-    y_label: str = 'best server learning rate',
-):
-  """Plots the best server rate over the client rate, both logarithmic.
-
-  The figure uses no global state of matplotlib.
-
-  Args:
-    panels: The values by the title of their panel.
-    path: The .png, .pdf or .svg file to write; its folder is created.
-    title: The title of the figure. Defaults to no title.
-    x_label: The horizontal label. Defaults to 'client learning rate'.
-    y_label: The vertical label. Defaults to 'best server learning rate'.
-
-  Raises:
-    ValueError: If there are no values.
-    OSError: If the file cannot be written; names it.
-
-  Example:
-
-    >>> grid = RateGrid(
-    ...     np.array([0.01, 0.1]), np.array([0.1, 1.0]),
-    ...     np.array([[70.0, 80.0], [75.0, np.nan]]))
-    >>> plot_best_server_rates({'FedAdam': grid}, 'best_rates.png')
-
-  References:
-    Reddi et al., Adaptive Federated Optimization, ICLR 2021,
-    https://arxiv.org/abs/2003.00295, Figure 4.
-  """
-  if all(grid.best() is None for grid in panels.values()):
-    raise ValueError('There are no values to plot.')
-  drawing, axes_by_title = _style.new_panels(
-      list(panels), width=_PANEL_WIDTH, height=_PANEL_HEIGHT
-  )
-  looks = _style.looks(list(panels))
-  for name, grid in panels.items():
-    axes = axes_by_title[name]
-    axes.plot(
-        *best_server_rates(grid), linewidth=1.6, markersize=6.0, **looks[name]
-    )
-    axes.set(xscale='log', yscale='log', xlabel=x_label, ylabel=y_label)
-    # The axes show the whole grid, so that a best rate at its edge is visible.
-    axes.set_xlim(_with_margin(grid.client_rates))
-    axes.set_ylim(_with_margin(grid.server_rates))
-    _style.frame(axes)
-  _style.save(drawing, path, title)

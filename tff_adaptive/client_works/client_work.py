@@ -71,6 +71,13 @@ def _check_arguments(
         'weights. Use one with a step size, such as '
         '`tff_adaptive.optimizers.build_armijo()`, or another server rule.'
     )
+  keeps_model = isinstance(training.loss_term, loss_terms.PreviousModelLossTerm)
+  if keeps_model and getattr(optimizer, 'averages_surveys', False):
+    raise ValueError(
+        f'{type(optimizer).__name__.strip("_")} averages the gradients of '
+        'clients before training, without the previous models that the loss '
+        'term needs: use `tff_adaptive.optimizers.build_mimelite`.'
+    )
   if training.max_update_norm is not None:
     optimizer_lib.check_positive(
         'max_update_norm', training.max_update_norm, 'Client'
@@ -102,7 +109,7 @@ class _ClientUpdate:
     self.weighs_examples = weighs_examples
     self.specs = tuple(tf.nest.flatten(adapter.weights_spec.trainable))
     kept = tff.tensorflow.computation(
-        lambda: self._initial_kept(vectors.zeros(self.specs))
+        lambda: training.initial_kept(vectors.zeros(self.specs))
     )
     kept_type = kept.type_signature.result
     data_type = tff.SequenceType(adapter.element_type)
@@ -142,11 +149,6 @@ class _ClientUpdate:
       return found, tf.where(is_healthy, weight, 0.0)
 
     return run
-
-  def _initial_kept(self, received: model_adapter.Weights) -> Any:
-    return local_training.initial_kept(
-        self.training.optimizer, self.training.loss_term, received
-    )
 
   def build_computation(
       self, hparams_type: tff.Type, shared_type: Optional[tff.Type]
@@ -200,7 +202,8 @@ class _ClientUpdate:
   ) -> local_training.RoundStart:
     """Returns the inputs of the round besides the model."""
     round_num, shared = round_and_shared
-    kept = self._initial_kept(tuple(tf.nest.flatten(weights.trainable)))
+    received = tuple(tf.nest.flatten(weights.trainable))
+    kept = self.training.initial_kept(received)
     if kept:
       # Has one element, or none in the client's first participation.
       kept = client_input[cohort.STATE_KEY].reduce(kept, lambda _, s: s)

@@ -20,7 +20,7 @@ _Survey = federated_optimizer.Survey
 RunLoop = Callable[[Any, tf.data.Dataset, Any], Any]
 
 
-def count_examples(run_loop: RunLoop, dataset: tf.data.Dataset) -> tf.Tensor:
+def _count_examples(run_loop: RunLoop, dataset: tf.data.Dataset) -> tf.Tensor:
   """Returns the number of examples of all batches, a float32 scalar."""
 
   def add(total, batch):
@@ -30,7 +30,7 @@ def count_examples(run_loop: RunLoop, dataset: tf.data.Dataset) -> tf.Tensor:
   return run_loop(add, dataset, lambda: tf.zeros([]))
 
 
-def mean_gradient(
+def _mean_gradient(
     model: model_adapter.LocalModel,
     weights: tff.learning.models.ModelWeights,
     run_loop: RunLoop,
@@ -38,20 +38,7 @@ def mean_gradient(
     loss_term: Optional[model_adapter.BatchLossTerm],
     adjust: Callable[[Any, Any], Any],
 ) -> tuple[tf.Tensor, Any]:
-  """Returns the mean gradient of all examples at the received weights.
-
-  Args:
-    model: The model, in the current graph.
-    weights: The weights.
-    run_loop: Runs a loop over batches.
-    dataset: The batches.
-    loss_term: A term that is added to the loss of each batch, or `None`.
-    adjust: Maps weights and gradients to those that the optimizer sees.
-
-  Returns:
-    The number of examples, and the gradient, a tuple of float32 or float64
-    tensors.
-  """
+  """Returns the number of examples, and their mean gradient at the weights."""
   received = tuple(tf.nest.flatten(weights.trainable))
   model.start(weights)
 
@@ -91,24 +78,24 @@ def survey(
 
   Args:
     surveys: The statistics.
-    model: As in `mean_gradient`.
-    weights: As in `mean_gradient`.
-    run_loop: As in `mean_gradient`.
-    dataset: As in `mean_gradient`.
-    loss_term: As in `mean_gradient`.
-    adjust: As in `mean_gradient`.
+    model: The model, in the current graph.
+    weights: The received weights.
+    run_loop: Runs a loop over batches.
+    dataset: The batches.
+    loss_term: A term that is added to the loss of each batch, or `None`.
+    adjust: Maps weights and gradients to those that the optimizer sees.
 
   Returns:
     The statistics, by the values of `surveys`.
   """
   found: collections.OrderedDict[str, Any] = collections.OrderedDict()
   if _Survey.GRADIENT in surveys:
-    num_examples, gradient = mean_gradient(
+    num_examples, gradient = _mean_gradient(
         model, weights, run_loop, dataset, loss_term, adjust
     )
     found[_Survey.GRADIENT.value] = gradient
   elif surveys:
-    num_examples = count_examples(run_loop, dataset)
+    num_examples = _count_examples(run_loop, dataset)
   if _Survey.NUM_EXAMPLES in surveys:
     found[_Survey.NUM_EXAMPLES.value] = num_examples
   return found

@@ -158,31 +158,6 @@ def _specs(weights: model_adapter.Weights) -> tuple[tf.TensorSpec, ...]:
   return tuple(tf.TensorSpec(w.shape, w.dtype) for w in weights)
 
 
-def initial_kept(
-    optimizer: tff.learning.optimizers.Optimizer,
-    loss_term: Optional[loss_terms.LossTerm],
-    received: model_adapter.Weights,
-) -> Any:
-  """Returns the parts that a client holds in its first participation.
-
-  Args:
-    optimizer: The client's optimizer.
-    loss_term: A loss term, or `None`.
-    received: The trainable weights that it receives.
-
-  Returns:
-    An ordered dictionary like `RoundStart.kept`, empty if nothing is kept.
-  """
-  kept: _OrderedDict[str, Any] = _OrderedDict()
-  if isinstance(optimizer, federated_optimizer.FederatedOptimizer):
-    part = optimizer.initialize_kept(_specs(received))
-    if part:
-      kept[OPTIMIZER_KEY] = part
-  if isinstance(loss_term, loss_terms.PreviousModelLossTerm):
-    kept[PREVIOUS_MODEL_KEY] = received
-  return kept
-
-
 @attrs.frozen(eq=False)
 class LocalTraining:
   """The training of one client, without its model.
@@ -260,6 +235,24 @@ class LocalTraining:
     measured = self._measure(model, run_loop, dataset, trained, final)
     return self._finish(model, received, trained, measured, final)
 
+  def initial_kept(self, received: model_adapter.Weights) -> Any:
+    """Returns the parts that a client holds in its first participation.
+
+    Args:
+      received: The trainable weights that it receives.
+
+    Returns:
+      An ordered dictionary like `RoundStart.kept`, empty if nothing is kept.
+    """
+    kept: _OrderedDict[str, Any] = _OrderedDict()
+    if isinstance(self.optimizer, federated_optimizer.FederatedOptimizer):
+      part = self.optimizer.initialize_kept(_specs(received))
+      if part:
+        kept[OPTIMIZER_KEY] = part
+    if isinstance(self.loss_term, loss_terms.PreviousModelLossTerm):
+      kept[PREVIOUS_MODEL_KEY] = received
+    return kept
+
   def _build_loop(self) -> data_passes.RunLoop:
     run_loop = tff.learning.loop_builder.build_training_loop(
         loop_implementation=self.loop_implementation
@@ -274,18 +267,7 @@ class LocalTraining:
       dataset: tf.data.Dataset,
       start: RoundStart = RoundStart(),
   ) -> '_OrderedDict[str, Any]':
-    """Computes the statistics that the optimizer needs before the first step.
-
-    Args:
-      model: As in `__call__`.
-      weights: As in `__call__`.
-      dataset: As in `__call__`.
-      start: As in `__call__`.
-
-    Returns:
-      The statistics by the values of `federated_optimizer.Survey`; empty for
-      most optimizers.
-    """
+    """Returns the statistics that the optimizer needs before the first step."""
     received = tuple(tf.nest.flatten(weights.trainable))
     return data_passes.survey(
         getattr(self.optimizer, 'surveys', ()),

@@ -433,11 +433,6 @@ class LazyClientArrays(ClientArrays):
     self._read_sizes: dict[str, int] = {}
     self._cache = BoundedCache(cache_bytes)
 
-  @property
-  def cached_bytes(self) -> int:
-    """The current size of the cache."""
-    return self._cache.num_bytes
-
   def num_examples(self, client_id: str) -> int:
     """Returns the number of a client's examples; KeyError if unknown."""
     known = self.known_num_examples(client_id)

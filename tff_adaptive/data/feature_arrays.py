@@ -217,8 +217,10 @@ def convert(
     array([1, 2], dtype=int32)
   """
   array = _as_array(values, name, spec, where)
-  if not array.size and not len(array):
-    return np.zeros([0] + spec.shape, spec.dtype.as_numpy_dtype)
+  if not len(array):
+    fits = spec.shape.is_compatible_with(array.shape[1:])
+    sizes = array.shape[1:] if fits else [size or 0 for size in spec.shape]
+    return np.zeros([0, *sizes], spec.dtype.as_numpy_dtype)
   if not spec.shape.is_compatible_with(array.shape[1:]):
     raise ValueError(
         f'{where(None)}: feature {name!r} must have examples of shape '

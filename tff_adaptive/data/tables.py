@@ -92,12 +92,15 @@ def _read_rows(
   pending: dict[int, Mapping[str, Any]] = {}
   client_ids = []
   splits = set()
+  unsplit = None
   try:
     for line, row in file.rows():
       if split_name is not None and SPLIT_KEY in row:
         splits.add(str(row[SPLIT_KEY]))
         if row[SPLIT_KEY] != split_name:
           continue
+      elif unsplit is None:
+        unsplit = line
       if client_key is not None:
         client_ids.append(_client_id(row, client_key, file.where(line)))
       pending[line] = {n: file.value(row, n, line) for n in file.features}
@@ -106,6 +109,10 @@ def _read_rows(
         pending.clear()
   except _DAMAGES as error:
     raise _damaged(file.path, error) from error
+  if splits and unsplit is not None:
+    raise ValueError(
+        f"{file.where(unsplit)} has no 'split', which other rows have; add it."
+    )
   if pending:
     blocks.append(_convert_rows(file, pending))
   if not blocks:

@@ -34,8 +34,10 @@ class CorrectedStep(measured_update.ReportsOptimizer):
       client_optimizer: The rule of the clients.
 
     Raises:
-      TypeError: If the state of the server optimizer is not a mapping.
+      TypeError: If the server optimizer is none, or its state not a mapping.
+      ValueError: If it is a rule of clients.
     """
+    measured_update.check_optimizer(server_optimizer)
     self._inner = server_optimizer
     self._client_optimizer = client_optimizer
     self.scales_client_rate = getattr(

@@ -108,7 +108,8 @@ class ReportsOptimizer(
     return _OrderedDict()
 
 
-def _check_optimizer(optimizer: Any) -> None:
+def check_optimizer(optimizer: Any) -> None:
+  """Raises unless a server can use the optimizer."""
   optimizer_lib.check_optimizer(optimizer, 'The server optimizer')
   if optimizer_lib.evaluates_again(optimizer):
     raise ValueError(
@@ -200,7 +201,7 @@ def build_measured_update_finalizer(
     >>> finalizer.initialize.type_signature.compact_representation()
     '( -> <learning_rate=float32>@SERVER)'
   """
-  _check_optimizer(optimizer)
+  check_optimizer(optimizer)
   specs = tff.types.type_to_tf_tensor_specs(weights_type.trainable)
   update_type = weights_type.trainable
   if isinstance(optimizer, ReportsOptimizer):

@@ -2,9 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """AdaGrad-Norm: one accumulator for all weights."""
 
-import collections
-from typing import Any
-
 import tensorflow as tf
 
 from tff_adaptive.optimizers import federated_optimizer
@@ -12,20 +9,13 @@ from tff_adaptive.optimizers import optimizer
 from tff_adaptive.optimizers import vector_optimizer
 from tff_adaptive.optimizers import vectors
 
-_LAST_STEP_SIZE_KEY = 'last_step_size'
-
 
 class _AdagradNorm(vector_optimizer.VectorOptimizer):
   """AdaGrad-Norm, see `build_adagrad_norm`."""
 
   name = 'AdaGrad-Norm'
-
-  def __init__(self, hparams: Any):
-    super().__init__(vector_optimizer.check_hparams(hparams, self.name, {}))
-
-  def initialize_rule(self, specs, dtype):
-    keys = ('squared_gradients', _LAST_STEP_SIZE_KEY)
-    return collections.OrderedDict((key, tf.zeros([], dtype)) for key in keys)
+  scalar_keys = ('squared_gradients', 'last_step_size')
+  step_size_key = 'last_step_size'
 
   def step(self, state, x, g, hparams, extra):
     del extra  # Unused.
@@ -39,11 +29,6 @@ class _AdagradNorm(vector_optimizer.VectorOptimizer):
     )
     changed = dict(squared_gradients=squares, last_step_size=step_size)
     return changed, vectors.descend(x, g, step_size)
-
-  def report(self, state):
-    return collections.OrderedDict(
-        [(optimizer.STEP_SIZE_KEY, state[_LAST_STEP_SIZE_KEY])]
-    )
 
 
 def build_adagrad_norm(
@@ -97,6 +82,4 @@ def build_adagrad_norm(
   rule = _AdagradNorm(
       dict(learning_rate=learning_rate, initial_norm=initial_norm)
   )
-  if carry_state:
-    return federated_optimizer.KeptOptimizer(rule)
-  return rule
+  return federated_optimizer.KeptOptimizer(rule) if carry_state else rule

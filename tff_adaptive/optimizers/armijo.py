@@ -35,10 +35,7 @@ class _Armijo(optimizer.HparamsInState, optimizer.ExtraArgsOptimizer):
           'the last one, grown) or 2 (from `max_step_size`), found '
           f'{reset!r}.'
       )
-    if max_trials < 1:
-      raise ValueError(
-          f'Armijo `max_trials` must be at least 1, found {max_trials}.'
-      )
+    optimizer.check_count('max_trials', max_trials, 'Armijo')
     super().__init__(hparams)
     self._reset = reset
     self._max_trials = max_trials

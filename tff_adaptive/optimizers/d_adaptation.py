@@ -25,20 +25,18 @@ class _DistanceEstimate(vector_optimizer.VectorOptimizer):
   with that sum bound the distance to the solution from below.
   """
 
+  checks = {
+      'growth_rate': optimizer.check_limit,
+      'initial_distance': optimizer.check_positive,
+  }
   scalar_keys: tuple[str, ...] = ('distance', 'numerator')
 
   def __init__(self, hparams: Any, bias_correction: bool = False):
-    checks = {
-        'growth_rate': optimizer.check_limit,
-        'initial_distance': optimizer.check_positive,
-    }
-    super().__init__(vector_optimizer.check_hparams(hparams, self.name, checks))
+    super().__init__(hparams)
     self._corrects_bias = bias_correction
 
   def initialize_rule(self, specs, dtype):
-    state = collections.OrderedDict(
-        (key, tf.zeros([], dtype)) for key in self.scalar_keys
-    )
+    state = super().initialize_rule(specs, dtype)
     if self._corrects_bias:
       # Counts the steps that have moved: the first ones may have no gradient.
       state['num_moves'] = tf.zeros([], tf.int32)
@@ -227,13 +225,6 @@ class _Prodigy(_DistanceEstimate):
     return changed, vectors.choose(stays, x, moved)
 
 
-def _carry(rule: _DistanceEstimate, carry_state: bool) -> Any:
-  """Returns the rule, or a form of it whose state each client keeps."""
-  if carry_state:
-    return federated_optimizer.KeptOptimizer(rule)
-  return rule
-
-
 def build_d_adaptation_sgd(
     learning_rate: float = 1.0,
     initial_distance: float = 1e-6,
@@ -310,7 +301,7 @@ def build_d_adaptation_sgd(
           weight_decay=weight_decay,
       )
   )
-  return _carry(rule, carry_state)
+  return federated_optimizer.KeptOptimizer(rule) if carry_state else rule
 
 
 def build_d_adaptation_adam(
@@ -392,7 +383,7 @@ def build_d_adaptation_adam(
       ),
       bias_correction,
   )
-  return _carry(rule, carry_state)
+  return federated_optimizer.KeptOptimizer(rule) if carry_state else rule
 
 
 def build_prodigy(
@@ -492,4 +483,4 @@ def build_prodigy(
       bias_correction,
       safeguard_warmup,
   )
-  return _carry(rule, carry_state)
+  return federated_optimizer.KeptOptimizer(rule) if carry_state else rule

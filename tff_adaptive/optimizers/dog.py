@@ -14,33 +14,18 @@ from tff_adaptive.optimizers import vectors
 
 _AVERAGE_KEY = 'average'
 _ROUND_STEPS_KEY = 'round_steps'
-_LAST_STEP_SIZE_KEY = 'last_step_size'
 
 
-class _DistanceOverGradients(vector_optimizer.VectorOptimizer):
-  """A base class with an anchor and a reported step size."""
-
-  is_anchored = True
-  scalar_keys: tuple[str, ...] = ()
-
-  def initialize_rule(self, specs, dtype):
-    keys = (*self.scalar_keys, _LAST_STEP_SIZE_KEY)
-    return collections.OrderedDict((key, tf.zeros([], dtype)) for key in keys)
-
-  def report(self, state):
-    return collections.OrderedDict(
-        [(optimizer.STEP_SIZE_KEY, state[_LAST_STEP_SIZE_KEY])]
-    )
-
-
-class _DoG(_DistanceOverGradients):
+class _DoG(vector_optimizer.VectorOptimizer):
   """DoG, see `build_dog`."""
 
   name = 'DoG'
-  scalar_keys = ('distance', 'squared_gradients')
+  is_anchored = True
+  scalar_keys = ('distance', 'squared_gradients', 'last_step_size')
+  step_size_key = 'last_step_size'
 
   def __init__(self, hparams: Any):
-    super().__init__(vector_optimizer.check_hparams(hparams, self.name, {}))
+    super().__init__(hparams)
     self._averages = 'average_gamma' in self._hparams
     if self._averages:
       self.moment_keys = (_AVERAGE_KEY,)
@@ -93,14 +78,17 @@ class _DoG(_DistanceOverGradients):
     )
 
 
-class _DoWG(_DistanceOverGradients):
+class _DoWG(vector_optimizer.VectorOptimizer):
   """DoWG, see `build_dowg`."""
 
   name = 'DoWG'
-  scalar_keys = ('squared_distance', 'weighted_squared_gradients')
-
-  def __init__(self, hparams: Any):
-    super().__init__(vector_optimizer.check_hparams(hparams, self.name, {}))
+  is_anchored = True
+  scalar_keys = (
+      'squared_distance',
+      'weighted_squared_gradients',
+      'last_step_size',
+  )
+  step_size_key = 'last_step_size'
 
   def step(self, state, x, g, hparams, extra):
     del extra  # Unused.
@@ -283,6 +271,4 @@ def build_dowg(
           initial_squared_distance=initial_squared_distance,
       )
   )
-  if carry_state:
-    return federated_optimizer.KeptOptimizer(rule)
-  return rule
+  return federated_optimizer.KeptOptimizer(rule) if carry_state else rule

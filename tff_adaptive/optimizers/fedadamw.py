@@ -57,10 +57,7 @@ class GlobalDirectionOptimizer(
     del num_clients  # Unused.
     # Noise may leave less than one step.
     num_steps = tf.maximum(mean_sent[_NUM_STEPS_KEY], 1.0)
-    direction = tf.nest.map_structure(
-        lambda total: total / tf.cast(num_steps, total.dtype),
-        mean_sent[DIRECTION_KEY],
-    )
+    direction = vectors.divide(mean_sent[DIRECTION_KEY], num_steps)
     return collections.OrderedDict(
         mean_sent,
         global_direction=direction,
@@ -77,11 +74,11 @@ class _FedAdamW(GlobalDirectionOptimizer):
   """FedAdamW, see `build_fedadamw`."""
 
   name = 'FedAdamW'
+  checks = {'alpha': fedcm.check_alpha}
   moment_keys = (FIRST_MOMENT_KEY, SECOND_MOMENT_KEY, DIRECTION_KEY, SUM_KEY)
 
   def __init__(self, hparams: Any, second_moment: str, blend: bool):
-    checks = {'alpha': fedcm.check_alpha}
-    super().__init__(vector_optimizer.check_hparams(hparams, self.name, checks))
+    super().__init__(hparams)
     if second_moment not in ('tensor_mean', 'full'):
       raise ValueError(
           "FedAdamW `second_moment` must be 'tensor_mean' or 'full', found "

@@ -17,18 +17,9 @@ _DIRECTION_KEY = 'global_direction'
 _SUM_KEY = 'direction_sum'
 
 
-def mean_direction(state: Any) -> Any:
-  """Returns the mean direction of a round's steps.
-
-  This is -delta_i / (K_i learning_rate).
-
-  Args:
-    state: A state with `direction_sum` and `num_steps`.
-  """
-  num_steps = tf.maximum(state[vector_optimizer.NUM_STEPS_KEY], 1)
-  return tf.nest.map_structure(
-      lambda total: total / tf.cast(num_steps, total.dtype), state[_SUM_KEY]
-  )
+def check_alpha(name: str, value: Any, owner: str) -> None:
+  """Raises unless `value` is in [0, 1]; see `optimizer.check_share`."""
+  optimizer.check_share(name, value, owner, may_be_one=True)
 
 
 class _ClientMomentum(
@@ -36,16 +27,14 @@ class _ClientMomentum(
 ):
   """FedCM and MoFedSAM, see the builders."""
 
+  checks = {'alpha': check_alpha}
   moment_keys = (_DIRECTION_KEY, _SUM_KEY)
+  step_size_key = 'learning_rate'
 
   def __init__(self, hparams: Any):
     self.name = 'MoFedSAM' if 'rho' in hparams else 'FedCM'
-    checks = {'alpha': check_alpha}
-    super().__init__(vector_optimizer.check_hparams(hparams, self.name, checks))
+    super().__init__(hparams)
     self.evaluates_again = hparams.get('rho', 0.0) > 0.0
-
-  def initialize_rule(self, specs, dtype):
-    return collections.OrderedDict()
 
   def initialize_shared(self, specs):
     return collections.OrderedDict(
@@ -57,24 +46,19 @@ class _ClientMomentum(
     return collections.OrderedDict(state, **shared)
 
   def finish_round(self, state):
-    sent = collections.OrderedDict([(_DIRECTION_KEY, mean_direction(state))])
+    # The mean direction is -delta_i / (K_i learning_rate).
+    num_steps = tf.maximum(state[vector_optimizer.NUM_STEPS_KEY], 1)
+    mean = vectors.divide(state[_SUM_KEY], num_steps)
+    sent = collections.OrderedDict([(_DIRECTION_KEY, mean)])
     return sent, collections.OrderedDict()
 
   def step(self, state, x, g, hparams, extra):
     if self.evaluates_again:
-      g = fedsam.perturbed_gradient(x, g, hparams, extra, self.name)
+      g = fedsam.perturbed_gradient(x, g, hparams, extra)
     direction = vectors.average(hparams['alpha'], g, state[_DIRECTION_KEY])
     total = tf.nest.map_structure(tf.add, state[_SUM_KEY], direction)
     moved = vectors.descend(x, direction, hparams['learning_rate'])
     return {_SUM_KEY: total}, moved
-
-  def report(self, state):
-    return fedsam.report_steps(state, self.evaluates_again)
-
-
-def check_alpha(name: str, value: Any, owner: str) -> None:
-  """Raises unless `value` is in [0, 1]; see `optimizer.check_share`."""
-  optimizer.check_share(name, value, owner, may_be_one=True)
 
 
 def build_fedcm(

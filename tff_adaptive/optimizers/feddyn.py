@@ -8,7 +8,6 @@ from typing import Any, Optional
 import tensorflow as tf
 
 from tff_adaptive.optimizers import federated_optimizer
-from tff_adaptive.optimizers import fedsam
 from tff_adaptive.optimizers import optimizer
 from tff_adaptive.optimizers import vector_optimizer
 from tff_adaptive.optimizers import vectors
@@ -26,14 +25,14 @@ class DualOptimizer(
   """A rule whose clients keep a dual variable, the sum of their updates."""
 
   moment_keys = (OFFSET_KEY,)
+  step_size_key = 'learning_rate'
 
-  def __init__(self, num_clients: int, hparams: Any, checks: Any):
+  def __init__(self, num_clients: int, hparams: Any):
     """Initializes the optimizer.
 
     Args:
       num_clients: The number of all clients, sampled or not.
       hparams: The hyperparameters by name.
-      checks: See `vector_optimizer.check_hparams`.
 
     Raises:
       TypeError: If a hyperparameter is not a number, or `num_clients` is not an
@@ -41,11 +40,8 @@ class DualOptimizer(
       ValueError: If one is out of its range.
     """
     optimizer.check_count('num_clients', num_clients, self.name)
-    super().__init__(vector_optimizer.check_hparams(hparams, self.name, checks))
+    super().__init__(hparams)
     self._num_clients = num_clients
-
-  def initialize_rule(self, specs, dtype):
-    return collections.OrderedDict()
 
   def initialize_kept(self, specs):
     return collections.OrderedDict([(DUAL_KEY, vectors.fill_moments(specs))])
@@ -59,11 +55,7 @@ class DualOptimizer(
     return collections.OrderedDict(), kept
 
   def initialize_correction(self, specs):
-    if not self.corrects_server:
-      return collections.OrderedDict()
-    return collections.OrderedDict(
-        [(_MEAN_DUAL_KEY, vectors.fill_moments(specs))]
-    )
+    return collections.OrderedDict(mean_dual=vectors.fill_moments(specs))
 
   def correct_change(self, held, change, num_clients):
     share = num_clients / self._num_clients
@@ -83,9 +75,6 @@ class DualOptimizer(
     changed = {OFFSET_KEY: vectors.descend(state[OFFSET_KEY], direction, rate)}
     return changed, vectors.descend(x, direction, rate)
 
-  def report(self, state):
-    return fedsam.report_steps(state, self.evaluates_again)
-
 
 class _FedDyn(DualOptimizer):
   """FedDyn, see `build_feddyn`."""
@@ -96,7 +85,7 @@ class _FedDyn(DualOptimizer):
   def __init__(
       self, num_clients: int, hparams: Any, mean_num_examples: Optional[float]
   ):
-    super().__init__(num_clients, hparams, {})
+    super().__init__(num_clients, hparams)
     self._mean_num_examples = mean_num_examples
     if mean_num_examples is not None:
       optimizer.check_positive(

@@ -20,27 +20,28 @@ _PREVIOUS_STEP_KEY = 'previous_step'
 _MOVED_KEY = 'moved'
 
 
-def _check(hparams: Any, name: str) -> vector_optimizer.State:
-  """Returns the hyperparameters, or raises if one is out of its range."""
-  checked = vector_optimizer.check_hparams(
-      hparams, name, {'max_scale': optimizer.check_limit}
-  )
-  if not checked['min_scale'] <= checked['max_scale']:
-    raise ValueError(
-        f'{name} `min_scale` must be at most `max_scale`, found '
-        f'{checked["min_scale"]} and {checked["max_scale"]}.'
-    )
-  return checked
-
-
-class _FedHyperServer(vector_optimizer.VectorOptimizer):
-  """FedHyper's server rules, see the builders."""
+class _FedHyper(vector_optimizer.VectorOptimizer):
+  """A base class with the checks of hyperparameters."""
 
   name = 'FedHyper'
+  checks = {'max_scale': optimizer.check_limit}
+
+  def __init__(self, hparams: Any):
+    super().__init__(hparams)
+    if not hparams['min_scale'] <= hparams['max_scale']:
+      raise ValueError(
+          'FedHyper `min_scale` must be at most `max_scale`, found '
+          f'{hparams["min_scale"]} and {hparams["max_scale"]}.'
+      )
+
+
+class _FedHyperServer(_FedHyper):
+  """FedHyper's server rules, see the builders."""
+
   moment_keys = (_PREVIOUS_CHANGE_KEY,)
 
   def __init__(self, hparams: Any, *, scales_client_rate: bool):
-    super().__init__(_check(hparams, self.name))
+    super().__init__(hparams)
     self.scales_client_rate = scales_client_rate
 
   def initialize_rule(self, specs, dtype):
@@ -66,16 +67,11 @@ class _FedHyperServer(vector_optimizer.VectorOptimizer):
     return state[_SCALE_KEY]
 
 
-class _FedHyperClient(
-    vector_optimizer.VectorOptimizer, federated_optimizer.FederatedOptimizer
-):
+class _FedHyperClient(_FedHyper, federated_optimizer.FederatedOptimizer):
   """FedHyper's client rule, see `build_fedhyper_client_local`."""
 
-  name = 'FedHyper'
   moment_keys = (_MEAN_CHANGE_KEY, _PREVIOUS_STEP_KEY, _MOVED_KEY)
-
-  def __init__(self, hparams: Any):
-    super().__init__(_check(hparams, self.name))
+  step_size_key = 'last_step_size'
 
   def initialize_rule(self, specs, dtype):
     return collections.OrderedDict(
@@ -101,9 +97,7 @@ class _FedHyperClient(
 
   def update_shared(self, shared, mean_sent, num_clients):
     del shared  # Unused.
-    return tf.nest.map_structure(
-        lambda p: p / tf.cast(num_clients, p.dtype), mean_sent
-    )
+    return vectors.divide(mean_sent, num_clients)
 
   def step(self, state, x, g, hparams, extra):
     del extra  # Unused.
@@ -128,11 +122,6 @@ class _FedHyperClient(
         _MOVED_KEY: tf.nest.map_structure(tf.add, state[_MOVED_KEY], step),
     }
     return changed, tf.nest.map_structure(tf.add, x, step)
-
-  def report(self, state):
-    return collections.OrderedDict(
-        [(optimizer.STEP_SIZE_KEY, state['last_step_size'])]
-    )
 
 
 def build_fedhyper_global(

@@ -58,6 +58,7 @@ class _FedMuon(fedadamw.GlobalDirectionOptimizer):
   """FedMuon, see `build_fedmuon`."""
 
   name = 'FedMuon'
+  checks = {'alpha': fedcm.check_alpha}
   moment_keys = (
       _MOMENTUM_KEY,
       fedadamw.FIRST_MOMENT_KEY,
@@ -67,8 +68,7 @@ class _FedMuon(fedadamw.GlobalDirectionOptimizer):
   )
 
   def __init__(self, hparams: Any, orthogonalize: str, ns_steps: int):
-    checks = {'alpha': fedcm.check_alpha}
-    super().__init__(vector_optimizer.check_hparams(hparams, self.name, checks))
+    super().__init__(hparams)
     if orthogonalize not in ('newton_schulz', 'svd'):
       raise ValueError(
           "FedMuon `orthogonalize` must be 'newton_schulz' or 'svd', found "
@@ -77,9 +77,6 @@ class _FedMuon(fedadamw.GlobalDirectionOptimizer):
     optimizer.check_count('ns_steps', ns_steps, self.name)
     self._uses_svd = orthogonalize == 'svd'
     self._ns_steps = ns_steps
-
-  def initialize_rule(self, specs, dtype):
-    return collections.OrderedDict()
 
   def initialize_shared(self, specs):
     return collections.OrderedDict(

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """FedSAM: clients descend along the gradients at perturbed weights."""
 
-import collections
 from typing import Any
 
 import tensorflow as tf
@@ -17,7 +16,6 @@ def perturbed_gradient(
     g: Any,
     hparams: vector_optimizer.Hparams,
     extra: vector_optimizer.Extra,
-    name: str,
 ) -> Any:
   """Returns the gradient at x + rho g / (|g| + epsilon), on the same batch.
 
@@ -26,55 +24,30 @@ def perturbed_gradient(
     g: Their gradient.
     hparams: The hyperparameters `rho` and `epsilon`.
     extra: Its `value_and_grad_fn` evaluates the perturbed gradient.
-    name: The rule's name, for the message.
 
   Returns:
     A structure like `x`.
-
-  Raises:
-    ValueError: If the caller cannot evaluate again.
   """
-  if extra.value_and_grad_fn is None:
-    raise ValueError(
-        f'{name} evaluates each batch twice and needs `value_and_grad_fn`, '
-        'which was not given: train with '
-        '`tff_adaptive.algorithms.build_fed_opt`, or use `rho=0`.'
-    )
   norm = vectors.norm(g, vectors.step_dtype(g))
   share = tf.math.divide_no_nan(hparams['rho'], norm + hparams['epsilon'])
   _, gradient = extra.value_and_grad_fn(vectors.combine(1.0, x, share, g))
   return gradient
 
 
-def report_steps(state: Any, evaluates_again: bool) -> vector_optimizer.State:
-  """Returns the report of a rule whose step size is its learning rate."""
-  report = collections.OrderedDict(
-      [(optimizer.STEP_SIZE_KEY, state['learning_rate'])]
-  )
-  if evaluates_again:
-    report[optimizer.GRADIENT_EVALUATIONS_KEY] = tf.constant(2)
-  return report
-
-
 class _FedSAM(vector_optimizer.VectorOptimizer):
   """FedSAM, see `build_fedsam`."""
 
   name = 'FedSAM'
+  step_size_key = 'learning_rate'
 
   def __init__(self, hparams: Any):
-    super().__init__(vector_optimizer.check_hparams(hparams, self.name, {}))
+    super().__init__(hparams)
     self.evaluates_again = hparams['rho'] > 0.0
-
-  def initialize_rule(self, specs, dtype):
-    return collections.OrderedDict()
 
   def step(self, state, x, g, hparams, extra):
     if self.evaluates_again:
-      g = perturbed_gradient(x, g, hparams, extra, self.name)
+      g = perturbed_gradient(x, g, hparams, extra)
     return {}, vectors.descend(x, g, hparams['learning_rate'])
-
-  def report(self, state):
-    return report_steps(state, self.evaluates_again)
 
 
 def build_fedsam(

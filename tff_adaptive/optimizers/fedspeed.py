@@ -18,13 +18,13 @@ class _FedSpeed(feddyn.DualOptimizer):
   """FedSpeed, see `build_fedspeed`."""
 
   name = 'FedSpeed'
+  checks = {
+      'alpha': fedcm.check_alpha,
+      'proximal_lambda': optimizer.check_positive,
+  }
 
   def __init__(self, num_clients: int, hparams: Any, dual_mean: str):
-    checks = {
-        'alpha': fedcm.check_alpha,
-        'proximal_lambda': optimizer.check_positive,
-    }
-    super().__init__(num_clients, hparams, checks)
+    super().__init__(num_clients, hparams)
     if dual_mean not in ('participants', 'all'):
       raise ValueError(
           "FedSpeed `dual_mean` must be 'participants' or 'all', found "
@@ -35,7 +35,7 @@ class _FedSpeed(feddyn.DualOptimizer):
 
   def step(self, state, x, g, hparams, extra):
     if self.evaluates_again:
-      perturbed = fedsam.perturbed_gradient(x, g, hparams, extra, self.name)
+      perturbed = fedsam.perturbed_gradient(x, g, hparams, extra)
       g = vectors.average(hparams['alpha'], perturbed, g)
     direction = vectors.combine(
         1.0, g, 1.0 / hparams['proximal_lambda'], state[feddyn.OFFSET_KEY]

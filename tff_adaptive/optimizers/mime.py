@@ -9,7 +9,6 @@ from typing import Any
 import tensorflow as tf
 
 from tff_adaptive.optimizers import federated_optimizer
-from tff_adaptive.optimizers import fedsam
 from tff_adaptive.optimizers import optimizer
 from tff_adaptive.optimizers import vector_optimizer
 from tff_adaptive.optimizers import vectors
@@ -26,21 +25,15 @@ class _MimeLite(
 
   name = 'MimeLite'
   moment_keys = (_MOMENTUM_KEY, _GRADIENT_KEY)
+  step_size_key = 'learning_rate'
   surveys: Sequence[federated_optimizer.Survey] = (
       federated_optimizer.Survey.GRADIENT,
   )
 
   def __init__(self, learning_rate: float, momentum: float):
     optimizer.check_share('momentum', momentum, self.name)
-    super().__init__(
-        vector_optimizer.check_hparams(
-            {'learning_rate': learning_rate}, self.name, {}
-        )
-    )
+    super().__init__({'learning_rate': learning_rate})
     self._momentum = momentum
-
-  def initialize_rule(self, specs, dtype):
-    return collections.OrderedDict()
 
   def initialize_shared(self, specs):
     return collections.OrderedDict(
@@ -73,9 +66,6 @@ class _MimeLite(
     direction = self._average(state[_MOMENTUM_KEY], g)
     return {}, vectors.descend(x, direction, hparams['learning_rate'])
 
-  def report(self, state):
-    return fedsam.report_steps(state, evaluates_again=False)
-
 
 class _Mime(_MimeLite):
   """Mime, see `build_mime`."""
@@ -98,12 +88,6 @@ class _Mime(_MimeLite):
     return state
 
   def step(self, state, x, g, hparams, extra):
-    if extra.value_and_grad_fn is None:
-      raise ValueError(
-          'Mime evaluates each batch twice and needs `value_and_grad_fn`, '
-          'which was not given: train with '
-          '`tff_adaptive.algorithms.build_fed_opt`.'
-      )
     _, at_start = extra.value_and_grad_fn(state[vector_optimizer.ANCHOR_KEY])
     # Outside of rounds there is no mean gradient to correct by.
     share = state[_CORRECTS_KEY]
@@ -114,9 +98,6 @@ class _Mime(_MimeLite):
         state[_GRADIENT_KEY],
     )
     return super().step(state, x, corrected, hparams, extra)
-
-  def report(self, state):
-    return fedsam.report_steps(state, evaluates_again=True)
 
 
 def build_mime(

@@ -24,24 +24,21 @@ _LAST_STEP_SIZE_KEY = 'last_step_size'
 class _Momo(vector_optimizer.VectorOptimizer):
   """MoMo and MoMo-Adam, see their builders."""
 
+  checks = {'lower_bound': optimizer.check_finite}
   needs_value = True
 
   def __init__(self, hparams: Any, corrects_bias: bool, estimates: bool):
     self._is_adam = 'beta_2' in hparams
     self.name = 'MoMo-Adam' if self._is_adam else 'MoMo'
-    checks = {'lower_bound': optimizer.check_finite}
-    super().__init__(vector_optimizer.check_hparams(hparams, self.name, checks))
+    super().__init__(hparams)
     self._corrects_bias = corrects_bias
     self._estimates = estimates
     self.moment_keys = (_MOMENT_KEY,)
     if self._is_adam:
       self.moment_keys += (_SECOND_MOMENT_KEY,)
-
-  def initialize_rule(self, specs, dtype):
-    keys = [_MEAN_LOSS_KEY, _MEAN_PRODUCT_KEY, _LAST_STEP_SIZE_KEY]
-    if self._estimates:
-      keys.append(_RAISED_BOUND_KEY)
-    return collections.OrderedDict((key, tf.zeros([], dtype)) for key in keys)
+    self.scalar_keys = (_MEAN_LOSS_KEY, _MEAN_PRODUCT_KEY, _LAST_STEP_SIZE_KEY)
+    if estimates:
+      self.scalar_keys += (_RAISED_BOUND_KEY,)
 
   def step(self, state, x, g, hparams, extra):
     beta = hparams['beta_1' if self._is_adam else 'beta']

@@ -57,10 +57,7 @@ class _ScaffoldSGD(
     # c_i - c + (x_t - y_K) / (K eta) is the mean gradient of the local steps,
     # each of which moves the model by -eta (g - c_i + c).
     num_steps = tf.maximum(state['num_steps'], 1)
-    control = tf.nest.map_structure(
-        lambda total: total / tf.cast(num_steps, total.dtype),
-        state['gradient_sum'],
-    )
+    control = vectors.divide(state['gradient_sum'], num_steps)
     change = tf.nest.map_structure(
         tf.subtract, control, state['client_control']
     )

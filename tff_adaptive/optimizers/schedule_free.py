@@ -20,22 +20,25 @@ _WEIGHT_SUM_KEY = 'weight_sum'
 _MAX_RATE_KEY = 'max_rate'
 
 
+def _check_beta(name: str, value: Any, owner: str) -> None:
+  optimizer.check_positive(name, value, owner)
+  optimizer.check_share(name, value, owner, may_be_one=True)
+
+
 class _ScheduleFree(vector_optimizer.VectorOptimizer):
   """Schedule-Free SGD and AdamW, see their builders."""
+
+  checks = {'beta': _check_beta}
+  scalar_keys = (_WEIGHT_SUM_KEY, _MAX_RATE_KEY)
 
   def __init__(self, hparams: Any, corrects_in_weight: bool = False):
     self._is_adam = 'beta_2' in hparams
     self.name = f'Schedule-Free {"AdamW" if self._is_adam else "SGD"}'
-    checks = {'beta': _check_beta, 'weight_lr_power': optimizer.check_rate}
-    super().__init__(vector_optimizer.check_hparams(hparams, self.name, checks))
+    super().__init__(hparams)
     self._corrects_in_weight = corrects_in_weight
     self.moment_keys = (_AVERAGE_KEY, _BASE_KEY)
     if self._is_adam:
       self.moment_keys += (_SECOND_MOMENT_KEY,)
-
-  def initialize_rule(self, specs, dtype):
-    keys = (_WEIGHT_SUM_KEY, _MAX_RATE_KEY)
-    return collections.OrderedDict((key, tf.zeros([], dtype)) for key in keys)
 
   def step(self, state, x, g, hparams, extra):
     y = x
@@ -91,11 +94,6 @@ class _ScheduleFree(vector_optimizer.VectorOptimizer):
         weights,
         state[_AVERAGE_KEY],
     )
-
-
-def _check_beta(name: str, value: Any, owner: str) -> None:
-  optimizer.check_positive(name, value, owner)
-  optimizer.check_share(name, value, owner, may_be_one=True)
 
 
 def build_schedule_free_sgd(

@@ -38,7 +38,7 @@ class _SM3(vector_optimizer.VectorOptimizer):
   name = 'SM3'
 
   def __init__(self, hparams: Any, version: str, delay: int):
-    super().__init__(vector_optimizer.check_hparams(hparams, self.name, {}))
+    super().__init__(hparams)
     if version not in ('ii', 'i'):
       raise ValueError(f"SM3 `version` must be 'ii' or 'i', found {version!r}.")
     optimizer.check_count('delay', delay, self.name)

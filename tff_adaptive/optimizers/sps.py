@@ -14,20 +14,17 @@ from tff_adaptive.optimizers import vectors
 _State = collections.OrderedDict[str, Any]
 
 
-def _check_hparams(hparams: _State) -> None:
-  optimizer.check_rate('epsilon', hparams['epsilon'], 'SPS')
-  for name in ('c', 'gamma', 'initial_step_size', 'batches_per_epoch'):
-    if name in hparams:
-      optimizer.check_positive(name, hparams[name], 'SPS')
-  optimizer.check_finite('optimal_value', hparams['optimal_value'], 'SPS')
-  optimizer.check_limit('max_step_size', hparams['max_step_size'], 'SPS')
-
-
 class _SPS(optimizer.HparamsInState, optimizer.ExtraArgsOptimizer):
   """SPS, see `build_sps`, `build_sps_max` and `build_sps_smooth`."""
 
   def __init__(self, hparams: _State):
-    _check_hparams(hparams)
+    checks = {
+        'epsilon': optimizer.check_rate,
+        'optimal_value': optimizer.check_finite,
+        'max_step_size': optimizer.check_limit,
+    }
+    for name, value in hparams.items():
+      checks.get(name, optimizer.check_positive)(name, value, 'SPS')
     super().__init__(hparams)
     self._is_smooth = 'gamma' in hparams
 

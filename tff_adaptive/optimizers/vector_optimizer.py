@@ -28,43 +28,75 @@ class Extra(NamedTuple):
   Attributes:
     value: The loss, see `ExtraArgsOptimizer.next`.
     value_and_grad_fn: As in `ExtraArgsOptimizer.next`, but in the dtypes of the
-      step.
+      step; not `None` if the rule `evaluates_again`.
     decaying: The weights that weight decay applies to: zero where there is no
       gradient.
   """
 
   value: Optional[tf.Tensor]
-  value_and_grad_fn: Optional[optimizer.ValueAndGradFn]
+  value_and_grad_fn: Any
   decaying: Any
 
 
 class VectorOptimizer(optimizer.HparamsInState, optimizer.ExtraArgsOptimizer):
   """A base class that leaves only the formula to the rule.
 
-  A rule implements `initialize_rule` and `step`. It sees dense weights and
-  gradients in float32 or float64, with zeros for missing gradients. A weight
-  without a gradient does not move.
+  A rule implements `step`. It sees dense weights and gradients in float32 or
+  float64, with zeros for missing gradients. A weight without a gradient does
+  not move.
 
   Attributes:
     name: The rule's name, for messages.
+    checks: Functions such as `optimizer.check_positive`, by hyperparameter. The
+      default is `check_share` for `momentum` and names that begin with `beta`,
+      and `check_rate` for all others.
+    scalar_keys: The parts of the state that are scalars, 0 at first.
+    step_size_key: The part of the state that is reported as the step size, or
+      `None`.
     moment_keys: The parts of the state with one tensor per weight.
     is_anchored: Whether the state holds the weights before the first step.
     needs_value: Whether `step` needs the loss.
   """
 
   name: str = ''
+  checks: Mapping[str, Any] = {}
+  scalar_keys: tuple[str, ...] = ()
+  step_size_key: Optional[str] = None
   moment_keys: tuple[str, ...] = ()
   is_anchored: bool = False
   needs_value: bool = False
 
-  @abc.abstractmethod
+  def __init__(self, hparams: Mapping[str, Any]):
+    """Initializes the optimizer.
+
+    Args:
+      hparams: The hyperparameters by name; those that are `None` are left out.
+
+    Raises:
+      TypeError: If one is not a number.
+      ValueError: If one is out of its range.
+    """
+    given = {k: value for k, value in hparams.items() if value is not None}
+    for key, value in given.items():
+      is_share = key.startswith('beta') or key == 'momentum'
+      default = optimizer.check_share if is_share else optimizer.check_rate
+      self.checks.get(key, default)(key, value, self.name)
+    super().__init__(given)
+
   def initialize_rule(self, specs: Any, dtype: tf.DType) -> State:
     """Returns the state besides hyperparameters, moments and the step count.
 
     Args:
       specs: A structure of `tf.TensorSpec`s, the weights.
       dtype: The dtype of norms and step sizes.
+
+    Returns:
+      An ordered dictionary; by default that of `scalar_keys`.
     """
+    del specs
+    return collections.OrderedDict(
+        (key, tf.zeros([], dtype)) for key in self.scalar_keys
+    )
 
   @abc.abstractmethod
   def step(
@@ -106,6 +138,12 @@ class VectorOptimizer(optimizer.HparamsInState, optimizer.ExtraArgsOptimizer):
       federated_optimizer.check_caller(self.name, value)
     if self.needs_value:
       optimizer.check_value(value, self.name)
+    if self.evaluates_again and value_and_grad_fn is None:
+      raise ValueError(
+          f'{self.name} evaluates each batch twice and needs '
+          '`value_and_grad_fn`, which was not given: train with '
+          '`tff_adaptive.algorithms.build_fed_opt`.'
+      )
     gradients = optimizer.dense_gradients(weights, gradients)
     checked = (ANCHOR_KEY,) if self.is_anchored else self.moment_keys
     optimizer.check_moments(weights, state, checked)
@@ -130,6 +168,14 @@ class VectorOptimizer(optimizer.HparamsInState, optimizer.ExtraArgsOptimizer):
         moved,
     )
     return state, moved
+
+  def report(self, state):
+    report = collections.OrderedDict()
+    if self.step_size_key is not None:
+      report[optimizer.STEP_SIZE_KEY] = state[self.step_size_key]
+    if self.evaluates_again:
+      report[optimizer.GRADIENT_EVALUATIONS_KEY] = tf.constant(2)
+    return report
 
   def _anchor(self, state: State, x: Any) -> Any:
     """Returns the weights before the first step."""
@@ -171,30 +217,3 @@ def _widened(
     return value, _widen(vectors.with_zeros(point, gradients))
 
   return evaluate
-
-
-def check_hparams(
-    hparams: Mapping[str, Any], name: str, checks: Mapping[str, Any]
-) -> State:
-  """Raises unless hyperparameters are in their ranges.
-
-  Args:
-    hparams: The hyperparameters by name.
-    name: The rule's name, for the message.
-    checks: Functions such as `optimizer.check_positive`, by hyperparameter. The
-      default is `check_share` for `momentum` and names that begin with `beta`,
-      and `check_rate` for all others.
-
-  Returns:
-    The hyperparameters that are not `None`.
-
-  Raises:
-    TypeError: If one is not a number.
-    ValueError: If one is out of its range.
-  """
-  given = [(key, value) for key, value in hparams.items() if value is not None]
-  for key, value in given:
-    is_share = key.startswith('beta') or key == 'momentum'
-    default = optimizer.check_share if is_share else optimizer.check_rate
-    checks.get(key, default)(key, value, name)
-  return collections.OrderedDict(given)

@@ -88,6 +88,11 @@ def combine(a: Any, left: Any, b: Any, right: Any) -> Any:
   )
 
 
+def divide(structure: Any, count: Any) -> Any:
+  """Returns a vector divided by a scalar."""
+  return tf.nest.map_structure(lambda t: t / tf.cast(count, t.dtype), structure)
+
+
 def move_towards(left: Any, right: Any, share: Any) -> Any:
   """Returns `left + share * (right - left)` for a scalar `share`."""
   return tf.nest.map_structure(

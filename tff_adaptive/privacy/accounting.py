@@ -46,39 +46,32 @@ def default_delta(num_clients: int) -> float:
   return num_clients**-1.1
 
 
-def _round_event(
+def _compute_rdp(
     noise_multiplier: float,
     num_clients: int,
     clients_per_round: int,
     sampling: CohortSampling,
-) -> dp_accounting.DpEvent:
-  """Returns a round as an event of the accountant."""
-  if sampling is CohortSampling.POISSON:
-    return dp_accounting.PoissonSampledDpEvent(
-        clients_per_round / num_clients,
-        dp_accounting.GaussianDpEvent(noise_multiplier),
-    )
-  # Replacing a client changes the sum by up to twice the bound, and the
-  # accountant expects the noise relative to that.
-  return dp_accounting.SampledWithoutReplacementDpEvent(
-      num_clients,
-      clients_per_round,
-      dp_accounting.GaussianDpEvent(noise_multiplier / 2),
-  )
-
-
-def _compute_rdp(
-    event: dp_accounting.DpEvent, sampling: CohortSampling
 ) -> tuple[np.ndarray, np.ndarray]:
-  """Returns Renyi orders, and the divergence of an event at each of them."""
+  """Returns Renyi orders, and the divergence of a round at each of them."""
   relations = dp_accounting.NeighboringRelation
   if sampling is CohortSampling.POISSON:
     accountant = rdp_lib.RdpAccountant(
         neighboring_relation=relations.ADD_OR_REMOVE_ONE
     )
+    event: dp_accounting.DpEvent = dp_accounting.PoissonSampledDpEvent(
+        clients_per_round / num_clients,
+        dp_accounting.GaussianDpEvent(noise_multiplier),
+    )
   else:
     accountant = rdp_lib.RdpAccountant(
         _FIXED_ORDERS, neighboring_relation=relations.REPLACE_ONE
+    )
+    # Replacing a client changes the sum by up to twice the bound, and the
+    # accountant expects the noise relative to that.
+    event = dp_accounting.SampledWithoutReplacementDpEvent(
+        num_clients,
+        clients_per_round,
+        dp_accounting.GaussianDpEvent(noise_multiplier / 2),
     )
   accountant.compose(event)
   return np.asarray(accountant.orders), np.asarray(accountant.rdp)
@@ -160,10 +153,9 @@ class RoundAccountant:
       )
     optimizer.check_rate('noise_multiplier', noise_multiplier, owner)
     if noise_multiplier > 0:
-      event = _round_event(
+      self.orders, self.rdp_per_round = _compute_rdp(
           noise_multiplier, num_clients, clients_per_round, sampling
       )
-      self.orders, self.rdp_per_round = _compute_rdp(event, sampling)
     else:
       self.orders = np.asarray(_FIXED_ORDERS)
       self.rdp_per_round = np.full(len(_FIXED_ORDERS), np.inf)

@@ -192,13 +192,7 @@ class DifferentialPrivacy:
   def _payload_bounds(self, payloads: Collection[str]) -> dict[str, float]:
     """Returns the bound of each payload, or its initial value."""
     given = dict(self.payload_clip_norms)
-    unknown = [name for name in given if name not in payloads]
-    if unknown:
-      raise ValueError(
-          f'`payload_clip_norms` has a bound for {unknown[0]!r}, which no '
-          'client sends; besides the model update, clients send '
-          f'{sorted(payloads) or "nothing"}.'
-      )
+    weighting.check_names(given, payloads, '`payload_clip_norms`')
     missing = [name for name in payloads if name not in given]
     if missing and self.adaptive_clipping is None:
       raise ValueError(

@@ -149,16 +149,11 @@ class ServerParts:
       )
     except tf.errors.OpError:
       return False  # If zeros cannot be merged, zero adds something.
-    arrays = [tensor.numpy() for tensor in tensors]
-    half = len(arrays) // 2
-    return all(map(_are_equal, arrays[:half], arrays[half:]))
-
-
-def _are_equal(left: np.ndarray, right: np.ndarray) -> bool:
-  """Returns whether arrays are equal; NaN equals NaN."""
-  if np.shape(left) != np.shape(right):
-    return False
-  return bool(np.all((left == right) | ((left != left) & (right != right))))  # pylint: disable=comparison-with-itself
+    half = len(tensors) // 2
+    return all(
+        np.array_equal(a.numpy(), b.numpy(), equal_nan=a.dtype != tf.string)
+        for a, b in zip(tensors[:half], tensors[half:])
+    )
 
 
 # The start of a failed assertion's message.

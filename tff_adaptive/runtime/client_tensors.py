@@ -171,9 +171,9 @@ def _pack_cohort(
 
 
 def _stack(leaf_values: list[Any], leaf_type: tff.TensorType) -> tf.Tensor:
-  spec = values.tensor_spec(leaf_type)
-  tensors = [tf.convert_to_tensor(value, spec.dtype) for value in leaf_values]
+  tensors = list(map(elements.build_leaf(leaf_type), leaf_values))
   if not tensors:
+    spec = values.tensor_spec(leaf_type)
     return tf.zeros([0, *(size or 0 for size in spec.shape)], spec.dtype)
   shapes = sorted({tuple(tensor.shape) for tensor in tensors})
   if len(shapes) > 1:
@@ -187,11 +187,8 @@ def _stack(leaf_values: list[Any], leaf_type: tff.TensorType) -> tf.Tensor:
 def _stack_datasets(
     datasets: list[Any], leaf_type: tff.SequenceType
 ) -> tf.Tensor:
-  variants = [
-      tf.data.experimental.to_variant(elements.as_dataset(dataset, leaf_type))
-      # TensorFlow cannot stack zero variants: stack one and drop it.
-      for dataset in datasets or [[]]
-  ]
+  # TensorFlow cannot stack zero variants: stack one and drop it.
+  variants = list(map(elements.build_leaf(leaf_type), datasets or [[]]))
   return tf.stack(variants)[: len(datasets)]
 
 

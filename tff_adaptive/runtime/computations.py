@@ -39,7 +39,6 @@ def binding_names(binding: Any) -> list[str]:
 
   The name of a sequence is that of its variant tensor.
 
-
   Raises:
     UnsupportedComputationError: If a sequence has no variant tensor.
   """

@@ -234,7 +234,6 @@ class DatasetCache:
 
     Returns None if only the cohort's rows should be copied.
 
-
     Raises:
       TypeError: If the elements do not match the type.
     """

@@ -188,7 +188,8 @@ def as_dataset(value: Any, leaf_type: tff.SequenceType) -> tf.data.Dataset:
   return functools.reduce(lambda left, right: left.concatenate(right), datasets)
 
 
-def _build_leaf(leaf_type: tff.Type) -> Callable[[Any], tf.Tensor]:
+def build_leaf(leaf_type: tff.Type) -> Callable[[Any], tf.Tensor]:
+  """Builds `build_conversion` of a tensor or a sequence."""
   if isinstance(leaf_type, tff.SequenceType):
     return lambda value: tf.data.experimental.to_variant(
         as_dataset(value, leaf_type)
@@ -217,7 +218,7 @@ def build_conversion(
   `TypeError` or TensorFlow's `ValueError` if the value does not match.
   """
   flatten = values.build_flatten(type_spec)
-  convert_leaves = list(map(_build_leaf, values.leaf_types(type_spec)))
+  convert_leaves = list(map(build_leaf, values.leaf_types(type_spec)))
 
   def convert(value):
     return [

@@ -36,7 +36,6 @@ def make_constant(node: Any, value: np.ndarray) -> None:
 
 def _inline_calls(graph_def: Any, results: Sequence[str]) -> list[str]:
   """Inlines all calls unless XLA compiles them; returns the new results."""
-  inliner = _function_library.Inliner(graph_def)
   of_xla = {
       function.signature.name
       for function in graph_def.library.function
@@ -50,13 +49,7 @@ def _inline_calls(graph_def: Any, results: Sequence[str]) -> list[str]:
         and node.attr['f'].func.name not in of_xla
     )
 
-  results = list(map(_function_library.with_index, results))
-  while calls := list(filter(is_open, graph_def.node)):
-    for call in calls:
-      renamed = inliner.inline(call)
-      results = [renamed.get(name, name) for name in results]
-      results = list(map(_function_library.with_index, results))
-  return results
+  return _function_library.Inliner(graph_def).inline_all(is_open, results)
 
 
 @attrs.frozen(eq=False)

@@ -122,7 +122,10 @@ class GraphImport:
     }
     operations = tf.graph_util.import_graph_def(
         graph_def,
-        input_map={name: _captured(self._outside(name)) for name in outside},
+        input_map={
+            name: _function_library.captured(self._outside(name))
+            for name in outside
+        },
         return_elements=[node.name for node in nodes],
         name='computation',
     )
@@ -178,13 +181,6 @@ class GraphImport:
     self._tensors[f'^{node.name}'] = tf.group(*outputs)
 
 
-def _captured(tensor: tf.Tensor) -> tf.Tensor:
-  """Returns the tensor in the current graph, which may be a loop's body."""
-  if tensor.graph is tf.compat.v1.get_default_graph():
-    return tensor
-  return tf.identity(tensor)
-
-
 # Functions of different graphs must not share a name.
 _graph_numbers = itertools.count()
 # The switch for TensorFlow's kind of control flow is global to the process.
@@ -200,19 +196,6 @@ _ANONYMOUS_TABLES = {
     )
 }
 _SEED_NAME = f'{_random_ops.SEED_ARGUMENT}:0'
-
-
-def _ancestors(graph_def: Any, name: str) -> set[str]:
-  """Returns a node and all of its dependencies, by name."""
-  nodes = {node.name: node for node in graph_def.node}
-  found: set[str] = set()
-  waiting = [name]
-  while waiting:
-    name = waiting.pop()
-    if name not in found:
-      found.add(name)
-      waiting.extend(map(_function_library.node_of, nodes[name].input))
-  return found
 
 
 def _keeps_state(node: Any, registry: tf.Graph) -> bool:
@@ -243,7 +226,9 @@ def _make_resources_anonymous(serialized: computations.Serialized) -> None:
       )
   if not serialized.initialize_op:
     return
-  initialization = _ancestors(graph_def, serialized.initialize_op)
+  nodes = {node.name: node for node in graph_def.node}
+  needed = _function_library.in_order(nodes, [serialized.initialize_op])
+  initialization = {node.name for node in needed}
   for node in graph_def.node:
     uses_resource = any(
         _function_library.node_of(name) in handles for name in node.input

@@ -303,7 +303,9 @@ def set_default_context(context: tff.framework.SyncContext) -> None:
     context: The context to set.
   """
   if not _is_held_elsewhere(_stack()):
-    _end_deaf_worker(_stack()[0])
+    process = _worker_of(_stack()[0])
+    if process is not None and process.poll() is None and _is_deaf(process.pid):
+      process.kill()
   tff.framework.set_default_context(context)
 
 
@@ -335,13 +337,6 @@ def _is_held_elsewhere(holder: list[Any]) -> bool:
   # `gc.get_referrers` would tell, but crashes in a process with datasets.
   alone = [object()]
   return sys.getrefcount(holder[0]) > sys.getrefcount(alone[0])
-
-
-def _end_deaf_worker(context: tff.framework.SyncContext) -> None:
-  """Kills the worker of a context if it is deaf."""
-  process = _worker_of(context)
-  if process is not None and process.poll() is None and _is_deaf(process.pid):
-    process.kill()
 
 
 def _stack() -> list[tff.framework.SyncContext]:

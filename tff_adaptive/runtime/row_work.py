@@ -91,7 +91,9 @@ class RowWork:
       The leaves of the result.
     """
     given, positions, shapes, named = list(leaves), [], [], {}
-    masks = self._named(leaves, always_named)
+    masks = always_named
+    for naming in self._namings:
+      masks = _add_names(leaves[naming.sequence], naming, masks)
     for place in self._tables:
       mask = masks[place]
       ids = tf.where(mask)[:, 0]
@@ -105,14 +107,6 @@ class RowWork:
           results[place], named[table], tf.constant(self._tables[table])
       )
     return results
-
-  def _named(
-      self, leaves: Sequence[Any], masks: dict[int, tf.Tensor]
-  ) -> dict[int, tf.Tensor]:
-    """Returns which rows of each table a client names."""
-    for naming in self._namings:
-      masks = _add_names(leaves[naming.sequence], naming, masks)
-    return masks
 
 
 def _add_names(

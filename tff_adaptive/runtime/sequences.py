@@ -162,20 +162,6 @@ def _attr_dtypes(node: Any, name: str) -> list[tf.DType]:
   return [tf.as_dtype(t) for t in node.attr[name].list.type]
 
 
-def _call_by_name(
-    signature: Any,
-    output_dtypes: list[tf.DType],
-    *arguments: tf.Tensor,
-) -> list[tf.Tensor]:
-  """Calls a function by the name that is registered with the runtime."""
-  call = (
-      tf.raw_ops.StatefulPartitionedCall
-      if signature.is_stateful
-      else tf.raw_ops.PartitionedCall
-  )
-  return call(args=arguments, Tout=output_dtypes, f=signature.name)
-
-
 def build_reduction(node: Any, functions: Mapping[str, Any]) -> ReplacedOp:
   """Returns the loop over a sequence that replaces `ReduceDataset`.
 
@@ -189,10 +175,16 @@ def build_reduction(node: Any, functions: Mapping[str, Any]) -> ReplacedOp:
     final state.
   """
   name = node.attr['f'].func.name
-  reduce_signature = functions[name].signature
+  signature = functions[name].signature
+  # A call by the name that is registered with the runtime.
+  call = (
+      tf.raw_ops.StatefulPartitionedCall
+      if signature.is_stateful
+      else tf.raw_ops.PartitionedCall
+  )
   states = _attr_dtypes(node, 'Tstate')
   others = _attr_dtypes(node, 'Targuments')
-  arguments = [tf.as_dtype(arg.type) for arg in reduce_signature.input_arg]
+  arguments = [tf.as_dtype(arg.type) for arg in signature.input_arg]
   elements = arguments[len(states) : len(arguments) - len(others)]
   shapes = [
       tf.TensorShape(shape) for shape in node.attr['output_shapes'].list.shape
@@ -209,8 +201,8 @@ def build_reduction(node: Any, functions: Mapping[str, Any]) -> ReplacedOp:
     def step(number, *state):
       new_state = apply(
           number,
-          lambda components: _call_by_name(
-              reduce_signature, states, *state, *components, *captured
+          lambda components: call(
+              args=[*state, *components, *captured], Tout=states, f=name
           ),
       )
       for tensor, shape in zip(new_state, shapes):
@@ -341,30 +333,15 @@ def _inline_reductions(serialized: computations.Serialized) -> None:
   """
   graph_def = serialized.graph_def
   functions = {f.signature.name: f for f in graph_def.library.function}
+
+  def reduces(node):
+    return node.op in _CALL_OPS and any(
+        inner.op == REDUCE_OP or reduces(inner)
+        for inner in functions[node.attr['f'].func.name].node_def
+    )
+
   inliner = _function_library.Inliner(graph_def)
-
-  def reduces(name):
-    return any(
-        node.op == REDUCE_OP
-        or (node.op in _CALL_OPS and reduces(node.attr['f'].func.name))
-        for node in functions[name].node_def
-    )
-
-  while True:
-    call = next(
-        (
-            node
-            for node in graph_def.node
-            if node.op in _CALL_OPS and reduces(node.attr['f'].func.name)
-        ),
-        None,
-    )
-    if call is None:
-      return
-    renamed = inliner.inline(call)
-    serialized.results[:] = [
-        renamed.get(name, name) for name in serialized.results
-    ]
+  serialized.results[:] = inliner.inline_all(reduces, serialized.results)
 
 
 def read_sequences_from_tensors(serialized: computations.Serialized) -> None:

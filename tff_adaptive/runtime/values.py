@@ -18,7 +18,6 @@ def leaf_types(type_spec: tff.Type) -> list[tff.Type]:
 
   None, for no value, has no leaves.
 
-
   Raises:
     TypeError: If the type contains anything else.
   """
@@ -104,9 +103,10 @@ def build_flatten(
           f'{type(value).__name__}.'
       ) from None
     if len(fields) != len(names):
+      found = list(value) if isinstance(value, Mapping) else len(fields)
       raise TypeError(
           f'Expected a value of type {type_spec}, found {type(value).__name__} '
-          f'with different fields: {_describe_fields(value, fields)}.'
+          f'with different fields: {found}.'
       )
     leaves = []
     for flatten_field, field in zip(flatten_fields, fields):
@@ -129,11 +129,6 @@ def _fields(value: Any, names: list[Optional[str]]) -> list[Any]:
         getattr(value, str(name)) for name in names if hasattr(value, str(name))
     ]
   return list(tff.structure.from_container(value))
-
-
-def _describe_fields(value: Any, fields: list[Any]) -> str:
-  """Returns the names of a struct's fields, or their number."""
-  return str(list(value)) if isinstance(value, Mapping) else str(len(fields))
 
 
 def build_pack(type_spec: tff.Type) -> Callable[[Iterator[Any]], Any]:

@@ -25,9 +25,7 @@ from tff_adaptive.simulation.cohort_fns import inject_faults
 from tff_adaptive.simulation.evaluation import build_central_evaluation
 from tff_adaptive.simulation.evaluation import build_sampled_evaluation
 from tff_adaptive.simulation.kept_weights import BestCheckpoint
-from tff_adaptive.simulation.kept_weights import BestWeights
 from tff_adaptive.simulation.kept_weights import LastWeightsAverage
-from tff_adaptive.simulation.kept_weights import load_best
 from tff_adaptive.simulation.kept_weights import WeightsMovingAverage
 from tff_adaptive.simulation.metrics_writers import CSVMetricsWriter
 from tff_adaptive.simulation.metrics_writers import find_rejected

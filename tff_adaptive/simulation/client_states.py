@@ -333,7 +333,6 @@ def get_state_spec(process: tff.learning.templates.LearningProcess) -> Any:
 
   None for a process without client states.
 
-
   Raises:
     TypeError: If the metrics do not hold the states to keep.
   """
@@ -459,7 +458,6 @@ def bind(
   """Connects a process to the store of its clients' states.
 
   Returns the handler of client states, or None if the process has none.
-
 
   Raises:
     ValueError: If a process with client states has no store, or vice versa, or

@@ -8,7 +8,6 @@ import os
 import pathlib
 from typing import Any, Union
 
-import attrs
 import numpy as np
 import tensorflow as tf
 
@@ -20,32 +19,6 @@ from tff_adaptive.simulation import metrics_writers
 _FILE_NAME = 'best.npz'
 
 _PathLike = Union[str, os.PathLike]
-
-
-@attrs.frozen
-class BestWeights:
-  """The best round of a run.
-
-  Attributes:
-    round_num: The round number, from 1.
-    metric: The name of the metric by which it is the best.
-    value: The value of the metric.
-    weights: The global model weights after the round.
-  """
-
-  round_num: int
-  metric: str
-  value: float
-  weights: Any
-
-
-def _to_structure(round_num: int, metric: str, value: float, weights: Any):
-  return collections.OrderedDict(
-      round_num=np.int64(round_num),
-      metric=metric,
-      value=np.float64(value),
-      weights=weights,
-  )
 
 
 class BestCheckpoint(callbacks.Callback):
@@ -97,7 +70,12 @@ class BestCheckpoint(callbacks.Callback):
     if value is None or not self._monitor.is_better(value, self._best):
       return
     round_num, weights = round_end.round_num, round_end.get_weights()
-    structure = _to_structure(round_num, self._monitor.metric, value, weights)
+    structure = collections.OrderedDict(
+        round_num=np.int64(round_num),
+        metric=self._monitor.metric,
+        value=np.float64(value),
+        weights=weights,
+    )
     checkpoints.write_structure(self.path, round_num, structure)
     self._best = np.float64(value)
     self._round_num = np.int64(round_num)
@@ -125,39 +103,6 @@ class BestCheckpoint(callbacks.Callback):
         ) from error
     self._best = state['best']
     self._round_num = state['round_num']
-
-
-def load_best(directory: _PathLike, template: Any) -> BestWeights:
-  """Loads the file of a `BestCheckpoint`.
-
-  Args:
-    directory: The folder of the file.
-    template: Model weights whose leaves have the expected names, shapes and
-      dtypes, such as those of a new state of the process.
-
-  Returns:
-    The best round with its weights.
-
-  Raises:
-    FileNotFoundError: If there is no such file.
-    CheckpointError: If the file is damaged, or holds the weights of another
-      model.
-
-  Example:
-    >>> template = process.get_model_weights(process.initialize())
-    >>> best = load_best('runs/demo/checkpoints', template)
-    >>> best.metric
-    'evaluation/accuracy'
-  """
-  structure = checkpoints.read_structure(
-      pathlib.Path(directory) / _FILE_NAME, _to_structure(0, '', 0.0, template)
-  )
-  return BestWeights(
-      round_num=int(structure['round_num']),
-      metric=structure['metric'],
-      value=float(structure['value']),
-      weights=structure['weights'],
-  )
 
 
 _DEFAULT_NAME = 'average'

@@ -46,9 +46,6 @@ class CohortPrefetcher:
     return self
 
   def __exit__(self, *unused_error) -> None:
-    self.close()
-
-  def close(self) -> None:
     """Ends the thread; discards the cohort that is being read."""
     self._executor.shutdown(wait=True, cancel_futures=True)
 

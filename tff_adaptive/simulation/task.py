@@ -122,7 +122,12 @@ class Task:
       if examples is not None:
         spec = feature_arrays.spec_of(examples)
         check_input_spec(spec, input_spec, f'`{name}`')
-    _check_clients_per_round(self.protocol, self.train_data)
+    num_clients = len(self.train_data.client_ids)
+    if self.protocol.clients_per_round > num_clients:
+      raise ValueError(
+          f'`clients_per_round` must be at most {num_clients}, the number of '
+          f'clients, found {self.protocol.clients_per_round}.'
+      )
 
   @property
   def input_spec(self) -> Any:
@@ -154,51 +159,6 @@ class Task:
     )
     return tff.simulation.baselines.BaselineTask(
         datasets, self.variable_model_fn
-    )
-
-
-def protocol_or_default(
-    protocol: Optional[Protocol],
-    default: Protocol,
-    train_data: client_data.ClientArrays,
-) -> Protocol:
-  """Returns the caller's protocol, or else the task's default.
-
-  Args:
-    protocol: The caller's protocol; None for the default.
-    default: The task's default.
-    train_data: The clients to train on.
-
-  Returns:
-    The protocol to use.
-
-  Raises:
-    ValueError: If the default is used and has more clients per round than there
-      are; says whose number it is.
-
-  Example:
-
-    >>> clients = client_data.PackedClientArrays.from_clients(
-    ...     {'ann': {'x': np.zeros([1])}})
-    >>> default = Protocol(64, 1, clients_per_round=1, total_rounds=500)
-    >>> protocol_or_default(None, default, clients).total_rounds
-    500
-  """
-  if protocol is not None:
-    return protocol
-  remark = ", the task's default; change it with `protocol=`"
-  _check_clients_per_round(default, train_data, remark)
-  return default
-
-
-def _check_clients_per_round(
-    protocol: Protocol, train_data: client_data.ClientArrays, remark: str = ''
-) -> None:
-  num_clients = len(train_data.client_ids)
-  if protocol.clients_per_round > num_clients:
-    raise ValueError(
-        f'`clients_per_round` must be at most {num_clients}, the number of '
-        f'clients, found {protocol.clients_per_round}{remark}.'
     )
 
 
@@ -396,12 +356,6 @@ def _with_held_out(
   packed = transforms.materialize(held_out)
   examples = transforms.concatenate(packed)
   if task.augmentation is not None:
-    if task.augmentation.evaluation_fn is None:
-      raise ValueError(
-          f'Held-out examples become test data, but task {task.name!r} '
-          'augments its training data at random; build the task without '
-          'augmentation, or give its augmentation an `evaluation_fn`.'
-      )
     examples = task.augmentation.for_evaluation(examples)
   return attrs.evolve(
       task,

@@ -65,16 +65,13 @@ class _ProjectLinks(treeprocessors.Treeprocessor):
         element.set('href', mended)
 
 
-def mend_link(
-    address: str, page: str, pages: set[str], root: pathlib.Path = _ROOT
-) -> Optional[str]:
+def mend_link(address: str, page: str, pages: set[str]) -> Optional[str]:
   """Returns the address of a link on the site.
 
   Args:
     address: The address of the link.
     page: The path of the page in the project.
     pages: The paths of all files of the site.
-    root: The folder of the project; by default of this one.
 
   Returns:
     The address, or the address of a folder's page; None for files of the
@@ -85,7 +82,7 @@ def mend_link(
     return address
   folder = posixpath.dirname(page)
   target = posixpath.normpath(posixpath.join(folder, parse.unquote(parts.path)))
-  if target in pages or not (root / target).exists():
+  if target in pages or not (_ROOT / target).exists():
     return address
   if f'{target}/README.md' in pages:
     return posixpath.relpath(f'{target}/README.md', folder)

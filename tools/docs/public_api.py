@@ -69,19 +69,15 @@ class _Source(NamedTuple):
 
 
 @functools.lru_cache(maxsize=None)
-def find_modules(root: pathlib.Path = _ROOT) -> tuple[PublicModule, ...]:
-  """Returns the packages and modules with public names, sorted by name.
-
-  Args:
-    root: The folder of the packages; by default that of the project.
-  """
+def find_modules() -> tuple[PublicModule, ...]:
+  """Returns the packages and modules with public names, sorted by name."""
   modules = []
   for package in PACKAGES:
-    for path in (root / package).rglob('__init__.py'):
-      name = '.'.join(path.parent.relative_to(root).parts)
+    for path in (_ROOT / package).rglob('__init__.py'):
+      name = '.'.join(path.parent.relative_to(_ROOT).parts)
       if not _is_private(name):
-        modules.append(_read_module(root, name))
-        modules.extend(_find_submodules(root, name))
+        modules.append(_read_module(name))
+        modules.extend(_find_submodules(name))
   return tuple(sorted(module for module in modules if module.names))
 
 
@@ -115,17 +111,15 @@ def _is_private(name: str) -> bool:
   return any(part.startswith('_') for part in name.split('.'))
 
 
-def _find_submodules(
-    root: pathlib.Path, package: str
-) -> Iterator[PublicModule]:
+def _find_submodules(package: str) -> Iterator[PublicModule]:
   """Yields the public modules of a package."""
-  folder = root.joinpath(*package.split('.'))
+  folder = _ROOT.joinpath(*package.split('.'))
   named = re.findall(r'`(\w+)`', _read(folder / '__init__.py').docstring)
   for path in sorted(folder.glob('*.py')):
     if _is_private(path.stem):
       continue
     if path.stem in named or package == LIBRARY and not _is_program(path):
-      yield _read_module(root, f'{package}.{path.stem}')
+      yield _read_module(f'{package}.{path.stem}')
 
 
 def _is_program(path: pathlib.Path) -> bool:
@@ -138,17 +132,17 @@ def _read(path: pathlib.Path) -> _Source:
   return _Source(ast.parse(text), text.splitlines())
 
 
-def _find_file(root: pathlib.Path, name: str) -> Optional[pathlib.Path]:
+def _find_file(name: str) -> Optional[pathlib.Path]:
   """Returns the file of a module; None if it is not in the project."""
-  path = root.joinpath(*name.split('.'))
+  path = _ROOT.joinpath(*name.split('.'))
   for candidate in (path / '__init__.py', path.with_suffix('.py')):
     if candidate.is_file():
       return candidate
   return None
 
 
-def _read_module(root: pathlib.Path, name: str) -> PublicModule:
-  path = _find_file(root, name)
+def _read_module(name: str) -> PublicModule:
+  path = _find_file(name)
   assert path is not None
   source = _read(path)
   is_package = path.name == '__init__.py'
@@ -156,7 +150,7 @@ def _read_module(root: pathlib.Path, name: str) -> PublicModule:
   for node in source.statements():
     for public in _bound_names(node, is_package):
       if not _is_private(public):
-        definition = _resolve(root, name, public)
+        definition = _resolve(name, public)
         if definition is not None:
           names[public] = definition
   in_order = dict(sorted(names.items(), key=lambda item: item[0].lower()))
@@ -177,11 +171,9 @@ def _bound_names(node: ast.stmt, with_imports: bool) -> list[str]:
   return []
 
 
-def _resolve(
-    root: pathlib.Path, module: str, name: str
-) -> Optional[Definition]:
+def _resolve(module: str, name: str) -> Optional[Definition]:
   """Resolves a name in a module; None if it is not in the project."""
-  path = _find_file(root, module)
+  path = _find_file(module)
   if path is None:
     return None
   source = _read(path)
@@ -190,9 +182,9 @@ def _resolve(
       continue
     if isinstance(node, ast.ImportFrom):
       imported = {a.asname or a.name: a.name for a in node.names}[name]
-      if _find_file(root, f'{node.module}.{imported}') is not None:
+      if _find_file(f'{node.module}.{imported}') is not None:
         return None  # A module, which has its own page.
-      return _resolve(root, node.module or '', imported)
+      return _resolve(node.module or '', imported)
     return Definition(f'{module}.{name}', _summarize(node, source))
   return None
 

@@ -326,9 +326,3 @@ class WorkloadsTest(parameterized.TestCase):
     sizes = [clients.num_examples(name) for name in clients.client_ids]
     self.assertEqual((min(sizes), max(sizes)), (1, 400))
     self.assertGreater(len(set(sizes)), 90)
-
-  def test_native_runs_cohorts_up_to_a_size(self):
-    native = workloads.RUNTIMES['native']
-    self.assertTrue(native.can_run(100))
-    self.assertFalse(native.can_run(1000))
-    self.assertTrue(workloads.RUNTIMES['compiled'].can_run(1000))

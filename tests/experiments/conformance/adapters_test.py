@@ -8,33 +8,22 @@ import time
 
 from absl.testing import parameterized
 import numpy as np
-import psutil
 import pytest
 
 from experiments import conformance
 from experiments.conformance import adapters
 from experiments.conformance import numpy_adapter
 from tests import folder_testing
+from tests import program_testing
 from tests.experiments.conformance import golden_testing
-
-_NUMPY = golden_testing.ROOT / 'experiments/conformance/numpy_adapter.py'
 
 
 def _python(code):
   return shlex.join([sys.executable, '-c', code])
 
 
-def _is_alive(pid):
-  try:
-    return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
-  except psutil.NoSuchProcess:
-    return False
-
-
 def _numpy_adapter():
-  return conformance.CommandAdapter(
-      shlex.join([sys.executable, str(_NUMPY)]), timeout=60.0
-  )
+  return conformance.CommandAdapter(golden_testing.NUMPY_COMMAND, timeout=60.0)
 
 
 class CommandAdapterTest(parameterized.TestCase):
@@ -109,13 +98,10 @@ class CommandAdapterTest(parameterized.TestCase):
         'echo \'{"unsupported": "no quadratic"}\''
     )
     adapter = conformance.CommandAdapter(shlex.join(['sh', '-c', script]))
-    start = time.monotonic()
     result = conformance.check(adapter, *golden_testing.create_tiny_run())
     self.assertEqual(result.reason, 'no quadratic')
     left_behind = int((folder / 'pid').read_text())
-    while _is_alive(left_behind) and time.monotonic() < start + 30.0:
-      time.sleep(0.01)
-    self.assertFalse(_is_alive(left_behind))
+    self.assertTrue(program_testing.ends(left_behind, 30.0))
 
   def test_a_run_that_is_larger_than_a_pipe_reaches_the_command(self):
     adapter = conformance.CommandAdapter(

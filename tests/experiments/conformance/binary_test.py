@@ -4,10 +4,6 @@
 
 import io
 import json
-import pathlib
-import shlex
-import sys
-import tempfile
 from unittest import mock
 
 from absl import flags
@@ -17,6 +13,7 @@ import pytest
 from experiments import command_line
 from experiments.conformance import __main__ as binary
 from experiments.conformance import matrix
+from tests import folder_testing
 from tests import program_testing
 from tests.experiments import binary_testing
 from tests.experiments.conformance import golden_testing
@@ -29,7 +26,7 @@ def _write_goldens(folder, *configs):
   for config in configs:
     run, problems = golden_testing.create_tiny_run(**config)
     runs.append(run)
-  path = pathlib.Path(folder) / 'goldens.json'
+  path = folder / 'goldens.json'
   path.write_text(
       json.dumps({'runs': runs, 'problems': list(problems.values())}),
       encoding='utf-8',
@@ -37,23 +34,11 @@ def _write_goldens(folder, *configs):
   return f'--goldens={path}'
 
 
-_NUMPY = shlex.join(
-    [
-        sys.executable,
-        str(golden_testing.ROOT / 'experiments/conformance/numpy_adapter.py'),
-    ]
-)
-
-
-class ConformanceTest(parameterized.TestCase):
-
-  def setUp(self):
-    super().setUp()
-    self._folder = self.enter_context(tempfile.TemporaryDirectory())
+class ConformanceTest(folder_testing.FolderTestCase):
 
   def test_prints_a_line_a_run_and_counts(self):
     goldens = _write_goldens(
-        self._folder, {}, {'name': 'lion', 'server': {'name': 'lion'}}
+        self.folder, {}, {'name': 'lion', 'server': {'name': 'lion'}}
     )
     result = program_testing.run('experiments.conformance', goldens)
     self.assertEqual(result.returncode, 1, result.stderr)
@@ -73,7 +58,7 @@ class ConformanceTest(parameterized.TestCase):
       ('{"runs": [], "problems": []}', 'has no runs; list'),
   )
   def test_missing_and_broken_files_are_one_sentence(self, text, found):
-    path = pathlib.Path(self._folder) / 'goldens.json'
+    path = self.folder / 'goldens.json'
     if text is not None:
       path.write_text(text, encoding='utf-8')
     with self.assertRaisesRegex(command_line.UserError, found) as caught:
@@ -82,13 +67,15 @@ class ConformanceTest(parameterized.TestCase):
 
   def test_command_needs_no_tensorflow(self):
     goldens = _write_goldens(
-        self._folder,
+        self.folder,
         {},
         {'name': 'momentum', 'server': {'name': 'fedexp'}},
         {'name': 'smaller', 'client': {'name': 'sgd', 'lr': 0.25}},
     )
     result = binary_testing.run_quickly(
-        'conformance', goldens, f'--adapter=command:{_NUMPY}'
+        'conformance',
+        goldens,
+        f'--adapter=command:{golden_testing.NUMPY_COMMAND}',
     )
     self.assertEqual(
         result.stdout.splitlines(),
@@ -103,13 +90,16 @@ class ConformanceTest(parameterized.TestCase):
     self.assertEqual(result.returncode, 1, result.stderr)
 
   def test_skipping_everything_is_no_success(self):
-    goldens = _write_goldens(self._folder, {'server': {'name': 'fedexp'}})
+    goldens = _write_goldens(self.folder, {'server': {'name': 'fedexp'}})
     out = io.StringIO()
     with self.assertRaisesRegex(
         command_line.UserError, 'nothing was compared: .*skipped all 1 runs'
     ):
       binary_testing.call(
-          binary, goldens, f'--adapter=command:{_NUMPY}', out=out
+          binary,
+          goldens,
+          f'--adapter=command:{golden_testing.NUMPY_COMMAND}',
+          out=out,
       )
     self.assertIn('0 passed, 0 failed, 1 skipped', out.getvalue())
 
@@ -136,12 +126,12 @@ class ConformanceTest(parameterized.TestCase):
       ('program', 'command:no-such-program', 'does not begin with an exec'),
   )
   def test_unknown_adapter_raises(self, adapter, message):
-    goldens = _write_goldens(self._folder, {})
+    goldens = _write_goldens(self.folder, {})
     with self.assertRaisesRegex(command_line.UserError, message):
       binary_testing.call(binary, goldens, f'--adapter={adapter}')
 
   def test_a_full_disk_leaves_the_file_of_the_matrix_as_it_was(self):
-    path = pathlib.Path(self._folder) / 'matrix.md'
+    path = self.folder / 'matrix.md'
     path.write_text('before', encoding='utf-8')
     with (
         mock.patch.object(matrix, 'to_markdown', return_value='after\n'),
@@ -153,7 +143,7 @@ class ConformanceTest(parameterized.TestCase):
 
   @pytest.mark.slow
   def test_matrix_is_printed_and_written(self):
-    path = pathlib.Path(self._folder) / 'matrix.md'
+    path = self.folder / 'matrix.md'
     result = program_testing.run(
         'experiments.conformance', '--matrix', f'--markdown={path}'
     )
@@ -163,7 +153,7 @@ class ConformanceTest(parameterized.TestCase):
 
   @pytest.mark.slow
   def test_stock_tff_is_replayed(self):
-    goldens = _write_goldens(self._folder, {})
+    goldens = _write_goldens(self.folder, {})
     result = program_testing.run(
         'experiments.conformance', goldens, '--adapter=stock_tff'
     )

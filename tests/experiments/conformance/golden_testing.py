@@ -3,12 +3,17 @@
 """Runs for the tests of the conformance kit: a tiny one, those of a file."""
 
 import pathlib
+import shlex
+import sys
 
 from experiments import conformance
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 GOLDENS = ROOT / 'tests/goldens/goldens.json'
 TUNING_FREE = ROOT / 'tests/goldens/tuning_free.json'
+NUMPY_COMMAND = shlex.join(
+    [sys.executable, str(ROOT / 'experiments/conformance/numpy_adapter.py')]
+)
 
 
 def create_tiny_run(**config):

@@ -86,13 +86,6 @@ class ReplayerTest(tf.test.TestCase, parameterized.TestCase):
     self.assertFalse(result.passed)
     self.assertIn(reason, str(result))
 
-  def test_empty_trajectory_fails(self):
-    run, problems = golden_testing.create_tiny_run()
-    run['trajectory'] = []
-    result = replay.replay(run, problems)
-    self.assertFalse(result.passed)
-    self.assertIn('the trajectory in the file is empty', result.reason)
-
   def test_missing_keys_fail(self):
     run, problems = golden_testing.create_tiny_run()
     del run['float32_error'], run['config']['batch_size']

@@ -96,12 +96,6 @@ class StockTffTest(tf.test.TestCase, parameterized.TestCase):
     self.assertTrue(result.skipped)
     self.assertEqual(result.reason, reason)
 
-  @parameterized.named_parameters(('stock_tff',) * 2, ('tff_adaptive',) * 2)
-  @pytest.mark.slow
-  def test_fedavg_passes(self, name):
-    result = _check(name, *golden_testing.create_tiny_run())
-    self.assertEqual(str(result), 'tiny quadratic 0 2e-05 ok')
-
   @parameterized.named_parameters(
       *golden_testing.name_parameters('quadratic', _AGREES)
   )

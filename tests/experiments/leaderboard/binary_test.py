@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of the leaderboard binary."""
 
-import dataclasses
 import io
 import pathlib
 import shlex
@@ -30,21 +29,10 @@ _SMALL = (
     '--num_seeds=2',
     '--total_rounds=3',
 )
-_METHODS = board.load().methods
 
 
 def _call(*arguments, **kwargs):
   return binary_testing.call(leaderboard, *arguments, **kwargs)
-
-
-def _fail(method):
-  """Returns a method with the rate with which the made-up program fails."""
-  rate = 'client_learning_rate'
-  return dataclasses.replace(
-      method,
-      flags=(*method.flags, f'--{rate}=13'),
-      search=tuple(item for item in method.search if item.flag != rate),
-  )
 
 
 class LeaderboardTest(folder_testing.FolderTestCase):
@@ -72,6 +60,12 @@ class LeaderboardTest(folder_testing.FolderTestCase):
           'mnist needs --data',
       ),
       ('task', ('--tasks=mnis',), flags.Error, 'did you mean mnist'),
+      (
+          'seeds',
+          ('--tasks=digits', '--num_seeds=101', '--dry_run'),
+          command_line.UserError,
+          'final seeds, but task digits has 100 among them',
+      ),
       ('trials', ('--trials=0',), flags.Error, 'trials'),
       ('hours', ('--max_hours=-1',), flags.Error, 'max_hours'),
   )
@@ -131,8 +125,7 @@ class LeaderboardTest(folder_testing.FolderTestCase):
 
   def test_a_failed_run_leaves_the_page_and_another_exit_code(self):
     arguments = (*_SMALL, *self.places, '--tasks=digits', '--jobs=2')
-    broken = {**_METHODS, 'Delta-SGD': _fail(_METHODS['Delta-SGD'])}
-    rules = dataclasses.replace(board.load(), methods=broken)
+    rules = board_testing.break_method(board.load(), 'Delta-SGD')
     out = io.StringIO()
     with (
         mock.patch.object(running, 'TRAIN', sweep_testing.FAKE_TRAIN),

@@ -21,11 +21,6 @@ from tests import folder_testing
 from tests.experiments.leaderboard import board_testing
 
 _BOARD = board.load()
-_RULES = (
-    registry.CLIENT_OPTIMIZER,
-    registry.SERVER_OPTIMIZER,
-    registry.LOSS_TERM,
-)
 _TASK = {'num_seeds': 2, 'target': 90, 'margin': 1}
 _RAW = {
     'total_rounds': 4,
@@ -118,6 +113,14 @@ class RulesTest(parameterized.TestCase):
     self.assertEqual(everything.tasks, _BOARD.tasks)
     self.assertEqual(everything.methods, _BOARD.methods)
 
+  def test_the_seed_of_the_trials_is_no_final_one(self):
+    rules = _BOARD.restrict(tasks=['mnist'], num_seeds=100)
+    self.assertLen(rules.tasks['mnist'].seeds, 100)
+    with self.assertRaisesRegex(
+        published.PublishedError, 'but task mnist has 100 among them'
+    ):
+      _BOARD.restrict(tasks=['mnist'], num_seeds=101)
+
   def test_fewer_trials_leave_the_smaller_budgets(self):
     self.assertEqual(_BOARD.protocol.budgets, (1, 2, 6, 12))
     for num_trials, expected in ((1, (1,)), (4, (1, 2, 4)), (6, (1, 2, 6))):
@@ -154,7 +157,7 @@ class RulesTest(parameterized.TestCase):
     for method in _BOARD.methods:
       for trial in plan.tuning('digits', method):
         choices, _ = published.parse_flags(trial.arguments)
-        for kind in _RULES:
+        for kind in registry.RULES:
           # Raises if it is not.
           choices[kind].build(num_clients=10, representation_fn=lambda x: x)
 
@@ -163,7 +166,7 @@ class RulesTest(parameterized.TestCase):
     used = {
         (kind, plan.tuning('digits', method)[0].hparams[kind])
         for method in _BOARD.methods
-        for kind in (registry.ALGORITHM, *_RULES)
+        for kind in (registry.ALGORITHM, *registry.RULES)
     }
     rows = {
         (kind, name)

@@ -4,6 +4,7 @@
 
 from collections.abc import Mapping, Sequence
 import csv
+import dataclasses
 import json
 import math
 import pathlib
@@ -36,6 +37,18 @@ def build_plan(
       total_rounds=total_rounds,
   )
   return plans.Plan(rules, str(output_dir), 'data')
+
+
+def break_method(rules: board.Leaderboard, name: str) -> board.Leaderboard:
+  """Gives a method the rate with which the made-up program fails."""
+  method = rules.methods[name]
+  rate = 'client_learning_rate'
+  broken = dataclasses.replace(
+      method,
+      flags=(*method.flags, f'--{rate}=13'),
+      search=tuple(item for item in method.search if item.flag != rate),
+  )
+  return dataclasses.replace(rules, methods={**rules.methods, name: broken})
 
 
 def write_run(

@@ -105,7 +105,9 @@ class FailureTest(folder_testing.FolderTestCase):
         self.folder, tasks=('digits',), num_trials=1, total_rounds=3
     )
     self.mended = plan
-    self.plan = dataclasses.replace(plan, board=_break(plan.board))
+    self.plan = dataclasses.replace(
+        plan, board=board_testing.break_method(plan.board, 'FedAvg')
+    )
 
   def test_other_methods_continue_and_failures_are_reported(self):
     ending, _ = _run(self.plan)
@@ -145,15 +147,6 @@ class FailureTest(folder_testing.FolderTestCase):
           command_line.EnvironmentalError, 'is in use by process'
       ):
         _run(self.plan)
-
-
-def _break(board):
-  """Gives FedAvg the rate with which the made-up program fails."""
-  fedavg = board.methods['FedAvg']
-  broken = dataclasses.replace(
-      fedavg, flags=(*fedavg.flags, '--client_learning_rate=13')
-  )
-  return dataclasses.replace(board, methods={**board.methods, 'FedAvg': broken})
 
 
 class ListingTest(absltest.TestCase):

@@ -269,10 +269,12 @@ class FilesTest(parameterized.TestCase):
         ],
     )
     self.assertLen(files.load_tables('paper', self.presets), 3)
-    with self.assertRaisesRegex(
-        tables.PublishedError, "no paper 'fedx'; choose one of another, paper$"
-    ):
-      files.load_tables('fedx', self.presets)
+    for paper in ('fedx', '', '/x'):
+      with self.assertRaisesRegex(
+          tables.PublishedError,
+          f"no paper '{paper}'; choose one of another, paper$",
+      ):
+        files.load_tables(paper, self.presets)
 
   @parameterized.parameters(
       (dict(_TABLE, colour='red'), "paper/table_1 takes title.*'colour'"),

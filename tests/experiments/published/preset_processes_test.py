@@ -25,13 +25,7 @@ _TABLES = tuple(
     (f'{path.parent.name}_{path.stem}', f'{path.parent.name}/{path.stem}')
     for path in sorted(_PRESETS.glob('*/*.yaml'))
 )
-_RULES = (
-    registry.CLIENT_OPTIMIZER,
-    registry.SERVER_OPTIMIZER,
-    registry.LOSS_TERM,
-    registry.CLIENT_SCHEDULE,
-    registry.SERVER_SCHEDULE,
-)
+_RULES = (*registry.RULES, registry.CLIENT_SCHEDULE, registry.SERVER_SCHEDULE)
 _SMALL = ('--clients_per_round=2', '--max_examples=8', '--client_batch_size=4')
 # Minutes that the graph of two rounds takes to build, by tasks and models.
 _COSTS = {

@@ -112,6 +112,11 @@ class ReportTest(page_testing.PageTestCase):
           ['--table=delta_sgd/table_1', '--runs_dir=/nowhere'],
           '--runs_dir=/nowhere is not a folder',
       ),
+      (
+          'long_runs_dir',
+          ['--table=delta_sgd/table_1', f'--runs_dir={"a" * 256}'],
+          '--runs_dir=a+ is not a folder',
+      ),
       ('runs', ['--runs=/nowhere'], '/nowhere is not the folder of a run'),
   )
   def test_errors_of_the_user(self, arguments, sentence):

@@ -4,7 +4,6 @@
 
 import dataclasses
 import pathlib
-import re
 import shlex
 from unittest import mock
 
@@ -20,14 +19,14 @@ from experiments.sweep import scores
 from experiments.sweep import search_spaces
 from experiments.sweep import searches
 from tests import folder_testing
+from tests import page_testing
 from tests import program_testing
 from tests.experiments import binary_testing
 from tests.experiments import hparams_testing
 from tests.experiments.report import made_up_runs
 from tests.experiments.sweep import sweep_testing
 
-_ROOT = pathlib.Path(__file__).resolve().parents[3]
-_PAGE = (_ROOT / 'docs/sweeps.md').read_text(encoding='utf-8')
+_PAGE = page_testing.read('docs/sweeps.md')
 _RATES = '--grid=client_learning_rate=0.01,0.1'
 _SEARCH = ('--sweep_name=rates', '--client_optimizer=sgd', _RATES)
 
@@ -37,14 +36,15 @@ def _call(*arguments):
 
 
 def _page_commands():
-  """Returns the commands of the page that call the binary, as arguments."""
-  blocks = re.findall(r'^```bash\n(.*?)^```$', _PAGE, re.M | re.S)
-  commands = [shlex.split(block.replace('\\\n', ' ')) for block in blocks]
-  prefix = ['.venv/bin/python', '-m', 'experiments.sweep']
-  return [found[3:] for found in commands if found[:3] == prefix]
+  """Returns the arguments of the commands of the page that call the binary."""
+  commands = [
+      page_testing.module_and_flags(command.text)
+      for command in page_testing.commands_of(_PAGE)
+  ]
+  return [found for module, found in commands if module == 'experiments.sweep']
 
 
-class SweepTest(sweep_testing.SweepTestCase):
+class SweepTest(folder_testing.FolderTestCase):
 
   @parameterized.named_parameters(
       ('typo', ('--sedds=1',), "Unknown command line flag 'sedds'"),
@@ -94,17 +94,17 @@ class SweepTest(sweep_testing.SweepTestCase):
 
   def test_dry_run_prints_the_commands_and_writes_nothing(self):
     out = _call(
-        *_SEARCH, '--seeds=0,1', '--dry_run', f'--output_dir={self.output_dir}'
+        *_SEARCH, '--seeds=0,1', '--dry_run', f'--output_dir={self.folder}'
     )
     commands = [shlex.split(line) for line in out.splitlines()]
     self.assertLen(commands, 4)
     for command in commands:
       self.assertEqual(tuple(command[:3]), running.TRAIN)
       published.parse_flags(command[3:])
-    self.assertEqual(list(self.output_dir.iterdir()), [])
+    self.assertEqual(list(self.folder.iterdir()), [])
 
   def test_flags_choose_the_parts_of_a_search(self):
-    other = self.output_dir / 'other.flags'
+    other = self.folder / 'other.flags'
     other.write_text('--task=digits\n--digits_model=cnn\n')
     with (
         mock.patch.object(
@@ -140,7 +140,7 @@ class SweepTest(sweep_testing.SweepTestCase):
 
   def test_runs_a_search(self):
     with mock.patch.object(running, 'TRAIN', sweep_testing.FAKE_TRAIN):
-      out = _call(*_SEARCH, f'--output_dir={self.output_dir}')
+      out = _call(*_SEARCH, f'--output_dir={self.folder}')
     self.assertIn('--client_learning_rate=0.1 (0)', out.splitlines()[-1])
 
   def test_runs_cells_of_tables_in_their_places(self):
@@ -148,9 +148,9 @@ class SweepTest(sweep_testing.SweepTestCase):
         '--table=delta_sgd/table_1',
         '--groups=alpha = 1',
         '--columns=MNIST',
-        f'--output_dir={self.output_dir}',
+        f'--output_dir={self.folder}',
     )
-    home = self.output_dir / 'delta_sgd' / 'table_1'
+    home = self.folder / 'delta_sgd' / 'table_1'
     with mock.patch.object(running, 'TRAIN', sweep_testing.FAKE_TRAIN):
       for row in ('SGD', 'Adam'):
         out = _call(*arguments, f'--rows={row}', '--seeds=0,1')
@@ -176,8 +176,8 @@ class SweepTest(sweep_testing.SweepTestCase):
         mock.patch.object(published, 'find_table', return_value=table),
         mock.patch.object(running, 'TRAIN', sweep_testing.FAKE_TRAIN),
     ):
-      _call('--table=paper/table_1', f'--output_dir={self.output_dir}')
-    path = self.output_dir / 'paper' / 'table_1' / 'results.csv'
+      _call('--table=paper/table_1', f'--output_dir={self.folder}')
+    path = self.folder / 'paper' / 'table_1' / 'results.csv'
     rows = folder_testing.read_rows(path)
     # With its default rate of 0 the loss is 0.1, and the accuracy 0.8.
     self.assertEqual(
@@ -195,10 +195,10 @@ class SweepTest(sweep_testing.SweepTestCase):
           '--rows=FedAvg',
           '--columns=CIFAR-10',
           '--seeds=0',
-          f'--output_dir={self.output_dir}',
+          f'--output_dir={self.folder}',
       )
-    (path,) = self.output_dir.rglob('results.csv')
-    self.assertEqual(path.parent, self.output_dir / 'fedli' / 'table_1')
+    (path,) = self.folder.rglob('results.csv')
+    self.assertEqual(path.parent, self.folder / 'fedli' / 'table_1')
     (row,) = folder_testing.read_rows(path)
     self.assertEqual(row['metric'], 'accuracy')
 
@@ -229,7 +229,7 @@ class SweepTest(sweep_testing.SweepTestCase):
         *hparams_testing.SMALL,
         '--total_rounds=3',
         '--rounds_per_evaluation=1',
-        f'--output_dir={self.output_dir}',
+        f'--output_dir={self.folder}',
     ]
     lines = []
     for _ in range(2):

@@ -19,7 +19,6 @@ from experiments import command_line
 from experiments.sweep import processes
 from experiments.sweep import running
 from tests import folder_testing
-from tests.experiments.sweep import sweep_testing
 
 _REPORTS = 'tests.experiments.sweep.fork_reports'
 _DEADLINE = 180.0
@@ -31,10 +30,10 @@ def _read_metrics(run: pathlib.Path) -> list[dict[str, str]]:
   return [{k: v for k, v in row.items() if k != 'seconds'} for row in rows]
 
 
-class ForkTest(sweep_testing.SweepTestCase):
+class ForkTest(folder_testing.FolderTestCase):
 
   def _start(self, *arguments, inherited=(), module=_REPORTS):
-    self.log = self.output_dir / 'logs' / 'fork.log'
+    self.log = self.folder / 'logs' / 'fork.log'
     command = (sys.executable, '-m', module, *arguments)
     cores = running.available_cores()[:1]
     process = processes.start(
@@ -83,7 +82,7 @@ class ForkTest(sweep_testing.SweepTestCase):
     process.send_signal(signal.SIGINT)  # It has ended: nothing happens.
 
   def test_it_holds_the_lock_of_its_sweep(self):
-    path = self.output_dir / 'lock'
+    path = self.folder / 'lock'
     lock = os.open(path, os.O_RDWR | os.O_CREAT)
     fcntl.flock(lock, fcntl.LOCK_EX)
     process = self._start('--wait', inherited=[lock])
@@ -98,7 +97,7 @@ class ForkTest(sweep_testing.SweepTestCase):
 
   @pytest.mark.slow
   def test_it_ends_with_the_process_that_started_it(self):
-    log = self.output_dir / 'fork.log'
+    log = self.folder / 'fork.log'
     script = (
         'import pathlib, sys, time\n'
         'from experiments.sweep import processes\n'
@@ -127,7 +126,7 @@ class ForkTest(sweep_testing.SweepTestCase):
         '--task=digits',
         '--client_optimizer=delta_sgd',
         '--total_rounds=3',
-        f'--output_dir={self.output_dir}',
+        f'--output_dir={self.folder}',
     )
     process = self._start(
         *arguments, '--experiment_name=fork', module='experiments.train'
@@ -142,7 +141,7 @@ class ForkTest(sweep_testing.SweepTestCase):
         ),
     )
     self.assertEqual(own.returncode, 0, own.stderr)
-    fork, other = (self.output_dir / name for name in ('fork', 'own'))
+    fork, other = (self.folder / name for name in ('fork', 'own'))
     self.assertEqual(_read_metrics(fork), _read_metrics(other))
     self.assertEqual(
         (fork / 'hparams.json').read_text(),

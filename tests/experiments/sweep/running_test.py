@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of how the trials of a sweep are run, and of their progress."""
 
-import contextlib
 import io
 import os
 import pathlib
@@ -13,12 +12,13 @@ import time
 from unittest import mock
 
 from absl.testing import parameterized
-import psutil
 import pytest
 
 from experiments.sweep import processes
 from experiments.sweep import running
 from experiments.sweep import scores
+from tests import folder_testing
+from tests import program_testing
 from tests.experiments.sweep import sweep_testing
 
 _POLL = 0.01
@@ -42,11 +42,11 @@ class _Observer:
     self.codes[name] = code
 
 
-class SchedulingTest(sweep_testing.SweepTestCase):
+class SchedulingTest(folder_testing.FolderTestCase):
 
   def _job(self, name, script):
     return processes.Job(
-        ('/bin/sh', '-c', script), self.output_dir / 'logs' / f'{name}.log'
+        ('/bin/sh', '-c', script), self.folder / 'logs' / f'{name}.log'
     )
 
   def _run(self, scripts, *, num_at_once=2, tick_fn=lambda: None, **kwargs):
@@ -56,11 +56,11 @@ class SchedulingTest(sweep_testing.SweepTestCase):
     return observer
 
   def _log(self, name):
-    return (self.output_dir / 'logs' / f'{name}.log').read_text()
+    return (self.folder / 'logs' / f'{name}.log').read_text()
 
   def _wait_for(self, *names):
     deadline = time.monotonic() + 30
-    while not all((self.output_dir / name).exists() for name in names):
+    while not all((self.folder / name).exists() for name in names):
       self.assertLess(time.monotonic(), deadline, names)
       time.sleep(_POLL)
 
@@ -109,19 +109,14 @@ class SchedulingTest(sweep_testing.SweepTestCase):
 
   def test_processes_left_by_a_process_are_ended(self):
     self._run({'a': 'sleep 60 & echo $!'})
-    self._assert_gone(int(self._log('a')))
-
-  def _assert_gone(self, pid):
-    with contextlib.suppress(psutil.NoSuchProcess):
-      psutil.Process(pid).wait(10)
-    self.assertFalse(psutil.pid_exists(pid))
+    self.assertTrue(program_testing.ends(int(self._log('a'))))
 
   @parameterized.parameters(signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
   @pytest.mark.sample(1)
   def test_a_signal_lets_the_processes_save_and_end(self, number):
     script = (
         'trap "echo saved; exit 130" INT; sleep 60 & echo $!; '
-        f'touch {self.output_dir}/NAME; wait'
+        f'touch {self.folder}/NAME; wait'
     )
 
     def interrupt():
@@ -137,8 +132,8 @@ class SchedulingTest(sweep_testing.SweepTestCase):
     for name in 'ab':
       pid, saved = self._log(name).split()
       self.assertEqual(saved, 'saved')
-      self._assert_gone(int(pid))
-    self.assertFalse((self.output_dir / 'logs' / 'c.log').exists())
+      self.assertTrue(program_testing.ends(int(pid)))
+    self.assertFalse((self.folder / 'logs' / 'c.log').exists())
     self.assertEqual(signal.getsignal(number), handler)
 
   def test_under_nohup_a_hangup_is_ignored(self):
@@ -151,8 +146,8 @@ class SchedulingTest(sweep_testing.SweepTestCase):
 
   def test_a_second_signal_kills(self):
     script = (
-        f'echo $$; trap "touch {self.output_dir}/asked" INT; '
-        f'touch {self.output_dir}/a; while true; do sleep 0.05; done'
+        f'echo $$; trap "touch {self.folder}/asked" INT; '
+        f'touch {self.folder}/a; while true; do sleep 0.05; done'
     )
 
     def interrupt_again():
@@ -170,17 +165,17 @@ class SchedulingTest(sweep_testing.SweepTestCase):
       self._run({'a': script}, tick_fn=interrupt)
     thread.join()
     self.assertLess(time.monotonic() - start, 20)
-    self._assert_gone(int(self._log('a')))
+    self.assertTrue(program_testing.ends(int(self._log('a'))))
 
   def test_an_error_of_the_observer_leaves_no_process(self):
     def fail():
       self._wait_for('a')
       raise OSError('full')
 
-    script = f'echo $$; touch {self.output_dir}/a; sleep 60'
+    script = f'echo $$; touch {self.folder}/a; sleep 60'
     with self.assertRaisesRegex(OSError, 'full'):
       self._run({'a': script}, tick_fn=fail)
-    self._assert_gone(int(self._log('a')))
+    self.assertTrue(program_testing.ends(int(self._log('a'))))
 
   @parameterized.named_parameters(
       ('one_for_all', 4, 1, [[0, 1, 2, 3]]),
@@ -223,13 +218,11 @@ class _Terminal(io.StringIO):
     return True
 
 
-class ProgressTest(sweep_testing.SweepTestCase):
+class ProgressTest(folder_testing.FolderTestCase):
 
   def setUp(self):
     super().setUp()
-    self.trials = sweep_testing.build_trials(
-        self.output_dir, ('1', '2', '3', '4')
-    )
+    self.trials = sweep_testing.build_trials(self.folder, ('1', '2', '3', '4'))
     self.seconds = 0.0
     self.enter_context(mock.patch('tqdm.std.time', lambda: self.seconds))
 

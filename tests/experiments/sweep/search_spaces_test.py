@@ -125,6 +125,7 @@ class ErrorsTest(parameterized.TestCase):
       ('no_exponent', {'log_grids': ['rate=a:1:1']}, 'from:to:step, found'),
       ('no_step', {'log_grids': ['rate=0:1:0']}, 'step > 0'),
       ('downwards', {'log_grids': ['rate=1:0:1']}, 'from <= to'),
+      ('beyond_floats', {'log_grids': ['rate=0:400:100']}, 'up to 308'),
       ('infinite', {'log_grids': ['rate=0:inf:1']}, 'from:to:step'),
       ('distribution', {'randoms': ['x=normal(0,1)']}, 'log_uniform.*found'),
       ('no_brackets', {'randoms': ['x=uniform']}, 'takes log_uniform'),

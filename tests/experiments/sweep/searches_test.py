@@ -10,7 +10,6 @@ import os
 import signal
 from unittest import mock
 
-from absl import flags
 from absl.testing import parameterized
 
 from experiments import command_line
@@ -19,6 +18,7 @@ from experiments.sweep import running
 from experiments.sweep import scores
 from experiments.sweep import searches
 from tests import folder_testing
+from tests.experiments import hparams_testing
 from tests.experiments.sweep import sweep_testing
 
 _GIVEN = {
@@ -27,11 +27,11 @@ _GIVEN = {
 }
 
 
-class SearchesTest(sweep_testing.SweepTestCase):
+class SearchesTest(folder_testing.FolderTestCase):
 
   def setUp(self):
     super().setUp()
-    self.home = self.output_dir / 'rates'
+    self.home = self.folder / 'rates'
     self.enter_context(
         mock.patch.object(running, 'TRAIN', sweep_testing.FAKE_TRAIN)
     )
@@ -46,7 +46,7 @@ class SearchesTest(sweep_testing.SweepTestCase):
     return searches.build_search(
         [(('client_learning_rate', rate),) for rate in rates],
         {**_GIVEN, **(given or {})},
-        output_dir=str(self.output_dir),
+        output_dir=str(self.folder),
         sweep_name='rates',
         **kwargs,
     )
@@ -58,7 +58,7 @@ class SearchesTest(sweep_testing.SweepTestCase):
     return out.getvalue().splitlines()
 
   def _flagfile(self, name, text):
-    path = self.output_dir / name
+    path = self.folder / name
     path.write_text(text)
     return str(path)
 
@@ -211,7 +211,7 @@ class SearchesTest(sweep_testing.SweepTestCase):
 
   def test_a_row_a_run(self):
     results = sweep_testing.build_results({'0.1': (0.25, math.nan)})
-    path = self.output_dir / 'results.csv'
+    path = self.folder / 'results.csv'
     searches.write_results(path, results, scores.TRAIN_LOSS)
     rows = folder_testing.read_rows(path)
     self.assertEqual(
@@ -238,14 +238,14 @@ class SearchesTest(sweep_testing.SweepTestCase):
   def test_a_run_without_numbers_has_a_row(self):
     (trial,) = sweep_testing.build_trials('out', ('0.1',))
     result = scores.RunResult(trial, scores.WAITING)
-    path = self.output_dir / 'results.csv'
+    path = self.folder / 'results.csv'
     searches.write_results(path, [result])
     (row,) = folder_testing.read_rows(path)
     self.assertEqual((row['status'], row['best']), ('waiting', ''))
     self.assertNotIn('score', row)
 
   def test_rows_of_other_runs_stay_if_wanted(self):
-    path = self.output_dir / 'results.csv'
+    path = self.folder / 'results.csv'
     old = sweep_testing.build_results({'1': (1, 1), '2': (2, 2)})
     searches.write_results(path, old)
     new = sweep_testing.build_results({'2': (5, 5)})
@@ -258,7 +258,7 @@ class SearchesTest(sweep_testing.SweepTestCase):
     self.assertLen(folder_testing.read_rows(path), 2)
 
   def test_a_run_has_one_row_whatever_its_folder_is_called(self):
-    path = self.output_dir / 'results.csv'
+    path = self.folder / 'results.csv'
     searches.write_results(path, sweep_testing.build_results({'1': (1, 1)}))
     again = sweep_testing.build_results({'1': (3, 3)}, output_dir='../here/out')
     searches.write_results(path, again, keep_others=True)
@@ -298,9 +298,7 @@ class SearchesTest(sweep_testing.SweepTestCase):
         path.read_text(),
         '# The best by train_loss_last100: 1.5.\n--client_learning_rate=0.05\n',
     )
-    values = flags.FlagValues()
-    hparams.define(values)
-    values(['train', f'--flagfile={path}'])
+    values = hparams_testing.parse(f'--flagfile={path}')
     self.assertEqual(values.client_learning_rate, 0.05)
 
   @parameterized.named_parameters(

@@ -6,25 +6,14 @@ from collections.abc import Mapping, Sequence
 import pathlib
 import sys
 
-from absl.testing import parameterized
-
 from experiments.sweep import scores
 from experiments.sweep import trials as trials_lib
-from tests import folder_testing
 
 FAKE_TRAIN = (
     sys.executable,
     '-S',
     str(pathlib.Path(__file__).with_name('fake_train.py')),
 )
-
-
-class SweepTestCase(parameterized.TestCase):
-  """A test with a folder of runs, which is empty."""
-
-  def setUp(self):
-    super().setUp()
-    self.output_dir = folder_testing.new(self)
 
 
 def build_trials(

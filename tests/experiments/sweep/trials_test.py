@@ -6,7 +6,6 @@ import json
 import pathlib
 import tempfile
 
-from absl import flags
 from absl.testing import parameterized
 
 from experiments import command_line
@@ -14,14 +13,16 @@ from experiments import hparams
 from experiments import published
 from experiments.run_results import agreement
 from experiments.sweep import trials as trials_lib
+from tests import folder_testing
+from tests.experiments import hparams_testing
 from tests.experiments.sweep import sweep_testing
 
 
-class RecordsTest(sweep_testing.SweepTestCase):
+class RecordsTest(folder_testing.FolderTestCase):
 
   def _trial(self, **given):
     given = {'total_rounds': '3', **given}
-    (trial,) = sweep_testing.build_trials(self.output_dir, ('0.1',), **given)
+    (trial,) = sweep_testing.build_trials(self.folder, ('0.1',), **given)
     return trial
 
   def _write(self, trial, num_rounds=3, **hparams):
@@ -100,7 +101,7 @@ class RecordsTest(sweep_testing.SweepTestCase):
 
   @parameterized.parameters({}, {'total_rounds': '3'})
   def test_a_run_that_continues_to_more_rounds_is_not_finished(self, **given):
-    (trial,) = sweep_testing.build_trials(self.output_dir, ('0.1',), **given)
+    (trial,) = sweep_testing.build_trials(self.folder, ('0.1',), **given)
     trials_lib.Record(trial.home).add(trial)
     rounds = agreement.of_arguments(trial.arguments).values['total_rounds']
     self._write(trial, total_rounds=rounds)
@@ -124,10 +125,7 @@ class RecordsTest(sweep_testing.SweepTestCase):
 
 
 def _given(*arguments):
-  values = flags.FlagValues()
-  hparams.define(values)
-  values(['sweep', *arguments])
-  return trials_lib.read_given_flags(values)
+  return trials_lib.read_given_flags(hparams_testing.parse(*arguments))
 
 
 class GivenFlagsTest(parameterized.TestCase):
@@ -214,10 +212,10 @@ class SearchTrialsTest(parameterized.TestCase):
     self.assertEqual(slugs[1], 'a=x_y')
 
 
-class TransferTrialsTest(sweep_testing.SweepTestCase):
+class TransferTrialsTest(folder_testing.FolderTestCase):
 
   def _build(self, text, assignment, **given):
-    path = self.output_dir / 'other.flags'
+    path = self.folder / 'other.flags'
     path.write_text(text)
     return trials_lib.build_search_trials(
         [assignment],

@@ -7,7 +7,6 @@ import io
 import json
 from unittest import mock
 
-from absl import flags
 from absl.testing import parameterized
 import pytest
 
@@ -20,6 +19,7 @@ from experiments.train import __main__ as train
 from experiments.train import compare
 from tests import folder_testing
 from tests import program_testing
+from tests.experiments import binary_testing
 from tests.experiments import hparams_testing
 from tests.experiments.sweep import sweep_testing
 
@@ -65,34 +65,21 @@ class MethodsTest(parameterized.TestCase):
   def test_every_algorithm_and_optimizer_has_a_name(self):
     names = [
         name
-        for kind in (
-            registry.ALGORITHM,
-            registry.CLIENT_OPTIMIZER,
-            registry.SERVER_OPTIMIZER,
-            registry.LOSS_TERM,
-        )
+        for kind in (registry.ALGORITHM, *registry.RULES)
         for name, row in registry.ROWS[kind].items()
         # Rules of one algorithm go by its name.
-        if row.builder and name not in _FIXED
+        if row.builder and name not in registry.FIXED
     ]
     for method in compare.find_methods(names):
       published.parse_flags(method.flags)
 
 
-_FIXED = {
-    part.name
-    for row in registry.ROWS[registry.ALGORITHM].values()
-    for part in row.parts
-    if part.is_fixed
-}
-
-
-class CompareTest(sweep_testing.SweepTestCase):
+class CompareTest(folder_testing.FolderTestCase):
 
   def _parse(self, *arguments):
-    values = flags.FlagValues()
-    train.define(values)
-    values(['train', f'--output_dir={self.output_dir}', *arguments])
+    values = binary_testing.parse(
+        train, f'--output_dir={self.folder}', *arguments
+    )
     self.assertTrue(compare.is_chosen(values))
     return values
 
@@ -110,7 +97,7 @@ class CompareTest(sweep_testing.SweepTestCase):
     return out.getvalue()
 
   def _read(self, name='digits.compare/comparison.csv'):
-    return folder_testing.read_rows(self.output_dir / name)
+    return folder_testing.read_rows(self.folder / name)
 
   def test_methods_share_seeds_and_flags(self):
     trials = self._build(
@@ -121,7 +108,7 @@ class CompareTest(sweep_testing.SweepTestCase):
         [f'{m}/seed_{s}' for m in ('FedAdam', 'Delta-SGD') for s in (3, 4)],
     )
     for trial in trials:
-      self.assertEqual(trial.home, self.output_dir / 'digits.compare')
+      self.assertEqual(trial.home, self.folder / 'digits.compare')
       self.assertEqual(trial.hparams['client_batch_size'], 7)
       self.assertEqual(trial.hparams['seed'], trial.seed)
 
@@ -187,14 +174,12 @@ class CompareTest(sweep_testing.SweepTestCase):
 
   @parameterized.parameters('--seeds=0,1', '--jobs=2')
   def test_flags_of_a_comparison_need_one(self, flag):
-    values = flags.FlagValues()
-    train.define(values)
-    values(['train', flag])
+    values = binary_testing.parse(train, flag)
     with self.assertRaisesRegex(hparams.HparamError, 'needs --compare$'):
       compare.is_chosen(values)
 
   def test_another_run_in_the_folder_is_named_before_anything_runs(self):
-    folder = self.output_dir / 'mine' / 'Delta-SGD' / 'seed_0'
+    folder = self.folder / 'mine' / 'Delta-SGD' / 'seed_0'
     folder.mkdir(parents=True)
     recorded = {'total_rounds': 3, 'client_batch_size': 5}
     (folder / 'hparams.json').write_text(json.dumps(recorded))
@@ -209,7 +194,7 @@ class CompareTest(sweep_testing.SweepTestCase):
           '--total_rounds=3',
           '--experiment_name=mine',
       )
-    self.assertFalse((self.output_dir / 'mine' / 'sgd').exists())
+    self.assertFalse((self.folder / 'mine' / 'sgd').exists())
 
   def test_a_page_compares_them_and_the_next_call_trains_nothing(self):
     arguments = ['--compare=fedavg,fedadam', '--client_learning_rate=0.2']
@@ -221,7 +206,7 @@ class CompareTest(sweep_testing.SweepTestCase):
     self.assertEqual([row['method'] for row in rows], ['FedAvg', 'FedAdam'])
     self.assertEqual({row['final_mean'] for row in rows}, {'80'})
     self.assertEqual({row['seeds'] for row in rows}, {'2'})
-    home = self.output_dir / 'digits.compare'
+    home = self.folder / 'digits.compare'
     page = (home / 'comparison.md').read_text(encoding='utf-8')
     self.assertIn('# digits: test accuracy (%) of 2 methods\n', page)
     self.assertIn('experiments.train --compare=fedavg,fedadam --', page)
@@ -253,7 +238,7 @@ class CompareTest(sweep_testing.SweepTestCase):
         'experiments.train',
         '--compare=fedadam,delta_sgd',
         *_SMALL,
-        f'--output_dir={self.output_dir}',
+        f'--output_dir={self.folder}',
     ]
     outputs = []
     for _ in range(2):
@@ -262,7 +247,7 @@ class CompareTest(sweep_testing.SweepTestCase):
       outputs.append(result.stdout.splitlines())
     self.assertLen([x for x in outputs[0] if x.startswith('end')], 2)
     self.assertEqual(outputs[1][1:], outputs[0][-len(outputs[1][1:]) :])
-    home = self.output_dir / 'digits.compare'
+    home = self.folder / 'digits.compare'
     pictures = [p.read_bytes() for p in home.glob('*/*/plots/partition.png')]
     self.assertLen(pictures, 2)
     self.assertEqual(*pictures)

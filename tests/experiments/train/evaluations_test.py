@@ -14,12 +14,10 @@ from absl.testing import parameterized
 import attrs
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from experiments import command_line
 from experiments.train import evaluations
 from experiments.train import run_parts
-from experiments.train import training_run
 from tests import folder_testing
 from tests.experiments import hparams_testing
 from tests.experiments.train import trainer_testing
@@ -27,7 +25,6 @@ from tff_adaptive.data import batching
 from tff_adaptive.simulation import client_evaluation
 from tff_adaptive.simulation import evaluation
 from tff_adaptive.simulation import run_directory
-from tff_adaptive.simulation import training_loop
 
 
 def _read(*arguments):
@@ -378,20 +375,6 @@ class RunTest(folder_testing.FolderTestCase):
 
   @pytest.mark.slow
   def test_data_that_the_task_does_not_have_are_one_sentence(self):
-    choices, settings = _read(
-        '--evaluation_data=validation', f'--output_dir={self.folder}'
-    )
-    with contextlib.ExitStack() as stack:
-      stack.enter_context(contextlib.redirect_stdout(io.StringIO()))
-      stack.enter_context(
-          mock.patch.object(
-              tf.config.experimental, 'enable_op_determinism', autospec=True
-          )
-      )
-      train = stack.enter_context(
-          mock.patch.object(training_loop, 'run_training', autospec=True)
-      )
-      with self.assertRaisesRegex(command_line.UserError, '^--evaluation_data'):
-        training_run.train(choices, settings)
-    train.assert_not_called()
+    with self.assertRaisesRegex(command_line.UserError, '^--evaluation_data'):
+      trainer_testing.train(self.folder, '--evaluation_data=validation')
     self.assertEmpty(list(self.folder.iterdir()))

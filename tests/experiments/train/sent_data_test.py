@@ -45,12 +45,5 @@ class SentDataTest(tf.test.TestCase, parameterized.TestCase):
 
   @parameterized.parameters(*_TASKS)
   @pytest.mark.slow
-  def test_every_task(self, name):
-    self._check(f'--task={name}')
-
-  @parameterized.parameters(*_TASKS)
-  @pytest.mark.slow
   def test_every_task_with_held_out_examples(self, name):
-    if name.startswith('cifar'):
-      self.skipTest('Augmented examples cannot be held out.')
     self._check(f'--task={name}', '--heldout_fraction=0.2', '--num_clients=3')

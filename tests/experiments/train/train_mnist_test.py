@@ -8,6 +8,7 @@ import pytest
 from tests import folder_testing
 from tests import program_testing
 from tests.tasks import data_testing
+from tests.tasks.images import cifar_testing
 
 
 class TrainMnistTest(folder_testing.FolderTestCase):
@@ -18,14 +19,7 @@ class TrainMnistTest(folder_testing.FolderTestCase):
     self.npz.parent.mkdir()
 
   def _write(self):
-    generator = np.random.default_rng(1)
-    np.savez(
-        self.npz,
-        x_train=generator.integers(0, 256, [300, 28, 28]).astype(np.uint8),
-        y_train=(np.arange(300) % 10).astype(np.uint8),
-        x_test=generator.integers(0, 256, [30, 28, 28]).astype(np.uint8),
-        y_test=(np.arange(30) % 10).astype(np.uint8),
-    )
+    np.savez(self.npz, **cifar_testing.arrays(300, 30, 10, (28, 28)))
 
   def _run(self, *arguments):
     return program_testing.run(

@@ -2,9 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of what watches a run, from the flags to the files."""
 
-import contextlib
 import gzip
-import io
 import json
 from unittest import mock
 
@@ -14,13 +12,12 @@ import pytest
 
 from experiments import command_line
 from experiments.train import run_parts
-from experiments.train import training_run
 from tests import folder_testing
 from tests.experiments import hparams_testing
+from tests.experiments.train import trainer_testing
 from tff_adaptive import _packages
-from tff_adaptive.client_works import model_adapter
 from tff_adaptive.runtime import plans
-from tff_adaptive.simulation import kept_weights
+from tff_adaptive.simulation import checkpoints
 from tff_adaptive.simulation import trackers
 from tff_adaptive.simulation import training_loop
 
@@ -38,20 +35,9 @@ def _read(*arguments):
 
 class TrainerTest(folder_testing.FolderTestCase):
 
-  def setUp(self):
-    super().setUp()
-    # It would stay for other tests.
-    self.enter_context(
-        mock.patch('tensorflow.config.experimental.enable_op_determinism')
-    )
-    self.enter_context(contextlib.redirect_stderr(io.StringIO()))
-
   def train(self, *arguments):
     """Trains; returns what was printed."""
-    out = io.StringIO()
-    with contextlib.redirect_stdout(out):
-      training_run.train(*_read(f'--output_dir={self.folder}', *arguments))
-    return out.getvalue()
+    return trainer_testing.train_as_told(self.folder, *_SMALL, *arguments)[1]
 
   @pytest.mark.slow
   def test_a_watched_run_keeps_its_best_weights_and_their_average(self):
@@ -78,15 +64,11 @@ class TrainerTest(folder_testing.FolderTestCase):
     self.assertEqual(recorded['weights_average_decay'], 0.5)
     self.assertTrue(recorded['keep_best'])
 
-    choices, settings = _read(f'--output_dir={self.folder}', *arguments)
-    task = run_parts.build_task(choices, settings)
-    adapter = model_adapter.build_model_adapter(task.functional_model)
-    best = kept_weights.load_best(
-        run / 'checkpoints', adapter.initial_weights()
-    )
-    self.assertEqual(best.value, min(float(v) for v in values if v))
-    self.assertEqual(values[best.round_num - 1], repr(best.value))
-    self.assertTrue(np.all(np.isfinite(best.weights.trainable[0])))
+    best = checkpoints.read_leaves(run / 'checkpoints/best.npz')
+    value = float(best['value'])
+    self.assertEqual(value, min(float(v) for v in values if v))
+    self.assertEqual(values[int(best['round_num']) - 1], repr(value))
+    self.assertTrue(np.all(np.isfinite(best['weights/trainable/0'])))
 
     # The same command again trains no more, and says the same.
     again = self.train(*arguments)

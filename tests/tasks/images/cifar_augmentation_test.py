@@ -148,9 +148,3 @@ class CifarPreprocessingTest(parameterized.TestCase):
     self.assertEqual(
         _inputs(_images(0), name, seed=1).shape, (0, size, size, 3)
     )
-
-  def test_unknown_augmentation_raises(self):
-    with self.assertRaisesRegex(
-        ValueError, "`augmentation` must be one of fedopt.*found 'autoaugment'"
-    ):
-      cifar_augmentation.build_augmentation('autoaugment', _STATISTICS)

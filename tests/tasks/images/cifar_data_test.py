@@ -167,10 +167,7 @@ class Cifar10TasksTest(parameterized.TestCase):
       )
 
   @parameterized.named_parameters(
-      ('model', dict(model_id='mlp'), '`model_id`'),
       ('norm', dict(norm='batch'), "`norm` must be 'group' for .*'simple_cnn'"),
-      ('augmentation', dict(augmentation='x'), '`augmentation` must be one of'),
-      ('partition', dict(partition='pachinko'), '`partition` must be one of'),
       ('too_many', dict(partition='iid'), 'need 50000 examples.*found 200'),
   )
   def test_bad_argument_raises(self, change, message):
@@ -209,17 +206,7 @@ class LoadCifar10Test(absltest.TestCase):
   def test_published_archive_with_other_classes(self):
     self._write_python_files([1, 10])
     with self.assertRaisesRegex(
-        ValueError,
-        'batches-py: y_train must be classes from 0 to 9, found 1 to',
-    ):
-      _load(self.data_dir)
-
-  def test_other_images(self):
-    arrays = cifar_testing.arrays(30, 10, 10)
-    gray = {**arrays, 'x_test': arrays['x_test'][..., 0]}
-    np.savez(self.data_dir / 'cifar10.npz', **gray)
-    with self.assertRaisesRegex(
-        ValueError, r'x_test must have shape \[examples, 32, 32, 3\]'
+        ValueError, 'batches-py: y_train has the label 10 at example 1'
     ):
       _load(self.data_dir)
 

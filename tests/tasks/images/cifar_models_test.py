@@ -157,6 +157,8 @@ class SimpleCnnTest(parameterized.TestCase):
             'logits': (64, num_classes),
         },
     )
+
+  def test_layers(self):
     self.assertEqual(
         [
             (type(layer).__name__, layer.output_shape[1:])

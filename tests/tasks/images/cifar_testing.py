@@ -10,12 +10,12 @@ from tff_adaptive import runtime
 from tff_adaptive.data import cohort as cohort_lib
 
 
-def arrays(num_train, num_test, num_classes):
+def arrays(num_train, num_test, num_classes, shape=(32, 32, 3)):
   """Returns the arrays of an npz file, with all classes in turn."""
   generator = np.random.default_rng(1)
 
   def images(num_images):
-    return generator.integers(0, 256, [num_images, 32, 32, 3]).astype(np.uint8)
+    return generator.integers(0, 256, [num_images, *shape]).astype(np.uint8)
 
   return {
       'x_train': images(num_train),

@@ -5,10 +5,10 @@
 from absl.testing import absltest
 import numpy as np
 import pytest
-import tensorflow as tf
 import tensorflow_federated as tff
 
 from tasks import emnist
+from tests.tasks import baseline_testing
 from tests.tasks.images import emnist_testing
 
 _UNITS = (784, 1000, 500, 250, 30, 250, 500, 1000, 784)
@@ -72,20 +72,7 @@ class EmnistAeModelsTest(absltest.TestCase):
   def test_functional_metrics_are_those_of_tff(self):
     model = emnist.EMNIST_AE.build_functional_model(seed=3)
     x = emnist_testing.examples(4, seed=2)['pixels'].reshape(4, 784)
-    with tf.Graph().as_default() as graph:
-      output = model.predict_on_batch(model.initial_weights, x, False)
-      loss = model.loss(output, x)
-      metrics = model.finalize_metrics(
-          model.update_metrics_state(
-              model.initialize_metrics_state(),
-              labels=x,
-              batch_output=tff.learning.models.BatchOutput(
-                  loss=loss, predictions=output, num_examples=4
-              ),
-          )
-      )
-      with tf.compat.v1.Session(graph=graph) as session:
-        output, loss, metrics = session.run((output, loss, metrics))
+    output, loss, metrics = baseline_testing.evaluate_functional(model, x, x)
     self.assertEqual(
         list(metrics), ['mean_squared_error', 'mean_absolute_error']
     )

@@ -12,10 +12,8 @@ from tasks import emnist
 from tasks.images import emnist_data
 from tests import folder_testing
 from tests.tasks import data_testing
-from tests.tasks import sqlite_testing
 from tests.tasks.images import emnist_testing
 from tff_adaptive.data import client_data
-from tff_adaptive.data import tff_client_data
 
 _BASELINES = tff.simulation.baselines
 # A client in one batch: TFF's order of batches is not deterministic.
@@ -135,66 +133,6 @@ class EmnistDataTest(parameterized.TestCase):
     np.testing.assert_array_equal(raw['pixels'], before)
     characters = emnist_data.to_characters(raw)
     self.assertTrue(np.shares_memory(characters['x'], raw['pixels']))
-
-  def test_missing_names_place_and_command(self):
-    with self.assertRaises(FileNotFoundError) as caught:
-      emnist_data.load_emnist(self.data_dir)
-    self.assertEqual(
-        str(caught.exception),
-        'emnist_all.sqlite was not found: put it at '
-        f'{self.data_dir}/tff/emnist_all.sqlite, or download it with `python '
-        f'-m tasks.fetch emnist --data_dir={self.data_dir}`.',
-    )
-
-  @parameterized.named_parameters(
-      *sqlite_testing.DAMAGES,
-      (
-          'named_features',
-          lambda path: sqlite_testing.execute(
-              path, "UPDATE examples SET serialized_example_proto = x''"
-          ),
-          'do not have the features .*label.*pixels',
-      ),
-  )
-  def test_file_that_is_damaged(self, damage, message):
-    path = emnist_testing.write(self.data_dir)
-    damage(path)
-    with self.assertRaisesRegex(ValueError, message) as caught:
-      emnist_data.load_emnist(self.data_dir)
-    self.assertIn(str(path), str(caught.exception))
-    self.assertNotIn('\n', str(caught.exception))
-
-  def test_unknown_client_raises_naming_the_nearest(self):
-    emnist_testing.write(self.data_dir)
-    data = emnist_data.load_emnist(self.data_dir)
-    with self.assertRaisesRegex(KeyError, "no client 'f0000_15'.*f0000_14"):
-      data.train.examples('f0000_15')
-
-  def test_own_data_of_all_kinds_are_read(self):
-    clients = emnist_testing.clients({'ann': 3, 'bob': 2})
-    central = emnist_testing.examples(4, seed=9)
-    packed = client_data.PackedClientArrays.from_clients(clients)
-    np.savez(
-        self.data_dir / 'own.npz',
-        client_id=np.array(['ann'] * 3 + ['bob'] * 2),
-        split=np.array(['train'] * 5),
-        **packed.values,
-    )
-    for source in (
-        clients,
-        packed,
-        tff_client_data.to_client_data(packed),
-        self.data_dir / 'own.npz',
-    ):
-      task = _from_data(source, central, clients)
-      self.assertEqual(task.train_data.client_ids, ('ann', 'bob'))
-      for client_id, wanted in clients.items():
-        for found in (task.train_data, task.test_data):
-          np.testing.assert_array_equal(
-              found.examples(client_id)['x'][..., 0], wanted['pixels']
-          )
-      np.testing.assert_array_equal(task.central_test['y'], central['label'])
-    self.assertIsNone(_from_data(clients, central, None).test_data)
 
   @parameterized.named_parameters(
       ('shape', dict(pixels=np.zeros([3, 784], np.float32)), 'pixels.*784'),

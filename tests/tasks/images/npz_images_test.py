@@ -11,6 +11,8 @@ import numpy as np
 
 from tasks.images import npz_images
 from tests import folder_testing
+from tests.tasks import data_testing
+from tests.tasks.images import cifar_testing
 
 _DATASET = npz_images.ImageDataset('letters', 'Letter-MNIST')
 
@@ -19,14 +21,7 @@ _NPY = b'\x93NUMPY\x01\x00v\x00'
 
 
 def _small(**changes):
-  generator = np.random.default_rng(1)
-  arrays = {
-      'x_train': generator.integers(0, 256, [20, 28, 28]).astype(np.uint8),
-      'y_train': (np.arange(20) % 10).astype(np.uint8),
-      'x_test': generator.integers(0, 256, [10, 28, 28]).astype(np.uint8),
-      'y_test': np.arange(10, dtype=np.uint8),
-  }
-  return {**arrays, **changes}
+  return {**cifar_testing.arrays(20, 10, 10, (28, 28)), **changes}
 
 
 class _FakeBuilder:
@@ -57,12 +52,6 @@ class NpzImagesTest(parameterized.TestCase):
     self.enter_context(
         mock.patch.dict(sys.modules, {'tensorflow_datasets': module})
     )
-
-  def _prepare(self, *versions):
-    for version in versions:
-      folder = self.data_dir / 'tfds' / 'letters' / version
-      folder.mkdir(parents=True)
-      (folder / 'dataset_info.json').write_text('{}')
 
   def _assert_refused(self, *sentences, error=ValueError, **kwargs):
     with self.assertRaises(error) as caught:
@@ -129,8 +118,8 @@ class NpzImagesTest(parameterized.TestCase):
       ),
       (
           'label_type',
-          dict(y_test=np.zeros([10], np.float32)),
-          'y_test must be of type integer, found float32',
+          dict(y_test=np.full([10], 0.5, np.float32)),
+          'y_test has labels of type float32',
       ),
       (
           'shape',
@@ -161,12 +150,12 @@ class NpzImagesTest(parameterized.TestCase):
       (
           'large_label',
           dict(y_train=np.arange(20, dtype=np.uint8)),
-          'y_train must be classes from 0 to 9, found 0 to 19',
+          'y_train has the label 10 at example 10',
       ),
       (
           'negative_label',
           dict(y_test=np.arange(10) - 1),
-          'y_test must be classes from 0 to 9, found -1 to 8',
+          'y_test has the label -1 at example 0',
       ),
   )
   def test_arrays_that_cannot_be(self, changes, sentence):
@@ -182,7 +171,7 @@ class NpzImagesTest(parameterized.TestCase):
     )
 
   def test_reads_the_newest_prepared_version(self):
-    self._prepare('3.0.1', '10.0.0', '9.0.0')
+    data_testing.prepare(self.data_dir, 'letters', '3.0.1', '10.0.0', '9.0.0')
     seen = []
 
     def builder_from_directory(path):
@@ -196,14 +185,14 @@ class NpzImagesTest(parameterized.TestCase):
     np.testing.assert_array_equal(test['y'], np.arange(10))
 
   def test_prepared_folder_that_is_damaged(self):
-    self._prepare('3.0.1')
+    data_testing.prepare(self.data_dir, 'letters', '3.0.1')
     self._assert_refused(
         f'{self.data_dir / "tfds" / "letters" / "3.0.1"} could not be read',
         f'`python -m tasks.fetch letters --data_dir={self.data_dir}`',
     )
 
   def test_the_file_comes_first(self):
-    self._prepare('3.0.1')
+    data_testing.prepare(self.data_dir, 'letters', '3.0.1')
     np.savez(self.npz, **_small())
     # Without any function: nothing of it is called.
     self._fake_tfds()
@@ -214,7 +203,9 @@ class NpzImagesTest(parameterized.TestCase):
     def builder(name, data_dir):
       self.assertEqual((name, data_dir), ('letters', self.data_dir / 'tfds'))
       return types.SimpleNamespace(
-          download_and_prepare=lambda: self._prepare('3.0.1')
+          download_and_prepare=lambda: data_testing.prepare(
+              self.data_dir, 'letters', '3.0.1'
+          )
       )
 
     self._fake_tfds(

@@ -10,10 +10,8 @@ import tensorflow_federated as tff
 from tasks import definitions
 from tasks import shakespeare
 from tasks.language import shakespeare_data
-from tests import folder_testing
 from tests.tasks import baseline_testing
 from tests.tasks import data_testing
-from tests.tasks import sqlite_testing
 from tff_adaptive.data import client_data
 
 # Around the length of one row, of two, unknown characters, and nothing.
@@ -95,47 +93,6 @@ class ShakespearePreprocessingTest(parameterized.TestCase):
       found = clients.examples(client_id)
       np.testing.assert_array_equal(found['x'], expected['x'])
       np.testing.assert_array_equal(found['y'], expected['y'])
-
-  @parameterized.parameters(0, -1)
-  def test_bad_length_raises(self, sequence_length):
-    with self.assertRaisesRegex(
-        ValueError, f'positive, found {sequence_length}'
-    ):
-      shakespeare_data.to_sequences(_examples([]), sequence_length)
-
-  def test_missing_file_is_one_sentence(self):
-    folder = folder_testing.new(self)
-    with self.assertRaises(FileNotFoundError) as caught:
-      shakespeare_data.load_shakespeare(folder)
-    self.assertEqual(
-        str(caught.exception),
-        f'shakespeare.sqlite was not found: put it at {folder}/tff/'
-        'shakespeare.sqlite, or download it with `python -m tasks.fetch '
-        f'shakespeare --data_dir={folder}`.',
-    )
-
-  @parameterized.named_parameters(*sqlite_testing.DAMAGES)
-  def test_damaged_file_is_one_sentence(self, damage, sentence):
-    folder = folder_testing.new(self)
-    path = folder / 'tff' / 'shakespeare.sqlite'
-    clients = {'a': _examples(_SNIPPETS[:-2] * 30)}
-    sqlite_testing.write(path, {'train': clients, 'test': clients})
-    damage(path)
-    with self.assertRaisesRegex(ValueError, sentence) as caught:
-      shakespeare.SHAKESPEARE.create(folder)
-    self.assertIn(str(path), str(caught.exception))
-    self.assertNotIn('\n', str(caught.exception))
-
-  def test_unknown_client_raises_naming_near_ones(self):
-    folder = folder_testing.new(self)
-    clients = {'HAMLET_OPHELIA': _examples([b'My lord?'])}
-    sqlite_testing.write(
-        folder / 'tff' / 'shakespeare.sqlite',
-        {'train': clients, 'test': clients},
-    )
-    train, _ = shakespeare_data.load_shakespeare(folder)
-    with self.assertRaisesRegex(KeyError, "similar ids are .*'HAMLET_OPHELIA'"):
-      train.examples('HAMLET_OFELIA')
 
   def test_real_data_equal_the_preprocessing_of_tff(self):
     folder = data_testing.SAMPLE

@@ -121,24 +121,9 @@ class ShakespeareModelsTest(parameterized.TestCase):
     weights = _weights('small_lstm')
     for found, wanted in zip(model.initial_weights[0], weights, strict=True):
       np.testing.assert_array_equal(found, wanted)
-    with tf.Graph().as_default() as graph:
-      output = model.predict_on_batch(
-          tf.nest.map_structure(tf.constant, model.initial_weights),
-          tf.constant(rows['x']),
-          True,
-      )
-      loss = model.loss(output, tf.constant(rows['y']))
-      metrics = model.finalize_metrics(
-          model.update_metrics_state(
-              model.initialize_metrics_state(),
-              labels=tf.constant(rows['y']),
-              batch_output=tff.learning.models.BatchOutput(
-                  loss=loss, predictions=output, num_examples=len(rows['x'])
-              ),
-          )
-      )
-      with tf.compat.v1.Session(graph=graph) as session:
-        loss, output, metrics = session.run((loss, output, metrics))
+    output, loss, metrics = baseline_testing.evaluate_functional(
+        model, rows['x'], rows['y'], True
+    )
     np.testing.assert_allclose(output, logits, rtol=1e-4, atol=1e-6)
     # Padding counts in the loss, and does not in the metrics.
     chosen = np.take_along_axis(logits, rows['y'][..., np.newaxis], axis=2)

@@ -49,9 +49,9 @@ TAG_LISTS = (
 )
 
 
-def examples(places=range(len(TOKENS)), **others):
+def examples(places=range(len(TOKENS))):
   """Returns raw examples, of all texts by default."""
-  features = dict(tokens=TOKENS, title=TITLES, tags=TAG_LISTS, **others)
+  features = dict(tokens=TOKENS, title=TITLES, tags=TAG_LISTS)
   return {
       name: np.array([values[place] for place in places] + [None])[:-1]
       for name, values in features.items()

@@ -64,12 +64,6 @@ class TextFilesTest(parameterized.TestCase):
         (folder / name).write_text(text, encoding='utf-8')
     return folder
 
-  def _prepare(self, *versions):
-    for version in versions:
-      folder = self.data_dir / 'tfds' / 'news_subset' / version
-      folder.mkdir(parents=True)
-      (folder / 'dataset_info.json').write_text('{}')
-
   def _fake_tfds(self):
     seen = []
 
@@ -105,11 +99,13 @@ class TextFilesTest(parameterized.TestCase):
   def test_reads_json_lines_first(self):
     self._write_jsonl(*_ROWS)
     self._write_csv(**{'train.csv': 'damaged'})
-    self._prepare('1.0.0')
+    data_testing.prepare(self.data_dir, 'news_subset', '1.0.0')
     self._assert_loads()
 
   def test_reads_the_newest_prepared_version_next(self):
-    self._prepare('3.0.1', '10.0.0', '9.0.0')
+    data_testing.prepare(
+        self.data_dir, 'news_subset', '3.0.1', '10.0.0', '9.0.0'
+    )
     self._write_csv(**{'train.csv': 'damaged'})
     seen = self._fake_tfds()
     self._assert_loads()
@@ -149,12 +145,12 @@ class TextFilesTest(parameterized.TestCase):
       (
           'large_label',
           dict(split='test', text='a', label=3),
-          "split 'test' must have labels from 0 to 2, found 2 to 3",
+          "split 'test' has the label 3 at example .* from 0 to 2",
       ),
       (
           'negative_label',
           dict(split='train', text='a', label=-1),
-          "split 'train' must have labels from 0 to 2, found -1 to 2",
+          "split 'train' has the label -1 at example .* from 0 to 2",
       ),
   )
   def test_rows_that_cannot_be(self, row, sentence):
@@ -166,12 +162,12 @@ class TextFilesTest(parameterized.TestCase):
     self._assert_refused(f"{self.jsonl} has no split 'test'")
 
   def test_prepared_folder_that_is_damaged(self):
-    self._prepare('3.0.1')
+    data_testing.prepare(self.data_dir, 'news_subset', '3.0.1')
     self._assert_refused('news_subset/3.0.1 could not be read .* delete it')
 
   @parameterized.named_parameters(
       ('missing', None, 'train.csv is missing', FileNotFoundError),
-      ('empty', '', 'must have at least one text', ValueError),
+      ('empty', '', 'has no example', ValueError),
       ('open_quote', '"1","a","b', 'train.csv could not be read', ValueError),
       (
           'header',
@@ -188,7 +184,7 @@ class TextFilesTest(parameterized.TestCase):
       (
           'class_from_zero',
           '"0","a","b"\n',
-          'labels from 0 to 2, found -1',
+          'has the label -1 at example 0',
           ValueError,
       ),
   )

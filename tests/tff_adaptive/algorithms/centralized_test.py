@@ -92,7 +92,9 @@ def _run_without_rounds(optimizer, weights, rounds):
 
 class CentralizedTest(compiled_testing.TestCase):
 
-  def _check_against_plain_loop(self, name):
+  @parameterized.parameters(*_OPTIMIZERS)
+  @pytest.mark.slow
+  def test_optimizer_is_that_of_a_plain_loop(self, name):
     rounds = _rounds()
     process = _build(name)
     outputs = _run(process, rounds)
@@ -109,18 +111,7 @@ class CentralizedTest(compiled_testing.TestCase):
     self.assertEqual(measured['num_clients'], 1)
     self.assertEqual(measured['num_examples'], 8)
     self.assertEqual(measured['num_steps'], 2)
-
-  @pytest.mark.slow
-  def test_adam_is_that_of_a_plain_loop(self):
-    self._check_against_plain_loop('adam')
-    state = _run(_build('adam'), _rounds())[-1].state
-    self.assertEqual(state.client_work['shared']['num_steps'], 3 * 2)
     self.assertEqual(state.client_work['round_num'], 3)
-
-  @parameterized.parameters(*[name for name in _OPTIMIZERS if name != 'adam'])
-  @pytest.mark.slow
-  def test_optimizer_is_that_of_a_plain_loop(self, name):
-    self._check_against_plain_loop(name)
 
   @pytest.mark.slow
   def test_round_that_is_not_finite_leaves_model_and_state(self):

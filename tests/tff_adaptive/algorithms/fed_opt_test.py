@@ -243,17 +243,6 @@ class FedOptTest(tf.test.TestCase, parameterized.TestCase):
           testing.functional_model(), optimizers.build_delta_sgd()
       )
 
-  @pytest.mark.slow
-  def test_dropout_model_trains_with_two_evaluations_a_step(self):
-    for kind in ('functional', 'variable'):
-      process = algorithms.build_fed_opt(
-          testing.either_model(kind, dropout=0.5), optimizers.build_delta_sgd()
-      )
-      output = fed_opt_testing.run_round(process)
-      measured = output.metrics['client_work']['clients']
-      self.assertEqual(measured['num_rejected'], 0)
-      self.assertEqual(measured['num_gradient_evaluations'], 8)
-
   @parameterized.named_parameters(
       (
           'client_optimizer',

@@ -170,7 +170,9 @@ class MatrixTest(tf.test.TestCase, parameterized.TestCase):
     self.assertAllEqual(np.isfinite(flat), np.ones(39, bool))
     self.assertGreater(np.abs(flat - _problem()['x0']).max(), 1e-5)
 
-  def _check_cell(self, client, loss_term, server):
+  @parameterized.parameters(*_pairs())
+  @pytest.mark.sample(3)
+  def test_every_pair_builds_and_runs(self, client, loss_term, server):
     server_optimizer = _SERVERS[server]()
     reason = _why_not(client, loss_term, server)
     if reason is not None:
@@ -181,8 +183,3 @@ class MatrixTest(tf.test.TestCase, parameterized.TestCase):
     if _meet_in_a_round(client, server_optimizer):
       state = self._run_round(process, client)
       self._assert_moved(testing.trainable(state))
-
-  @parameterized.parameters(*_pairs())
-  @pytest.mark.sample(3)
-  def test_every_pair_builds_and_runs(self, client, loss_term, server):
-    self._check_cell(client, loss_term, server)

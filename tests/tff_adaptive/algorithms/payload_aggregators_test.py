@@ -231,20 +231,6 @@ class BuildErrorsTest(tf.test.TestCase, parameterized.TestCase):
       )
 
   @parameterized.named_parameters(
-      ('private', lambda: _private(1.0, 1.0)),
-      ('secure', _secure),
-      ('clipping', lambda: _clipping(1.0)),
-  )
-  @pytest.mark.slow
-  def test_maximum_takes_no_aggregator(self, build):
-    with self.assertRaisesRegex(ValueError, "'last_step_size'.*not a sum"):
-      algorithms.build_fedli_ls(
-          testing.functional_model(),
-          client_weighting=_UNIFORM,
-          payload_aggregators={'last_step_size': build()},
-      )
-
-  @parameterized.named_parameters(
       ('adam', lambda: optimizers.build_adam()),
       ('adagrad', lambda: optimizers.build_adagrad()),
       ('yogi', lambda: optimizers.build_yogi()),

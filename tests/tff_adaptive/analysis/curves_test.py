@@ -5,7 +5,6 @@
 from absl.testing import parameterized
 import matplotlib
 import numpy as np
-import pytest
 
 from tests.tff_adaptive import file_testing
 from tests.tff_adaptive.analysis import figure_testing
@@ -65,7 +64,6 @@ class CurvesTest(figure_testing.FigureTestCase):
           ['test accuracy (%)'],
       ),
   )
-  @pytest.mark.sample(5)
   def test_panels(self, columns, labels):
     self._write(columns)
     drawing = self._draw()

@@ -100,18 +100,6 @@ class RateGridTest(figure_testing.FigureTestCase):
     _, smallest = rate_grid.best_server_rates(_grid(higher_is_better=False))
     np.testing.assert_array_equal(smallest, [0.001, 10.0])
 
-  def test_plot_of_best_rates_shows_the_grid_that_was_searched(self):
-    (axes,) = self._draw(
-        rate_grid.plot_best_server_rates, {'FedAdam': _grid()}
-    ).axes
-    (line,) = axes.get_lines()
-    np.testing.assert_array_equal(line.get_ydata(), [0.1, 0.001])
-    self.assertEqual((axes.get_xscale(), axes.get_yscale()), ('log', 'log'))
-    self.assertEqual(axes.get_ylim(), (0.0005, 20.0))
-
-  @parameterized.parameters(
-      rate_grid.plot_rate_grids, rate_grid.plot_best_server_rates
-  )
-  def test_nothing_to_plot_is_an_error(self, plot):
+  def test_nothing_to_plot_is_an_error(self):
     with self.assertRaisesRegex(ValueError, '^There are no values to plot.$'):
-      plot({'': _grid(np.full([3, 3], np.nan))}, self.png)
+      rate_grid.plot_rate_grids({'': _grid(np.full([3, 3], np.nan))}, self.png)

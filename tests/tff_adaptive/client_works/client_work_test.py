@@ -10,6 +10,7 @@ import tensorflow_federated as tff
 from tests.tff_adaptive import testing
 from tests.tff_adaptive.optimizers import federated_testing
 from tff_adaptive import algorithms
+from tff_adaptive import client_works
 from tff_adaptive import optimizers
 from tff_adaptive import runtime
 
@@ -23,39 +24,26 @@ def _first_moment(output):
 
 class ClientWorkTest(tf.test.TestCase):
 
-  @pytest.mark.slow
-  def test_round_without_healthy_clients_moves_only_its_number(self):
-    with runtime.compiled_context(strict=True):
-      process = algorithms.build_fedcada(
-          testing.functional_model(), optimizers.build_fedcada_adam(0.1)
+  def test_models_are_not_kept_for_what_is_averaged_before_training(self):
+    moon = client_works.build_moon(lambda weights, batch: batch['x'])
+    with self.assertRaisesRegex(ValueError, 'previous models.*build_mimelite'):
+      client_works.build_local_training_client_work(
+          testing.functional_model(),
+          optimizers.build_mime(),
+          _UNIFORM,
+          loss_term=moon,
       )
-      state = process.initialize()
-      cohorts = [
-          testing.clients([10, 7]),
-          [testing.unhealthy_client(), []],
-          [*testing.clients([10, 7]), testing.unhealthy_client()],
-          testing.clients([10, 7]),
-      ]
-      outputs = []
-      for cohort in cohorts:
-        outputs.append(process.next(state, cohort))
-        state = outputs[-1].state
-      # The third round over again, without the client that is not healthy.
-      again = process.next(outputs[1].state, cohorts[0])
-    works = [output.state.client_work for output in outputs]
-    self.assertEqual([work['round_num'] for work in works], [1, 2, 3, 4])
-    for name, value in works[0]['shared'].items():
-      for before, after in zip(value, works[1]['shared'][name]):
-        self.assertAllEqual(before, after)
-    self.assertAllEqual(*(testing.trainable(o.state)[0] for o in outputs[:2]))
-    self.assertNotAllClose(*map(_first_moment, outputs[1:3]))
-    self.assertAllClose(again.state, outputs[2].state, atol=1e-7)
-    measured = [o.metrics['client_work']['clients'] for o in outputs[1:3]]
-    self.assertEqual([m['num_rejected'] for m in measured], [2, 1])
+
+  @pytest.mark.slow
+  def test_bytes_are_those_of_the_model_and_what_is_shared(self):
+    (output,) = federated_testing.run_process(
+        optimizers.build_fedcada_adam(0.1), 1, client_weighting=_UNIFORM
+    )
+    measured = output.metrics['client_work']['clients']
     # Down: the model, the moments, four hyperparameters, the round. Up: the
     # change and the moments, each with its weight.
-    self.assertEqual(measured[0]['bytes_down'], 2 * 4 * (3 * _NUM_WEIGHTS + 5))
-    self.assertEqual(measured[0]['bytes_up'], 2 * 4 * (3 * _NUM_WEIGHTS + 2))
+    self.assertEqual(measured['bytes_down'], 2 * 4 * (3 * _NUM_WEIGHTS + 5))
+    self.assertEqual(measured['bytes_up'], 2 * 4 * (3 * _NUM_WEIGHTS + 2))
 
   @pytest.mark.slow
   def test_mean_that_is_not_finite_leaves_what_is_shared(self):
@@ -117,21 +105,3 @@ class ClientWorkTest(tf.test.TestCase):
     self.assertCountEqual(steps['num_steps'], [3, 2, 0])
     self.assertLen(steps['loss'], 5)
     self.assertTrue(np.isfinite(steps['loss']).all())
-
-  def test_aggregator_of_a_part_that_is_not_shared_raises(self):
-    with self.assertRaisesRegex(
-        ValueError, "'third_moment'.*first_moment.*second_moment"
-    ):
-      algorithms.build_fedcada(
-          testing.functional_model(),
-          payload_aggregators={'third_moment': tff.aggregators.MeanFactory()},
-      )
-
-  def test_unweighted_aggregator_of_a_part_needs_uniform_weights(self):
-    aggregators = {'second_moment': tff.aggregators.SumFactory()}
-    with self.assertRaisesRegex(ValueError, "'second_moment'.*UNIFORM"):
-      algorithms.build_fedcada(
-          testing.functional_model(),
-          client_weighting=tff.learning.ClientWeighting.NUM_EXAMPLES,
-          payload_aggregators=aggregators,
-      )

@@ -127,13 +127,9 @@ class NamesTest(tf.test.TestCase, parameterized.TestCase):
     without = process.next(output.state, [])
     self.assertEqual(without.metrics['client_work']['rejections'].shape, (0,))
 
-  def test_rejections_are_in_the_order_of_the_clients(self):
-    with compiled_testing.installed('parallel'):
-      self._check(_build_process())
-
-  @parameterized.parameters('loop', 'parallel')
-  @pytest.mark.slow
-  def test_so_they_are_whatever_the_plan(self, plan):
+  @parameterized.parameters('parallel', 'loop')
+  @pytest.mark.sample(1)
+  def test_rejections_are_in_the_order_of_the_clients(self, plan):
     with compiled_testing.installed(plan):
       self._check(_build_process())
 

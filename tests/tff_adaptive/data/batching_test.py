@@ -22,26 +22,8 @@ def _indices(plan, num_examples, seed=0):
 
 class BatchingTest(parameterized.TestCase):
 
-  @parameterized.named_parameters(
-      ('short_last_batch', dict(num_epochs=2), 5, 2 * [[0, 1], [2, 3], [4]]),
-      (
-          'remainder_dropped',
-          dict(num_epochs=2, drop_remainder=True),
-          5,
-          2 * [[0, 1], [2, 3]],
-      ),
-      ('small_client', dict(batch_size=8, drop_remainder=True), 5, []),
-      ('first_in_stored_order', dict(max_examples=3), 100, [[0, 1], [2]]),
-      ('max_examples_too_large', dict(max_examples=30), 3, [[0, 1], [2]]),
-      ('batch_too_large', dict(batch_size=64), 3, [[0, 1, 2]]),
-      ('empty_client', dict(num_epochs=3), 0, []),
-  )
-  def test_batches(self, options, num_examples, expected):
-    plan = batching.BatchPlan(**{'batch_size': 2, 'shuffle': False, **options})
-    self.assertEqual(_indices(plan, num_examples), expected)
-
   @parameterized.product(
-      num_examples=[1, 7, 20, 21],
+      num_examples=[0, 1, 7, 20, 21],
       batch_size=[1, 4, 7, 50],
       num_epochs=[1, 3],
       max_examples=[None, 5],

@@ -241,7 +241,7 @@ class LazyClientArraysTest(parameterized.TestCase):
       for client_id in source.client_ids:
         self.assertEqual(source.examples(client_id)['x'][0], int(client_id))
     self.assertEqual(loaded, ['0', '1', '2', '3'])
-    self.assertEqual(source.cached_bytes, 320)
+    self.assertEqual(source._cache.num_bytes, 320)
 
   def test_client_not_used_for_longest_is_dropped(self):
     source, loaded = self._source(cache_bytes=160)
@@ -254,7 +254,7 @@ class LazyClientArraysTest(parameterized.TestCase):
     source, _ = self._source(cache_bytes=200, num_clients=50)
     for i in range(500):
       source.examples(str(i % 50))
-      self.assertLessEqual(source.cached_bytes, 200)
+      self.assertLessEqual(source._cache.num_bytes, 200)
 
   @parameterized.parameters(0, 79)
   def test_client_larger_than_the_room_is_read_each_time(self, cache_bytes):
@@ -262,7 +262,7 @@ class LazyClientArraysTest(parameterized.TestCase):
     source.examples('0')
     source.examples('0')
     self.assertEqual(loaded, ['0', '0'])
-    self.assertEqual(source.cached_bytes, 0)
+    self.assertEqual(source._cache.num_bytes, 0)
 
   def test_sizes_are_known_after_the_first_reading(self):
     source, loaded = self._source(cache_bytes=0)

@@ -147,12 +147,6 @@ class CohortTest(parameterized.TestCase):
     self.assertEqual(part.client_ids, ('bob', 'cid'))
     self.assertEqual(_values(part[1]), _values(_cohort()[2]))
 
-  def test_every_epoch_has_every_example_once(self):
-    batches = _values(_cohort().batches(0))
-    self.assertEqual([len(batch) for batch in batches], [2, 1, 2, 1])
-    self.assertCountEqual(batches[0] + batches[1], [1, 2, 3])
-    self.assertCountEqual(batches[2] + batches[3], [1, 2, 3])
-
   def test_shuffling_depends_on_seed_round_and_client_only(self):
     expected = _values(_cohort(round_num=4, seed=2)[2])
     same = _cohort(['cid', 'ann'], round_num=4, seed=2)
@@ -172,10 +166,6 @@ class CohortTest(parameterized.TestCase):
     )
     clients = cohort.Cohort(source, ['a', 'b'], 0, 0, batching.BatchPlan(50))
     self.assertNotEqual(_values(clients[0]), _values(clients[1]))
-
-  def test_max_examples_takes_the_first_ones(self):
-    plan = batching.BatchPlan(4, max_examples=2)
-    self.assertCountEqual(_values(_cohort(plan=plan)[2])[0], [10, 20])
 
   def test_client_may_occur_twice_with_the_same_batches(self):
     clients = _cohort(['ann', 'ann'])

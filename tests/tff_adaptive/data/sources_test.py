@@ -3,10 +3,8 @@
 """Tests of `sources`."""
 
 import collections
-import contextlib
 import gzip
 import json
-import sqlite3
 
 from absl.testing import parameterized
 import numpy as np
@@ -16,6 +14,7 @@ import tensorflow_federated as tff
 from tests.tff_adaptive.data import data_source_testing
 from tff_adaptive.data import client_data
 from tff_adaptive.data import sources
+from tff_adaptive.data import sqlite
 
 _FEATURES = collections.OrderedDict(
     x=tf.TensorSpec([2, 2], tf.float32),
@@ -70,40 +69,14 @@ def _write_jsonl_gz(path):
 
 
 def _write_sqlite(path):
-  with contextlib.closing(sqlite3.connect(path)) as connection, connection:
-    connection.executescript(
-        'CREATE TABLE examples (client_id TEXT, split_name TEXT, '
-        'serialized_example_proto BLOB);'
-        'CREATE TABLE client_metadata (client_id TEXT, split_name TEXT, '
-        'num_examples INTEGER);'
-        'CREATE INDEX clients ON examples (client_id, split_name);'
-    )
-    sizes = collections.Counter()
-    for row in _rows():
-      key = (row['client_id'], row['split'])
-      sizes[key] += 1
-      connection.execute(
-          'INSERT INTO examples VALUES (?, ?, ?)', [*key, _proto(row)]
-      )
-    for key, size in sizes.items():
-      connection.execute(
-          'INSERT INTO client_metadata VALUES (?, ?, ?)', [*key, size]
-      )
-  connection.close()
-
-
-def _proto(row):
-  feature = {
-      'x': tf.train.Feature(
-          float_list=tf.train.FloatList(value=np.ravel(row['x']))
-      ),
-      'y': tf.train.Feature(int64_list=tf.train.Int64List(value=[row['y']])),
-      'text': tf.train.Feature(
-          bytes_list=tf.train.BytesList(value=[row['text'].encode()])
-      ),
+  texts = np.array([text.encode() for text in _TEXTS], object)
+  values = {'x': np.float32(_X), 'y': _Y, 'text': texts}
+  build = client_data.PackedClientArrays.from_partition
+  splits = {
+      'train': build(values, {'ann': [1], 'bob': [0, 3]}),
+      'test': build(values, {'ann': [2]}),
   }
-  example = tf.train.Example(features=tf.train.Features(feature=feature))
-  return example.SerializeToString()
+  sqlite.write_sqlite_clients(path, splits)
 
 
 _TABLES = (
@@ -258,6 +231,17 @@ class ObjectsTest(data_source_testing.DataSourceTestCase):
     self.assertEqual(clients.element_spec, _XY)
     self.assertEqual(clients.num_examples('ann'), 0)
     self.assertEqual(clients.examples('bob')['y'].tolist(), [1])
+
+  def test_an_empty_client_where_a_size_is_unknown(self):
+    clients = sources.read_clients(
+        {'a': {'x': np.zeros([2, 5])}, 'b': {'x': np.zeros([0, 5])}},
+        {'x': tf.TensorSpec([None], tf.float32)},
+    )
+    self.assertEqual(clients.examples('b')['x'].shape, (0, 5))
+    examples = sources.read_examples(
+        {'x': []}, {'x': tf.TensorSpec([None, 2], tf.float32)}
+    )
+    self.assertEqual(examples['x'].shape, (0, 0, 2))
 
   def test_a_mapping_of_arrays(self):
     examples = sources.read_examples(

@@ -146,6 +146,22 @@ class RowFilesTest(data_source_testing.DataSourceTestCase):
     path = self.text_file('data.jsonl', text)
     self.assert_unreadable(sentence, path)
 
+  @parameterized.parameters(1, 2)
+  def test_a_row_without_a_split_is_refused_where_others_have_one(self, line):
+    rows = ['{"y": 1, "split": "train"}', '{"y": 2, "split": "test"}']
+    rows.insert(line - 1, '{"y": 3}')
+    path = self.text_file('data.jsonl', '\n'.join(rows))
+    spec = {'y': tf.TensorSpec([], tf.int32)}
+    for split_name in ('train', 'test'):
+      self.assert_unreadable(
+          f"{path}, line {line} has no 'split', which other rows have; add it.",
+          path,
+          spec,
+          split_name=split_name,
+      )
+    examples = sources.read_examples(path, spec)
+    self.assertCountEqual(examples['y'].tolist(), [1, 2, 3])
+
   def test_strings_must_be_strings(self):
     path = self.text_file('data.jsonl', '{"text": "a"}\n{"text": 7}\n')
     self.assert_unreadable(

@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of `client_data_conversion`."""
+"""Tests of tff_client_data."""
 
 import collections
 from unittest import mock
@@ -104,11 +104,6 @@ class ToClientDataTest(parameterized.TestCase):
     data = tff_client_data.to_client_data(build())
     together = data.create_tf_dataset_from_all_clients(seed=0)
     self.assertCountEqual(_labels(together), [1, 2, 3, 4])
-    batched = data.preprocess(lambda dataset: dataset.batch(2))
-    sizes = [
-        len(batch['y']) for batch in batched.create_tf_dataset_for_client('ann')
-    ]
-    self.assertEqual(sizes, [2, 1])
     self.assertLen(list(data.datasets(limit_count=1, seed=0)), 1)
     train, test = tff.simulation.datasets.ClientData.train_test_client_split(
         data, 1, seed=0

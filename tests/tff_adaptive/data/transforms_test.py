@@ -1,5 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
+"""Tests of transforms."""
 
 from absl.testing import absltest
 from absl.testing import parameterized
@@ -7,7 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from tff_adaptive.data import client_data
-from tff_adaptive.data import transforms as transforms
+from tff_adaptive.data import transforms
 
 _CLIENTS = {
     'ann': {'x': np.float32([1, 2, 3, 4])},

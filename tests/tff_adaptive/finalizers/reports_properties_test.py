@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of what holds for the server rules that see reports, in any round."""
 
+from absl.testing import parameterized
 import hypothesis
 from hypothesis import strategies as st
 import numpy as np
@@ -145,6 +146,7 @@ class LineSearchStepPropertiesTest(tf.test.TestCase):
     )
     expected = x + rate * (weights @ changes)
     self.assertAllClose(step.x, expected, rtol=1e-6, atol=1e-6)
+    self.assertAllClose(step.report['server_step_size'], rate)
     if rate == 1.0:
       self.assertAllClose(step.x, weights @ (x + changes), atol=1e-9)
 
@@ -183,3 +185,18 @@ class LineSearchStepPropertiesTest(tf.test.TestCase):
     for end in (step.x, path.points[-1]):
       self.assertLess(batches.value(0, end), batches.value(0, x))
     self.assertBetween(step.report['server_step_size'], 0.0, 1.0)
+
+
+class NegativeReportsTest(tf.test.TestCase, parameterized.TestCase):
+
+  @parameterized.parameters(
+      (finalizers.build_fedexp, 'squared_norm', 1.0),
+      (finalizers.build_fedexprox_grads, 'squared_norm', 1.0),
+      (finalizers.build_fednova, 'normalizer', 0.0),
+  )
+  def test_noise_does_not_make_the_server_ascend(self, build, name, step):
+    rule = build()
+    state = rule.initialize(tf.TensorSpec([2], tf.float32))
+    reports = {name: tf.constant(-3.0)}
+    _, x = rule.next(state, tf.zeros([2]), tf.ones([2]), reports=reports)
+    self.assertAllClose(x, [-step] * 2)

@@ -190,17 +190,7 @@ class AdaptiveTest(tf.test.TestCase, parameterized.TestCase):
     )
 
 
-_BUILDERS = {
-    'adam': optimizers.build_adam,
-    'adagrad': optimizers.build_adagrad,
-    'yogi': optimizers.build_yogi,
-    'fedadagrad': optimizers.build_fedadagrad,
-    'fedadam': optimizers.build_fedadam,
-    'fedyogi': optimizers.build_fedyogi,
-    'fedams': optimizers.build_fedams,
-}
 _CLIENT_RULES = ('adam', 'adagrad')
-_SERVER_RULES = ('fedadagrad', 'fedadam', 'fedyogi')
 _RATES = property_testing.positive(0.0625, 2.0)
 _EPSILONS = property_testing.positive(2.0**-10, 1.0)
 
@@ -208,7 +198,9 @@ _EPSILONS = property_testing.positive(2.0**-10, 1.0)
 def _run_path(name, gradients, **arguments):
   """Steps; in the server rules' own terms the changes are `-gradients`."""
   return path_testing.run(
-      _BUILDERS[name], property_testing.linear(gradients), **arguments
+      getattr(optimizers, f'build_{name}'),
+      property_testing.linear(gradients),
+      **arguments,
   )
 
 
@@ -241,9 +233,7 @@ class AdaptivePropertiesTest(tf.test.TestCase, parameterized.TestCase):
     self.assertTrue(np.all(np.diff(v, axis=0) >= 0.0))
     self.assertAllLessEqual(np.abs(np.diff(path.points, axis=0)), rate)
 
-  @parameterized.product(
-      name=_SERVER_RULES, second_moment_of=['update', 'momentum']
-  )
+  @parameterized.product(name=_RULES, second_moment_of=['update', 'momentum'])
   @hypothesis.given(
       property_testing.sequences(),
       property_testing.shares(),
@@ -266,7 +256,7 @@ class AdaptivePropertiesTest(tf.test.TestCase, parameterized.TestCase):
     ]
     self.assertAllClose(paths[0].points, paths[1].points, rtol=1e-5, atol=1e-7)
 
-  @parameterized.parameters(*_SERVER_RULES)
+  @parameterized.parameters(*_RULES)
   @hypothesis.given(property_testing.sequences(), property_testing.shares())
   def test_without_adaptivity_is_damped_momentum(self, name, changes, beta_1):
     # epsilon to infinity, with a rate that grows with it.
@@ -285,7 +275,7 @@ class AdaptivePropertiesTest(tf.test.TestCase, parameterized.TestCase):
     )
     self.assertAllClose(path.points, momentum.points, rtol=1e-5, atol=1e-5)
 
-  @parameterized.parameters(*_SERVER_RULES)
+  @parameterized.parameters(*_RULES)
   @hypothesis.given(property_testing.sequences())
   def test_without_adaptivity_the_start_damps(self, name, changes):
     path = _run_path(
@@ -301,7 +291,7 @@ class AdaptivePropertiesTest(tf.test.TestCase, parameterized.TestCase):
         atol=1e-6,
     )
 
-  @parameterized.product(name=_SERVER_RULES, start=[None, 0.0])
+  @parameterized.product(name=_RULES, start=[None, 0.0])
   @hypothesis.given(
       property_testing.vectors(), property_testing.shares(), _RATES, _EPSILONS
   )

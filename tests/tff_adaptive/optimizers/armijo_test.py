@@ -12,6 +12,7 @@ import tensorflow as tf
 
 from tests.tff_adaptive import property_testing
 from tests.tff_adaptive import testing
+from tests.tff_adaptive.optimizers import federated_testing
 from tests.tff_adaptive.optimizers import path_testing
 from tests.tff_adaptive.optimizers import step_size_testing
 from tff_adaptive import optimizers
@@ -255,10 +256,10 @@ class ArmijoTest(tf.test.TestCase, parameterized.TestCase):
   @pytest.mark.slow
   def test_trains_and_rejects_a_client_with_nan(self):
     clients = [*testing.clients([10, 7]), testing.unhealthy_client()]
-    for output in step_size_testing.train(
-        armijo.build_armijo(max_step_size=20.0), clients, num_rounds=2
+    for output in federated_testing.run_process(
+        armijo.build_armijo(max_step_size=20.0), clients=clients
     ):
-      metrics = output['client_work']['clients']
+      metrics = output.metrics['client_work']['clients']
       self.assertEqual(metrics['num_rejected'], 1)
       self.assertEqual(metrics['num_gradient_evaluations'], 5)
       self.assertGreater(metrics['step_size_min'], 0.01)
@@ -269,12 +270,13 @@ class ArmijoTest(tf.test.TestCase, parameterized.TestCase):
   @pytest.mark.slow
   def test_trials_see_the_dropout_mask_of_the_step(self):
     # A short step lowers the loss, if it is the loss of the same mask.
-    (output,) = step_size_testing.train(
+    (output,) = federated_testing.run_process(
         armijo.build_armijo(max_step_size=1e-3),
-        testing.clients([20, 20]),
+        num_rounds=1,
+        clients=testing.clients([20, 20]),
         model=testing.functional_model(dropout=0.5),
     )
-    metrics = output['client_work']['clients']
+    metrics = output.metrics['client_work']['clients']
     self.assertEqual(metrics['num_steps'], 10)
     self.assertEqual(metrics['backtracks_max'], 0.0)
 

@@ -49,6 +49,7 @@ _BAD_ARGUMENTS = (
     ),
     *_bad('Armijo', optimizers.build_armijo, gamma=-1.0, reset=3, max_trials=0),
     *_bad('Armijo', optimizers.build_armijo, batches_per_epoch=0),
+    *_bad('Armijo', optimizers.build_armijo, max_trials=2.5),
     *_bad('Armijo', optimizers.build_armijo, fallback_step_size=math.nan),
     *_bad(
         'Delta-SGD', optimizers.build_delta_sgd, learning_rate=0.0, delta=-1.0
@@ -319,7 +320,8 @@ class OptimizerConformanceTest(tf.test.TestCase, parameterized.TestCase):
     arguments = {name: value}
     if 'num_clients' in inspect.signature(build).parameters:
       arguments.setdefault('num_clients', 3)
-    with self.assertRaisesRegex(ValueError, f'{title} `{name}`.*{value}'):
+    error = TypeError if value == 2.5 else ValueError  # No integer.
+    with self.assertRaisesRegex(error, f'{title} `{name}`.*{value}'):
       build(**arguments)
 
   @parameterized.parameters(

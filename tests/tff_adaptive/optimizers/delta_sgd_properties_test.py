@@ -191,19 +191,3 @@ class DeltaSgdEdgeCasesTest(tf.test.TestCase, parameterized.TestCase):
     limit = (delta + math.sqrt(delta**2 + 4)) / 2
     self.assertAllClose(path.reports['theta'][-1], limit, rtol=1e-6)
     self.assertAllEqual(path.points, np.zeros_like(path.points))
-
-  @parameterized.parameters(*_VARIANTS)
-  @hypothesis.given(
-      st.sampled_from([math.nan, math.inf, -math.inf]), st.integers(0, 3)
-  )
-  def test_gradient_that_is_not_finite_is_not_hidden(
-      self, previous_gradient, bad, when
-  ):
-    gradients = np.ones([4, property_testing.SIZE])
-    gradients[when, 0] = bad
-    path = _run(
-        property_testing.linear(gradients), previous_gradient=previous_gradient
-    )
-    self.assertFalse(np.any(np.isfinite(path.points[when + 1 :, 0])))
-    if when:
-      self.assertTrue(np.all(np.isnan(path.step_sizes[when:])))

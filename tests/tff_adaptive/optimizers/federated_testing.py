@@ -172,12 +172,13 @@ def run_process(optimizer, num_rounds=2, clients=None, **kwargs) -> list[Any]:
     return run_natively(optimizer, num_rounds, clients, **kwargs)
 
 
-def run_natively(optimizer, num_rounds=2, clients=None, **kwargs) -> list[Any]:
+def run_natively(
+    optimizer, num_rounds=2, clients=None, model=None, **kwargs
+) -> list[Any]:
   """Returns the same on the default runtime."""
   clients = clients or testing.clients([10, 7])
-  process = algorithms.build_fed_opt(
-      testing.functional_model(), optimizer, **kwargs
-  )
+  model = model or testing.functional_model()
+  process = algorithms.build_fed_opt(model, optimizer, **kwargs)
   state = process.initialize()
   outputs = []
   for _ in range(num_rounds):

@@ -34,25 +34,22 @@ class MimeTest(tf.test.TestCase):
     found = outputs[0].metrics['finalizer']['update_norm']
     self.assertAllClose(found, 0.5 * 0.25 * update, rtol=1e-5)
 
-  def test_gradients_of_the_survey_count(self):
-    for build in (optimizers.build_mimelite, optimizers.build_mime):
-      output, *_ = federated_testing.run_natively(build(0.5), 1)
-      clients = output.metrics['client_work']['clients']
-      gradients_per_step = 2 if build is optimizers.build_mimelite else 3
+  @pytest.mark.usefixtures('native_runtime')
+  def test_costs_of_both_exchanges(self):
+    mimelite, mime = (
+        federated_testing.run_natively(build(0.5), 1)[0].metrics['client_work'][
+            'clients'
+        ]
+        for build in (optimizers.build_mimelite, optimizers.build_mime)
+    )
+    for clients, gradients_per_step in ((mimelite, 2), (mime, 3)):
       self.assertEqual(
           clients['num_gradient_evaluations'],
           gradients_per_step * clients['num_steps'],
       )
-
-  def test_first_exchange_of_mime_counts(self):
-    mimelite, mime = (
-        federated_testing.run_natively(build(0.5), 1)[0].metrics['client_work']
-        for build in (optimizers.build_mimelite, optimizers.build_mime)
-    )
     model = 2 * 4 * 3 * (testing.NUM_FEATURES + 1)  # Of two clients.
     for name, more in (('bytes_up', model + 2 * 4), ('bytes_down', model)):
-      found = mime['clients'][name] - mimelite['clients'][name]
-      self.assertEqual(found, more, name)
+      self.assertEqual(mime[name] - mimelite[name], more, name)
 
   @pytest.mark.slow
   def test_without_momentum_it_is_sgd(self):

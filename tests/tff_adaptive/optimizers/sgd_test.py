@@ -78,16 +78,3 @@ class FedAvgMTest(tf.test.TestCase):
     )
     self.assertAllClose(points, [0.5, 1.45, 1.805])
     self.assertAllClose(-states[-1]['accumulator'], 0.71)
-
-  def test_equals_tff(self):
-    results = []
-    for optimizer in (
-        optimizers.build_fedavgm(0.3, 0.8),
-        tff.learning.optimizers.build_sgdm(0.3, 0.8),
-    ):
-      weights = tf.constant([1.0, 2.0])
-      state = optimizer.initialize(tf.TensorSpec([2], tf.float32))
-      for _ in range(3):
-        state, weights = optimizer.next(state, weights, 0.5 * weights)
-      results.append(weights)
-    self.assertAllEqual(*results)

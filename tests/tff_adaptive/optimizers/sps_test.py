@@ -24,6 +24,7 @@ import tensorflow as tf
 
 from tests.tff_adaptive import property_testing
 from tests.tff_adaptive import testing
+from tests.tff_adaptive.optimizers import federated_testing
 from tests.tff_adaptive.optimizers import path_testing
 from tests.tff_adaptive.optimizers import step_size_testing
 from tff_adaptive import optimizers
@@ -121,37 +122,19 @@ class SpsTest(tf.test.TestCase, parameterized.TestCase):
   def test_points_that_are_not_finite_give_nan(self, build, point):
     self.assertAllEqual(_step_sizes(build(), point[1:]), [math.nan])
 
-  @parameterized.named_parameters(
-      ('sps', sps.build_sps(), 1e3),
-      ('sps_max', sps.build_sps_max(0.05), 0.05),
-      ('sps_smooth', sps.build_sps_smooth(initial_step_size=0.05), 0.051),
-  )
-  @pytest.mark.slow
-  def test_trains_and_rejects_a_client_with_nan(self, optimizer, limit):
-    clients = [*testing.clients([10, 7]), testing.unhealthy_client()]
-    for output in step_size_testing.train(optimizer, clients, num_rounds=2):
-      metrics = output['client_work']['clients']
-      self.assertEqual(metrics['num_rejected'], 1)
-      self.assertGreater(metrics['step_size_min'], 0.0)
-      self.assertBetween(
-          metrics['step_size_mean'],
-          metrics['step_size_min'],
-          metrics['step_size_max'],
-      )
-      self.assertLessEqual(metrics['step_size_max'], np.float32(limit))
-
   @pytest.mark.slow
   def test_loss_term_is_part_of_the_loss(self):
-    (output,) = step_size_testing.train(
+    (output,) = federated_testing.run_process(
         sps.build_sps(),
-        testing.clients([4]),
+        num_rounds=1,
+        clients=testing.clients([4]),
         loss_term=lambda *_: tf.constant(10.0),
     )
-    metrics = output['client_work']['clients']
+    metrics = output.metrics['client_work']['clients']
     self.assertGreater(metrics['loss'], 10.0)
     # The step is loss / (c |g|^2), and the change of the one step is step |g|.
     gradient_norm = (
-        output['finalizer']['update_norm'] / metrics['step_size_mean']
+        output.metrics['finalizer']['update_norm'] / metrics['step_size_mean']
     )
     self.assertAllClose(
         metrics['step_size_mean'],
@@ -160,16 +143,12 @@ class SpsTest(tf.test.TestCase, parameterized.TestCase):
     )
 
 
-_VARIANTS = {
-    'sps': optimizers.build_sps,
-    'sps_max': optimizers.build_sps_max,
-    'sps_smooth': optimizers.build_sps_smooth,
-}
 _NUM_STEPS = 5
 
 
 def _run_path(name, batches, start=None, **arguments):
-  return path_testing.run(_VARIANTS[name], batches, start, **arguments)
+  build = getattr(optimizers, f'build_{name}')
+  return path_testing.run(build, batches, start, **arguments)
 
 
 class SpsPropertiesTest(tf.test.TestCase, parameterized.TestCase):
@@ -263,7 +242,7 @@ class SpsPropertiesTest(tf.test.TestCase, parameterized.TestCase):
     # No other limit is near.
     self.assertAllClose(path.step_sizes, np.where(solved, 0.0, expected))
 
-  @parameterized.parameters(*_VARIANTS)
+  @parameterized.parameters('sps', 'sps_max', 'sps_smooth')
   @hypothesis.given(property_testing.sequences(), property_testing.positive())
   def test_negative_loss_does_not_move(self, name, gradients, depth):
     path = _run_path(name, property_testing.linear(gradients, -depth))

@@ -4,12 +4,7 @@
 
 from typing import Any, NamedTuple
 
-import numpy as np
 import tensorflow as tf
-
-from tests.tff_adaptive import testing
-from tff_adaptive import algorithms
-from tff_adaptive import runtime
 
 
 class Run(NamedTuple):
@@ -61,21 +56,3 @@ def run(optimizer, losses, x) -> Run:
     if 'backtracks' in report:
       result.backtracks.append(int(report['backtracks']))
   return result
-
-
-def train(optimizer, clients, num_rounds=1, **kwargs) -> list[Any]:
-  """Trains the linear classifier on the compiled runtime.
-
-  Returns the rounds' metrics. `kwargs` are those of `build_fed_opt`.
-  """
-  model = kwargs.pop('model', None) or testing.functional_model()
-  rounds = []
-  with runtime.compiled_context():
-    process = algorithms.build_fed_opt(model, optimizer, **kwargs)
-    state = process.initialize()
-    for _ in range(num_rounds):
-      output = process.next(state, clients)
-      state = output.state
-      assert all(np.isfinite(w).all() for w in testing.trainable(state))
-      rounds.append(output.metrics)
-  return rounds

@@ -90,7 +90,9 @@ class CoverageTest(tf.test.TestCase, parameterized.TestCase):
     names.pop('num_clients', None)
     self.assertEqual(names, dict.fromkeys(('change', *shared, *reports), True))
 
-  def _check(self, name):
+  @parameterized.parameters(*payloads_testing.RULES)
+  @pytest.mark.sample(1)
+  def test_all_that_clients_send_is_covered(self, name):
     _, _, shared, reports = payloads_testing.RULES[name]
     process = _build(name, _wide_model(), privacy=_privacy(name, 0.8, _BOUND))
     self._check_aggregators(name, process)
@@ -121,15 +123,6 @@ class CoverageTest(tf.test.TestCase, parameterized.TestCase):
         self.assertBetween(largest, 1e-3 * expected, 5 * expected)
       else:
         self.assertAllClose(np.std(noise), expected, rtol=0.05)
-
-  @parameterized.parameters(('scaffold_and_fedexp',))
-  def test_sample_is_covered(self, name):
-    self._check(name)
-
-  @parameterized.parameters(*payloads_testing.RULES)
-  @pytest.mark.slow
-  def test_all_that_clients_send_is_covered(self, name):
-    self._check(name)
 
   @pytest.mark.slow
   def test_noise_on_a_report_reaches_the_server_rule(self):

@@ -47,6 +47,16 @@ class ArgumentsTest(compiled_testing.TestCase):
     for word in words:
       self.assertIn(word, str(caught.exception))
 
+  def test_values_of_another_shape(self):
+    add_up = sequence_testing.over_clients(
+        tf.reduce_sum, tff.TensorType(np.float32, [2])
+    )
+    with compiled_testing.installed():
+      with self.assertRaisesRegex(
+          TypeError, r'float32\[2\], found one of shape \(3,\)'
+      ):
+        add_up([np.ones([3], np.float32)])
+
   @parameterized.parameters(3, 2.5, None)
   def test_no_list_of_clients(self, clients):
     self._assert_refused(

@@ -175,16 +175,13 @@ def _difference(left, right):
 @pytest.mark.usefixtures('native_runtime')
 class ModelsTest(tf.test.TestCase, parameterized.TestCase):
 
-  def _check(self, name, kind, sizes, num_rounds):
-    expected = _train(name, kind, sizes, num_rounds, as_lists=True)
-    with runtime.compiled_context(strict=True):
-      found = _train(name, kind, sizes, num_rounds)
-    self.assertAllClose(expected, found, rtol=1e-5, atol=1e-5)
-
   @parameterized.named_parameters(*_CASES)
   @pytest.mark.slow
   def test_one_step(self, name, kind):
-    self._check(name, kind, _ONE_STEP, 1)
+    expected = _train(name, kind, _ONE_STEP, 1, as_lists=True)
+    with runtime.compiled_context(strict=True):
+      found = _train(name, kind, _ONE_STEP, 1)
+    self.assertAllClose(expected, found, rtol=1e-5, atol=1e-5)
 
   @parameterized.named_parameters(*_CASES)
   @pytest.mark.slow

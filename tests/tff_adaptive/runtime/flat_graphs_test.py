@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reading graphs whose calls are inlined."""
 
-from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 import tensorflow as tf
@@ -73,7 +72,3 @@ class FlatGraphsTest(parameterized.TestCase, tf.test.TestCase):
   def test_is_zero(self, fn, is_zero):
     graph = _build(fn)
     self.assertEqual(graph.is_zero(graph.source(graph.results[0])), is_zero)
-
-
-if __name__ == '__main__':
-  absltest.main()

@@ -90,7 +90,7 @@ class _MallocInfo(ctypes.Structure):
 
 
 def _allocated_kilobytes() -> float:
-  """Returns how many bytes are allocated and not freed.
+  """Returns how many kilobytes are allocated and not freed.
 
   Resident memory would tell of the allocator as well: in a process that has run
   other tests it rises for a long time while free memory is taken into use.

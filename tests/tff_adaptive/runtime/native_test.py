@@ -126,7 +126,9 @@ def _client(label: float = 1e6) -> list[Any]:
 
 class NativeSeedsTest(tf.test.TestCase, parameterized.TestCase):
 
-  def _check_round_that_is_run_again(self, kind):
+  @parameterized.parameters('functional', 'variable')
+  @pytest.mark.slow
+  def test_round_that_is_run_again_gives_the_same(self, kind):
     process = algorithms.build_fed_opt(
         testing.either_model(kind, dropout=0.5),
         client_optimizer=optimizers.build_delta_sgd(),
@@ -135,14 +137,6 @@ class NativeSeedsTest(tf.test.TestCase, parameterized.TestCase):
     clients = [testing.client(9, 1), testing.client(6, 2)]
     first, again = (_train(process, clients, clients) for _ in range(2))
     self.assertAllEqual(first, again)
-
-  @pytest.mark.slow
-  def test_round_that_is_run_again_gives_the_same(self):
-    self._check_round_that_is_run_again('functional')
-
-  @pytest.mark.slow
-  def test_round_of_a_variable_model_gives_the_same(self):
-    self._check_round_that_is_run_again('variable')
 
   @pytest.mark.slow
   def test_masks_differ_by_client_round_and_step(self):

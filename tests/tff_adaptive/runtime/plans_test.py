@@ -46,7 +46,9 @@ class PlansTest(compiled_testing.TestCase):
     self.assertEqual(getattr(chosen, 'name', None), plan)
     return weights
 
-  def _check_bits(self, kind):
+  @parameterized.parameters('functional', 'variable')
+  @pytest.mark.sample(1)
+  def test_parallel_has_the_bits_of_loop_every_time(self, kind):
     process, clients = compiled_testing.process(kind), testing.clients(_RAGGED)
     rounds = [clients, clients[3:10], clients[::-1]]
     expected = self._train_by('loop', process, *rounds)
@@ -55,13 +57,6 @@ class PlansTest(compiled_testing.TestCase):
       self.assert_same_bits(found, expected)
     plan = compiled_testing.context('parallel').plan_of(process.next)
     self.assertEqual(plan.num_parallel_clients, plans.num_cores())
-
-  def test_parallel_has_the_bits_of_loop_every_time(self):
-    self._check_bits('functional')
-
-  @pytest.mark.slow
-  def test_parallel_has_the_bits_of_loop_for_variable_models(self):
-    self._check_bits('variable')
 
   @parameterized.named_parameters(
       ('uneven', (1, 9), 2**30, 1),

@@ -43,7 +43,9 @@ class RandomNumbersTest(compiled_testing.TestCase):
     )
     return weights.reshape([-1])
 
-  def _check_dependence(self, kind):
+  @parameterized.parameters('functional', 'variable')
+  @pytest.mark.sample(1)
+  def test_depend_on_seed_round_and_client_alone(self, kind):
     with compiled_testing.installed():
       first = self._masks(_cohort_of_ones(1, 0, 'ab'), kind)
       others = {
@@ -57,21 +59,6 @@ class RandomNumbersTest(compiled_testing.TestCase):
     for name, other in others.items():
       self.assertNotAllEqual(first, other, name)
 
-  def test_depend_on_seed_round_and_client_alone(self):
-    self._check_dependence('functional')
-
-  def test_of_a_client_do_not_depend_on_the_others(self):
-    self._check_independence('functional')
-
-  def test_of_two_steps_are_not_the_same(self):
-    self._check_steps('functional')
-
-  @pytest.mark.slow
-  def test_of_variable_models_do_all_that_too(self):
-    self._check_dependence('variable')
-    self._check_independence('variable')
-    self._check_steps('variable')
-
   def test_do_not_depend_on_the_plan(self):
     cohort = _cohort_of_ones(1, 0, 'abc')
     with compiled_testing.installed():
@@ -79,7 +66,9 @@ class RandomNumbersTest(compiled_testing.TestCase):
     with runtime.compiled_context(strict=True, plan='loop'):
       self.assertAllClose(self._masks(cohort), expected, atol=1e-6)
 
-  def _check_independence(self, kind):
+  @parameterized.parameters('functional', 'variable')
+  @pytest.mark.sample(1)
+  def test_of_a_client_do_not_depend_on_the_others(self, kind):
     with compiled_testing.installed():
       alone = [self._masks(_cohort_of_ones(1, 0, c), kind) for c in 'abc']
       for client_ids in ('abc', 'cab', 'ca'):
@@ -88,7 +77,9 @@ class RandomNumbersTest(compiled_testing.TestCase):
         together = self._masks(_cohort_of_ones(1, 0, client_ids), kind)
         self.assertAllClose(together, np.mean(masks, axis=0), atol=1e-6)
 
-  def _check_steps(self, kind):
+  @parameterized.parameters('functional', 'variable')
+  @pytest.mark.sample(1)
+  def test_of_two_steps_are_not_the_same(self, kind):
     with compiled_testing.installed():
       once = self._masks(_cohort_of_ones(1, 0, 'a', num_steps=1), kind)
       twice = self._masks(_cohort_of_ones(1, 0, 'a', num_steps=2), kind)

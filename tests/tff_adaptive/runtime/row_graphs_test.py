@@ -4,7 +4,6 @@
 
 from unittest import mock
 
-from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 import pytest
@@ -179,7 +178,3 @@ class RowGraphsTest(parameterized.TestCase, tf.test.TestCase):
   @parameterized.parameters(5, 20)
   def test_sums_that_do_more_than_add(self, num_clients):
     self._check(_build(_loop(_double), 2.0), num_clients, True)
-
-
-if __name__ == '__main__':
-  absltest.main()

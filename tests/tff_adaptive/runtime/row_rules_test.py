@@ -4,7 +4,6 @@
 
 import itertools
 
-from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 import tensorflow as tf
@@ -70,7 +69,3 @@ class RowRulesTest(parameterized.TestCase, tf.test.TestCase):
         'SelectV2': (_Rest.ZERO, _Rest.ZERO, _Rest.ZERO),
     }.items():
       self.assertIsNone(row_rules.ENTRYWISE[op](*rests))
-
-
-if __name__ == '__main__':
-  absltest.main()

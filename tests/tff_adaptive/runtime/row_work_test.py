@@ -7,7 +7,6 @@ import functools
 from typing import Any
 from unittest import mock
 
-from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 import pytest
@@ -270,7 +269,3 @@ class RowWorkTest(parameterized.TestCase, tf.test.TestCase):
         outputs[1].state.global_model_weights.trainable,
         atol=1e-6,
     )
-
-
-if __name__ == '__main__':
-  absltest.main()

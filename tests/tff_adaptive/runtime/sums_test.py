@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Finding the leaves of a sum to which a part of a round only adds."""
 
-from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 import tensorflow_federated as tff
@@ -27,7 +26,3 @@ class SumsTest(parameterized.TestCase):
     computation = tff.tensorflow.computation(fn, (_TYPE, _TYPE))
     found = sums.find_added(computations.read(computation))
     self.assertEqual(found, added)
-
-
-if __name__ == '__main__':
-  absltest.main()

@@ -116,13 +116,8 @@ class CallbackTest(loop_testing.LoopTestCase):
 
 
 def _round_end(evaluation=None, evaluate=lambda weights: {}, **metrics):
-  return callbacks.RoundEnd(
-      round_num=1,
-      state=None,
-      get_weights=lambda: None,
-      metrics=metrics,
-      evaluation=evaluation,
-      evaluate=evaluate,
+  return loop_testing.round_end(
+      metrics=metrics, evaluation=evaluation, evaluate=evaluate
   )
 
 
@@ -312,13 +307,7 @@ class PrivacySpentTest(absltest.TestCase):
 
   def _measure(self, state, round_num):
     accountant = _build_accountant()
-    round_end = callbacks.RoundEnd(
-        round_num=round_num,
-        state=state,
-        get_weights=lambda: None,
-        metrics={},
-        evaluation=None,
-    )
+    round_end = loop_testing.round_end(round_num=round_num, state=state)
     spent = callbacks.PrivacySpent(accountant, delta=1e-3)
     row = dict(spent.measure(round_end))
     self.assertEqual(

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests.tff_adaptive import testing
 from tests.tff_adaptive.simulation import evaluation_testing
 from tff_adaptive import optimizers
 from tff_adaptive.client_works import local_training
@@ -81,15 +82,12 @@ _expected = evaluation_testing.expected
 _weights = evaluation_testing.weights
 _SIZES = [5, 0, 3, 30, 1, 12]
 _WITH_EXAMPLES = ('c0', 'c2', 'c3', 'c4', 'c5')
+_variable_model = testing.variable_model_fn()
 
 
 @functools.lru_cache
 def _functional_model(dropout=0.0):
-  return evaluation_testing.functional_model(dropout)
-
-
-def _variable_model():
-  return evaluation_testing.variable_model(dropout=0.0)
+  return testing.functional_model(dropout=dropout)
 
 
 def _clients(seed, sizes=_SIZES):
@@ -97,7 +95,7 @@ def _clients(seed, sizes=_SIZES):
   return client_data.PackedClientArrays.from_clients(
       {
           f'c{i}': collections.OrderedDict(
-              x=generator.normal(size=(size, 4)).astype(np.float32),
+              x=generator.normal(size=(size, 5)).astype(np.float32),
               y=generator.integers(0, 3, size).astype(np.int32),
           )
           for i, size in enumerate(sizes)
@@ -126,9 +124,7 @@ def _train(optimizer, trainable, batches, clip_norm=None):
   def value_and_grad(batch, point):
     with tf.GradientTape() as tape:
       tape.watch(point)
-      loss = evaluation_testing.loss()(
-          batch['y'], batch['x'] @ point[0] + point[1]
-      )
+      loss = testing.loss()(batch['y'], batch['x'] @ point[0] + point[1])
     found = tape.gradient(loss, point)
     if clip_norm is not None:
       found, _ = tf.clip_by_global_norm(found, clip_norm)
@@ -239,7 +235,14 @@ class PersonalizedEvaluationTest(tf.test.TestCase, parameterized.TestCase):
       self.assertAllClose(found.values['loss'][place], loss, rtol=1e-5)
       self.assertAllClose(found.values['accuracy'][place], accuracy, rtol=1e-6)
 
-  def _check_plain_loop(self, build_optimizer):
+  @parameterized.parameters(
+      optimizers.build_sgd,
+      optimizers.build_delta_sgd,
+      optimizers.build_sps,
+      optimizers.build_adam,
+  )
+  @pytest.mark.sample(1)
+  def test_equals_a_plain_loop(self, build_optimizer):
     """Compares fine-tuning with a loop of eager steps."""
     train, test = _clients(1), _clients(2, sizes=[4, 4, 0, 9, 2, 1, 7])
     plan = batching.BatchPlan(batch_size=4, num_epochs=2)
@@ -270,16 +273,6 @@ class PersonalizedEvaluationTest(tf.test.TestCase, parameterized.TestCase):
     self.assertEqual(
         found.after.values['loss'][1], found.before.values['loss'][1]
     )
-
-  def test_sgd_equals_a_plain_loop(self):
-    self._check_plain_loop(optimizers.build_sgd)
-
-  @parameterized.parameters(
-      optimizers.build_delta_sgd, optimizers.build_sps, optimizers.build_adam
-  )
-  @pytest.mark.slow
-  def test_other_rules_equal_a_plain_loop(self, build_optimizer):
-    self._check_plain_loop(build_optimizer)
 
   @pytest.mark.slow
   def test_variable_model_with_a_number_of_steps_and_clipping(self):

@@ -304,18 +304,13 @@ class KillTest(_LoopTestCase, killed_loop_testing.KilledLoopTestCase):
     del files['metrics.csv']
     return self.rows(name), files
 
-  def _check(self, step):
+  @parameterized.parameters(37, 3)
+  @pytest.mark.sample(1)
+  def test_killed_at_some_instants(self, step):
     file_name = client_states._file_name('a', 1)
     self.check_killed_runs(
         step, [f'after replace {file_name}.tmp', f'before unlink {file_name}']
     )
-
-  def test_killed_at_some_instants(self):
-    self._check(37)
-
-  @pytest.mark.slow
-  def test_killed_at_every_third_instant(self):
-    self._check(3)
 
 
 @pytest.mark.usefixtures('native_runtime')

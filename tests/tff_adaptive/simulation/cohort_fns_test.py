@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of the cohorts of `cohort_fns` that are pools."""
+"""Tests of cohorts that are pools, and of faults."""
 
 import collections
 import functools
@@ -9,11 +9,11 @@ from absl.testing import parameterized
 import attrs
 import numpy as np
 
+from tests.tff_adaptive.simulation import loop_testing
 from tests.tff_adaptive.simulation import task_testing
 from tff_adaptive.data import batching
 from tff_adaptive.data import client_data
 from tff_adaptive.data import cohort
-from tff_adaptive.simulation import callbacks
 from tff_adaptive.simulation import cohort_fns
 
 _SIZES = (5, 0, 3, 1)
@@ -353,14 +353,7 @@ class FaultsTest(parameterized.TestCase):
     found = cohort_fns.inject_faults(
         _cohort_fn(['ann', 'dot', 'eve', 'ann']), straggler_fraction=1.0
     )(0)
-    round_end = callbacks.RoundEnd(
-        round_num=1,
-        state=(),
-        get_weights=lambda: None,
-        metrics={},
-        evaluation=None,
-        cohort=found,
-    )
+    round_end = loop_testing.round_end(cohort=found)
     self.assertEqual(
         cohort_fns.FaultCounts().measure(round_end),
         {'clients/num_dropped_out': 0, 'clients/num_stragglers': 4},

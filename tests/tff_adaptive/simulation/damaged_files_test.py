@@ -13,7 +13,6 @@ from absl.testing import parameterized
 from tests.tff_adaptive.simulation import loop_testing
 from tff_adaptive import _run_metrics
 from tff_adaptive.simulation import checkpoints
-from tff_adaptive.simulation import kept_weights
 from tff_adaptive.simulation import metrics_writers
 from tff_adaptive.simulation import run_directory
 
@@ -87,24 +86,7 @@ class DamagedFilesTest(loop_testing.LoopTestCase):
   def _train(self, name, total_rounds):
     directory = run_directory.RunDirectory(self.folder, name)
     directory.open({'seed': 1, 'total_rounds': 10})
-    return self.run_loop(
-        name,
-        total_rounds=total_rounds,
-        evaluate_fn=lambda weights: {'accuracy': float(weights) % 0.4},
-        checkpoints=checkpoints.CheckpointManager(
-            directory.checkpoints, keep_total=2
-        ),
-        writers=[
-            metrics_writers.CSVMetricsWriter(directory.metrics_csv),
-            metrics_writers.RejectedClientsWriter(
-                directory.rejected_clients_csv
-            ),
-        ],
-        callbacks=[
-            kept_weights.WeightsMovingAverage(0.5),
-            kept_weights.BestCheckpoint(directory.checkpoints),
-        ],
-    )
+    return self.run_in_directory(directory, total_rounds=total_rounds)
 
   def _damaged_copy(self, relative, damage, generator):
     """Returns the name of a copy of the run in which one file is damaged."""

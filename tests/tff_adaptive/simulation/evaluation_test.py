@@ -3,6 +3,7 @@
 """Tests of the central evaluation."""
 
 import collections
+import functools
 
 from absl.testing import parameterized
 import numpy as np
@@ -10,21 +11,22 @@ import pytest
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tests.tff_adaptive import testing
 from tests.tff_adaptive.simulation import evaluation_testing
 from tff_adaptive.simulation import evaluation
 
-_SPEC = evaluation_testing.SPEC
+_SPEC = testing.INPUT_SPEC
 _expected = evaluation_testing.expected
-_functional_model = evaluation_testing.functional_model
-_keras_model = evaluation_testing.keras_model
-_variable_model = evaluation_testing.variable_model
+_functional_model = functools.partial(testing.functional_model, dropout=0.5)
+_keras_model = functools.partial(testing.keras_model, dropout=0.5)
+_variable_model = testing.variable_model_fn(dropout=0.5)
 _weights = evaluation_testing.weights
 
 
 def _arrays(num_examples=11):
   generator = np.random.default_rng(1)
   return collections.OrderedDict(
-      x=generator.normal(size=(num_examples, 4)).astype(np.float32),
+      x=generator.normal(size=(num_examples, 5)).astype(np.float32),
       y=generator.integers(0, 3, num_examples).astype(np.int32),
   )
 
@@ -154,7 +156,7 @@ class EvaluationTest(tf.test.TestCase, parameterized.TestCase):
   def test_variable_that_is_read_for_another_one(self):
     model = lambda: tff.learning.models.from_keras_model(
         _keras_model(),
-        loss=evaluation_testing.loss(),
+        loss=testing.loss(),
         input_spec=_SPEC,
         metrics=[_Doubled()],
     )
@@ -180,8 +182,8 @@ class EvaluationTest(tf.test.TestCase, parameterized.TestCase):
           r"arrays of .*found int64\[\?\] in field 'y'; make it int32",
       ),
       (
-          {'x': np.zeros([11, 5], np.float32)},
-          r"found float32\[\?,5\] in field 'x'; make it float32\[\?,4\]",
+          {'x': np.zeros([11, 6], np.float32)},
+          r"found float32\[\?,6\] in field 'x'; make it float32\[\?,5\]",
       ),
       ({'z': np.zeros([11])}, r"named 'x' and 'y', found \['x', 'y', 'z'\]"),
   )

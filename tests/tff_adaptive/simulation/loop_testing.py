@@ -9,7 +9,9 @@ from unittest import mock
 import numpy as np
 
 from tests import folder_testing
+from tff_adaptive.simulation import callbacks
 from tff_adaptive.simulation import checkpoints
+from tff_adaptive.simulation import kept_weights
 from tff_adaptive.simulation import metrics_writers
 from tff_adaptive.simulation import training_loop
 
@@ -44,6 +46,18 @@ class Process:
     return state['weights']
 
 
+def round_end(**changes):
+  """Returns the input of callbacks after the first round, with changes."""
+  arguments = dict(
+      round_num=1,
+      state=None,
+      get_weights=lambda: None,
+      metrics={},
+      evaluation=None,
+  )
+  return callbacks.RoundEnd(**{**arguments, **changes})
+
+
 class LoopTestCase(folder_testing.FolderTestCase):
   """Runs the loop in a temporary folder, ten rounds unless told."""
 
@@ -66,6 +80,28 @@ class LoopTestCase(folder_testing.FolderTestCase):
     )
     arguments.update(kwargs)
     return training_loop.run_training(process or Process(), **arguments)
+
+  def run_in_directory(self, directory, writers=(), **kwargs):
+    """Runs it in a run directory, as `experiments.train` does."""
+    return self.run_loop(
+        directory.path.name,
+        evaluate_fn=lambda weights: {'accuracy': float(weights) % 0.4},
+        checkpoints=checkpoints.CheckpointManager(
+            directory.checkpoints, keep_total=2
+        ),
+        writers=[
+            metrics_writers.CSVMetricsWriter(directory.metrics_csv),
+            metrics_writers.RejectedClientsWriter(
+                directory.rejected_clients_csv
+            ),
+            *writers,
+        ],
+        callbacks=[
+            kept_weights.WeightsMovingAverage(0.5),
+            kept_weights.BestCheckpoint(directory.checkpoints),
+        ],
+        **kwargs,
+    )
 
   def rows(self, name='run'):
     """Returns the lines of metrics.csv without the seconds, the last column."""

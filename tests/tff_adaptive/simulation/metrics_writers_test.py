@@ -3,7 +3,6 @@
 """Tests of the writers of metrics and of rejected clients."""
 
 import collections
-import csv
 import os
 import pathlib
 import tempfile
@@ -192,14 +191,6 @@ class CSVMetricsWriterTest(parameterized.TestCase):
     writer.write(1, {'value': value})
     writer.close()
     self.assertEqual(self.path.read_text(), f'round_num,value\n1,{text}\n')
-
-  def test_a_row_without_a_known_column_is_empty_there(self):
-    self._write(0, 4)
-    with open(self.path, encoding='utf-8', newline='') as file:
-      rows = list(csv.DictReader(file))
-    self.assertEqual(
-        [row['evaluation/accuracy'] for row in rows], ['', '0.5', '', '0.25']
-    )
 
 
 class TensorBoardMetricsWriterTest(absltest.TestCase):

@@ -7,8 +7,6 @@ from tensorboard.backend.event_processing import event_accumulator
 
 from tests.tff_adaptive import file_testing
 from tests.tff_adaptive.simulation import killed_loop_testing
-from tff_adaptive.simulation import checkpoints
-from tff_adaptive.simulation import kept_weights
 from tff_adaptive.simulation import metrics_writers
 from tff_adaptive.simulation import run_directory
 
@@ -21,26 +19,12 @@ class ResumeTest(killed_loop_testing.KilledLoopTestCase):
     """Runs a small loop as `experiments.train` does."""
     directory = run_directory.RunDirectory(self.folder, name)
     directory.open(_HPARAMS)
-    self.run_loop(
-        name,
+    self.run_in_directory(
+        directory,
+        [metrics_writers.TensorBoardMetricsWriter(directory.tensorboard)],
         total_rounds=7,
-        rounds_per_evaluation=2,
         # The best round comes before, with and after a checkpoint.
-        evaluate_fn=lambda weights: {'accuracy': float(weights) % 0.4},
-        checkpoints=checkpoints.CheckpointManager(
-            directory.checkpoints, keep_total=2
-        ),
-        writers=[
-            metrics_writers.CSVMetricsWriter(directory.metrics_csv),
-            metrics_writers.TensorBoardMetricsWriter(directory.tensorboard),
-            metrics_writers.RejectedClientsWriter(
-                directory.rejected_clients_csv
-            ),
-        ],
-        callbacks=[
-            kept_weights.WeightsMovingAverage(0.5),
-            kept_weights.BestCheckpoint(directory.checkpoints),
-        ],
+        rounds_per_evaluation=2,
     )
 
   def contents(self, name):
@@ -60,9 +44,10 @@ class ResumeTest(killed_loop_testing.KilledLoopTestCase):
     }
     return self.rows(name), files, scalars
 
-  def _check(self, step):
+  @pytest.mark.slow
+  def test_killed_at_every_third_instant(self):
     self.check_killed_runs(
-        step,
+        3,
         [
             'before replace best.npz.tmp',
             'after replace checkpoint_00000003.npz.tmp',
@@ -92,10 +77,6 @@ class ResumeTest(killed_loop_testing.KilledLoopTestCase):
         [step for step, _ in scalars['evaluation_average/accuracy']],
         [2, 4, 6, 7],
     )
-
-  @pytest.mark.slow
-  def test_killed_at_every_third_instant(self):
-    self._check(3)
 
   @pytest.mark.slow
   def test_killed_again_and_again(self):

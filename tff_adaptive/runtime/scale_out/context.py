@@ -23,15 +23,14 @@ class ClusterError(RuntimeError):
   """The cluster cannot do what was asked; the text is one sentence."""
 
 
-def connect(address: Optional[str], num_cpus: Optional[int]) -> bool:
+def connect(address: Optional[str], num_cpus: int) -> bool:
   """Connects this process to a Ray cluster, unless it is connected already.
 
   Args:
     address: The cluster's address: 'auto' for one on this machine, or the
       'host:port' of its head. None starts a new cluster on this machine, which
       ends with this process.
-    num_cpus: The number of cores of a new cluster. None for the cores that this
-      process may use.
+    num_cpus: The number of cores of a new cluster.
 
   Returns:
     Whether this call connected; if so, call `disconnect` at the end.
@@ -46,7 +45,7 @@ def connect(address: Optional[str], num_cpus: Optional[int]) -> bool:
   if address is None:
     options = {
         'address': 'local',
-        'num_cpus': num_cpus or plans.num_cores(),
+        'num_cpus': num_cpus,
         'include_dashboard': False,
     }
   try:
@@ -289,17 +288,23 @@ def create_ray_context(
   if num_workers is not None:
     specs.check_positive('num_workers', num_workers)
   specs.check_positive('cpus_per_worker', cpus_per_worker)
-  wanted_cpus = cpus_per_worker * num_workers if num_workers else None
-  owns_connection = connect(
-      address,
-      None if wanted_cpus is None else max(wanted_cpus, plans.num_cores()),
-  )
+  wanted_cpus = cpus_per_worker * (num_workers or 0)
+  owns_connection = connect(address, max(wanted_cpus, plans.num_cores()))
   with contextlib.ExitStack() as on_error:
     if owns_connection:
       on_error.callback(disconnect)
-    pool = _start_workers(
-        num_workers, cpus_per_worker, chosen.device, max_cache_bytes
+    # These modules import Ray, which is optional.
+    from tff_adaptive.runtime.scale_out import worker_pools  # pylint: disable=import-outside-toplevel
+    from tff_adaptive.runtime.scale_out import workers  # pylint: disable=import-outside-toplevel
+
+    settings = workers.WorkerSettings(
+        cpus_per_worker,
+        chosen.device.startswith(_GPU),
+        tf_config.is_op_determinism_enabled(),
+        _USES_ONEDNN,
+        max_cache_bytes,
     )
+    pool = worker_pools.WorkerPool(num_workers, settings)
     on_error.pop_all()
   native.free_default_context_at_exit()
   return RayContext(
@@ -310,27 +315,6 @@ def create_ray_context(
       seed=seed,
       max_cache_bytes=max_cache_bytes,
   )
-
-
-def _start_workers(
-    num_workers: Optional[int],
-    cpus_per_worker: int,
-    device: str,
-    max_cache_bytes: int,
-) -> Any:
-  """Starts the workers of a context on this process's cluster."""
-  # These modules import Ray, which is optional.
-  from tff_adaptive.runtime.scale_out import worker_pools  # pylint: disable=import-outside-toplevel
-  from tff_adaptive.runtime.scale_out import workers  # pylint: disable=import-outside-toplevel
-
-  settings = workers.WorkerSettings(
-      cpus_per_worker,
-      device.startswith(_GPU),
-      tf_config.is_op_determinism_enabled(),
-      _USES_ONEDNN,
-      max_cache_bytes,
-  )
-  return worker_pools.WorkerPool(num_workers, settings)
 
 
 def set_ray_context(**kwargs: Any) -> RayContext:

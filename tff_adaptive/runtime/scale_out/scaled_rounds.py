@@ -50,6 +50,13 @@ class ScaledRound(rounds.Round):
     self._sum_type = self._form.form.accumulate.type_signature.result
     spec = workers.build_spec(self._form, self.plan)
     self._key = pool.rounds.key_of(self, spec)
+    self._prepare = self._build('prepare', [self._form.state_type])
+    self._zero = self._build('zero', [])
+    # For leaves to which it only appends rows, it returns these rows. Its last
+    # argument is the number of the first client in the second sum.
+    self._merge = self._build(
+        'merge', [self._sum_type] * 2, tf.TensorSpec([], tf.int32)
+    )
 
   def __call__(
       self, state: Any, clients: Sequence[Any], seeds: rounds.Seeds
@@ -70,38 +77,27 @@ class ScaledRound(rounds.Round):
     """
     self._note(self._work.pipelines)
     costs: dict[str, Any] = collections.defaultdict(int)
-    with _timing(costs, 'seconds'):
-      returned = self._run(state, clients, seeds, costs)
-    self.costs = context.RoundCosts(
-        *(costs[name] for name in context.RoundCosts._fields)
-    )
-    return returned
-
-  def _run(
-      self,
-      state: Any,
-      clients: Sequence[Any],
-      seeds: rounds.Seeds,
-      costs: dict[str, Any],
-  ) -> Any:
-    """Runs the computation and records its costs."""
     seed = tf.constant(seeds.server)
-    with _timing(costs, 'server_seconds'):
-      state_leaves = self._convert_state(state)
-      prepared = self._prepare(*state_leaves, seed)
-      broadcast = [tensor.numpy() for tensor in prepared]
-    chunks = list(self._cut(clients, seeds.clients))
-    sums = self._pool.sum_chunks(
-        self._key, chunks, broadcast=broadcast, server_seed=seeds.server
-    )
-    starts = [chunk.start for chunk in chunks]
-    total = self._merge_all(_in_order(sums, starts), seed, costs)
+    with _timing(costs, 'seconds'):
+      with _timing(costs, 'server_seconds'):
+        state_leaves = self._convert_state(state)
+        prepared = self._prepare(*state_leaves, seed)
+        broadcast = [tensor.numpy() for tensor in prepared]
+      chunks = list(self._cut(clients, seeds.clients))
+      sums = self._pool.sum_chunks(
+          self._key, chunks, broadcast=broadcast, server_seed=seeds.server
+      )
+      starts = [chunk.start for chunk in chunks]
+      total = self._merge_all(_in_order(sums, starts), seed, costs)
+      with _timing(costs, 'server_seconds'):
+        result = self._to_result(self._finish(*state_leaves, *total, seed))
     costs['num_chunks'] = len(chunks)
     costs['broadcast_bytes'] = _bytes(broadcast)
     costs['chunk_bytes'] = sum(map(messages.num_bytes, chunks))
-    with _timing(costs, 'server_seconds'):
-      result = self._finish(*state_leaves, *total, seed)
-      return self._to_result(result)
+    self.costs = context.RoundCosts(
+        *(costs[name] for name in context.RoundCosts._fields)
+    )
+    return result
 
   def _merge_all(
       self,
@@ -123,7 +119,7 @@ class ScaledRound(rounds.Round):
         continue
       with _timing(costs, 'merge_seconds'):
         total = self._merge(
-            *total, *tensors, tf.constant(chunk_sum.start), seed
+            *total, *tensors, seed, tf.constant(chunk_sum.start)
         )
         for place, parts in rows.items():
           parts.append(total[place])
@@ -174,48 +170,18 @@ class ScaledRound(rounds.Round):
           f'a file ({str(error).splitlines()[0]}).'
       ) from error
 
-  @functools.cached_property
-  def _prepare(self) -> Callable[..., list[tf.Tensor]]:
-    """Builds the function from the state to the broadcast."""
-    return self._build('prepare', [self._form.state_type])
-
-  @functools.cached_property
-  def _zero(self) -> Callable[..., list[tf.Tensor]]:
-    """Builds the function that returns the zero sum."""
-    return self._build('zero', [])
-
-  @functools.cached_property
-  def _merge(self) -> Callable[..., list[tf.Tensor]]:
-    """Builds the function that merges two sums.
-
-    For leaves to which it only appends rows, it returns these rows. Its last
-    argument is the number of the first client in the second sum.
-    """
-
-    def run(*tensors):
-      *leaves, start, seed = tensors
-      with tf.device('/device:CPU:0'):
-        return self._parts.with_seed('merge', seed, start)(*leaves)
-
-    specs = [
-        *values.tensor_specs(self._sum_type, self._sum_type),
-        tf.TensorSpec([], tf.int32),
-    ]
-    return graph_functions.build(run, [*specs, _SEED_SPEC])
-
   def _build(
-      self, name: str, types: Sequence[tff.Type]
+      self, name: str, types: Sequence[tff.Type], *numbers: tf.TensorSpec
   ) -> Callable[..., list[tf.Tensor]]:
-    """Builds a function of the tensors of given types and a seed."""
+    """Builds a part's function of tensors of types, a seed and numbers."""
+    specs = values.tensor_specs(*types)
 
     def run(*tensors):
-      *leaves, seed = tensors
+      leaves, keys = tensors[: len(specs)], tensors[len(specs) :]
       with tf.device('/device:CPU:0'):
-        return self._parts.with_seed(name, seed)(*leaves)
+        return self._parts.with_seed(name, *keys)(*leaves)
 
-    return graph_functions.build(
-        run, [*values.tensor_specs(*types), _SEED_SPEC]
-    )
+    return graph_functions.build(run, [*specs, _SEED_SPEC, *numbers])
 
   @functools.cached_property
   def _finish(self) -> Callable[..., list[tf.Tensor]]:

@@ -45,7 +45,6 @@ class ObjectStore:
 
     The object is dropped when its owner is garbage-collected.
 
-
     Raises:
       TypeError: If it cannot be pickled.
     """

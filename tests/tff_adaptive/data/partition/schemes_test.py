@@ -271,22 +271,6 @@ class SizesTest(parameterized.TestCase):
     # The share of the largest tenth of a log-normal is Phi(sigma - z_0.9).
     self.assertAlmostEqual(wild[-2000:].sum() / 10**7, 0.389, delta=0.02)
 
-  def test_partitions_take_them(self):
-    labels = np.zeros([1000], np.int32)
-    for sizes in (
-        partition.equal_sizes(10, 990),
-        partition.uniform_sizes(10, 1, 100, seed=1),
-        partition.skewed_sizes(10, 1000, seed=1),
-    ):
-      for parts in (
-          partition.iid(1000, 10, 1, examples_per_client=sizes),
-          partition.dirichlet_per_client(
-              labels, 10, 0.1, 1, examples_per_client=sizes
-          ),
-      ):
-        found = [len(rows) for rows in parts.values()]
-        np.testing.assert_array_equal(found, sizes)
-
   @parameterized.named_parameters(
       ('equal', lambda: partition.equal_sizes(3, 2), '`total`.* 3 .*found 2'),
       (

@@ -176,18 +176,6 @@ class RayContextTest(compiled_testing.TestCase):
     self.assertEqual(sums[0], sums[1])
     self.assertNotEqual(sums[0], sums[2])
 
-  def test_zero_that_changes_the_sum_counts_once(self):
-    add = tff.tensorflow.computation(lambda x, y: x + y, [np.int32, np.int32])
-    same = tff.tensorflow.computation(lambda x: x, np.int32)
-    ten = tff.tensorflow.computation(lambda: tf.constant(10))
-
-    @tff.federated_computation(testing.at_clients(np.int32))
-    def add_up(values):
-      return tff.federated_aggregate(values, ten(), add, add, same)
-
-    with self._installed():
-      self.assertEqual(add_up([1] * 40), 50)
-
   def test_rows_are_stacked_beside_a_zero_that_changes_the_sum(self):
     add = tff.tensorflow.computation(lambda x, y: x + y, [np.int32, np.int32])
     same = tff.tensorflow.computation(lambda x: x, np.int32)
