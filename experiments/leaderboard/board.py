@@ -155,7 +155,7 @@ class Leaderboard:
       if tuning_seed in task.seeds:
         raise published.PublishedError(
             'tuning_seed must not be one of the final seeds, but task '
-            f'{name} has {tuning_seed} among them'
+            f'{name} has {tuning_seed} among them; take fewer seeds'
         )
 
   def restrict(

@@ -66,7 +66,8 @@ def _read_run(path: pathlib.Path, data_dir: Optional[str]) -> RecordedRun:
     recorded = directory.read_hparams() or {}
   except run_directory.RunDirectoryError as error:
     raise command_line.UserError(
-        f'{directory.hparams_json} is damaged, so the run cannot be retrained'
+        f'{directory.hparams_json} is damaged ({error.__cause__}), so the run '
+        'cannot be retrained'
     ) from error
   try:
     choices = {

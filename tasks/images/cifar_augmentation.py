@@ -48,11 +48,19 @@ def crop_size(augmentation: str) -> int:
   Returns:
     24 for 'fedopt', else 32.
 
+  Raises:
+    ValueError: If there is no such augmentation.
+
   Example:
 
     >>> crop_size('fedopt')
     24
   """
+  if augmentation not in AUGMENTATIONS:
+    raise ValueError(
+        f'`augmentation` must be one of {list(AUGMENTATIONS)}, found '
+        f'{augmentation!r}.'
+    )
   return _CROP_SIZE if augmentation == FEDOPT else IMAGE_SIZE
 
 

@@ -172,6 +172,10 @@ class _Network:
   def _normalization(self, name):
     if self._norm == 'batch':
       return batch_statistics.BatchStatisticsNormalization(_EPSILON, name=name)
-    return tf.keras.layers.GroupNormalization(
-        _GROUPS, epsilon=_EPSILON, name=name
+    if self._norm == 'group':
+      return tf.keras.layers.GroupNormalization(
+          _GROUPS, epsilon=_EPSILON, name=name
+      )
+    raise ValueError(
+        f"`norm` must be 'batch' or 'group', found {self._norm!r}."
     )

@@ -351,8 +351,9 @@ def build_local_training_client_work(
   Raises:
     TypeError: If an argument does not have the documented type.
     ValueError: If an unweighted aggregator would ignore the examples, a report
-      needs the step size of an optimizer that has none, or `max_update_norm` is
-      not above zero.
+      needs the step size of an optimizer that has none, gradients are averaged
+      before the training without the previous models of the loss term, or
+      `max_update_norm` is not above zero.
 
   Example:
 

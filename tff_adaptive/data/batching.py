@@ -305,7 +305,8 @@ class Augmentation:
     if self.evaluation_fn is None:
       raise ValueError(
           'The augmentation has no `evaluation_fn`, so its randomly changed '
-          'examples cannot be evaluated; add one.'
+          'examples cannot be evaluated; add one, or build the task without '
+          'augmentation.'
       )
     return self._check(examples, self.evaluation_fn(examples), 'evaluation')
 

@@ -71,8 +71,9 @@ def read_table(
     The rows, in order.
 
   Raises:
-    ValueError: If the file is damaged, lacks a column or rows of that split, or
-      a value has a wrong type; names the file, the row and the column.
+    ValueError: If the file is damaged, lacks a column or rows of that split,
+      only some rows have a split, or a value has a wrong type; names the file,
+      the row and the column.
   """
   if not path.stat().st_size:
     raise ValueError(f'{path} is empty; replace it by an intact copy.')

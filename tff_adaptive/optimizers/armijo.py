@@ -201,7 +201,7 @@ def build_armijo(
     `step_size` and `backtracks`, j above.
 
   Raises:
-    TypeError: If an argument is not a number.
+    TypeError: If an argument is not a number, or `max_trials` no integer.
     ValueError: If an argument is out of its range, or, from `next`, if the loop
       cannot evaluate a batch again.
 

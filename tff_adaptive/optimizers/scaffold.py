@@ -3,7 +3,6 @@
 """SCAFFOLD's client rule: gradient descent with control variates."""
 
 import collections
-from typing import Any
 
 import tensorflow as tf
 
@@ -13,8 +12,6 @@ from tff_adaptive.optimizers import vectors
 
 # The correction, c - c_i, is frozen in the round and added to every gradient.
 _MOMENT_KEYS = ('client_control', 'correction', 'gradient_sum')
-
-_State = collections.OrderedDict[str, Any]
 
 
 class _ScaffoldSGD(

@@ -139,10 +139,11 @@ class VectorOptimizer(optimizer.HparamsInState, optimizer.ExtraArgsOptimizer):
     if self.needs_value:
       optimizer.check_value(value, self.name)
     if self.evaluates_again and value_and_grad_fn is None:
+      otherwise = ', or use `rho=0`' if 'rho' in self._hparams else ''
       raise ValueError(
           f'{self.name} evaluates each batch twice and needs '
           '`value_and_grad_fn`, which was not given: train with '
-          '`tff_adaptive.algorithms.build_fed_opt`.'
+          f'`tff_adaptive.algorithms.build_fed_opt`{otherwise}.'
       )
     gradients = optimizer.dense_gradients(weights, gradients)
     checked = (ANCHOR_KEY,) if self.is_anchored else self.moment_keys

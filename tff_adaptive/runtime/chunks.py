@@ -149,10 +149,15 @@ class ServerParts:
       )
     except tf.errors.OpError:
       return False  # If zeros cannot be merged, zero adds something.
-    half = len(tensors) // 2
+    # As objects, since NumPy's strings have no zero bytes at their end.
+    arrays = [
+        np.asarray(t.numpy(), object if t.dtype == tf.string else None)
+        for t in tensors
+    ]
+    half = len(arrays) // 2
     return all(
-        np.array_equal(a.numpy(), b.numpy(), equal_nan=a.dtype != tf.string)
-        for a, b in zip(tensors[:half], tensors[half:])
+        np.array_equal(a, b, equal_nan=a.dtype != object)
+        for a, b in zip(arrays[:half], arrays[half:])
     )
 
 

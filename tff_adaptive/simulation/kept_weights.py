@@ -27,7 +27,7 @@ class BestCheckpoint(callbacks.Callback):
   They are in `best.npz`, in the format of the checkpoints, which is replaced
   atomically after a better round. Of equal rounds the first is kept. After a
   run was killed, the file may be of a round after its newest checkpoint, until
-  the resumed run reaches that round again.
+  the resumed run reaches that round again. `simulation.read_weights` reads it.
 
   Attributes:
     path: The file of the best round.

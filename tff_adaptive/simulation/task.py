@@ -126,7 +126,8 @@ class Task:
     if self.protocol.clients_per_round > num_clients:
       raise ValueError(
           f'`clients_per_round` must be at most {num_clients}, the number of '
-          f'clients, found {self.protocol.clients_per_round}.'
+          f'clients, found {self.protocol.clients_per_round}; give another '
+          '`protocol`.'
       )
 
   @property

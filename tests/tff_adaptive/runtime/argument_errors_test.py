@@ -49,7 +49,7 @@ class ArgumentsTest(compiled_testing.TestCase):
 
   def test_values_of_another_shape(self):
     add_up = sequence_testing.over_clients(
-        tf.reduce_sum, tff.TensorType(np.float32, [2])
+        lambda x: tf.reduce_sum(x), tff.TensorType(np.float32, [2])
     )
     with compiled_testing.installed():
       with self.assertRaisesRegex(
