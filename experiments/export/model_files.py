@@ -30,17 +30,6 @@ _HOW_TO_LOAD = {
 }
 
 
-def _read_hparams(directory: run_directory.RunDirectory) -> dict[str, Any]:
-  """Returns the hyperparameters of an existing run."""
-  try:
-    return directory.read_hparams() or {}
-  except run_directory.RunDirectoryError as error:
-    raise command_line.UserError(
-        f'{directory.hparams_json} is damaged, so the model of the run is '
-        'unknown'
-    ) from error
-
-
 def _build_keras_model(
     directory: run_directory.RunDirectory, recorded: Mapping[str, Any]
 ) -> tf.keras.Model:
@@ -196,10 +185,11 @@ def export(run: pathlib.Path, checkpoint: str, form: str, output: pathlib.Path):
           command_line.UserError,
           FileNotFoundError,
           checkpoints.CheckpointError,
+          run_directory.RunDirectoryError,
           weights_files.WeightsFileError,
       ),
   ):
-    recorded = _read_hparams(directory)
+    recorded = directory.read_hparams() or {}
     model = _build_keras_model(directory, recorded)
     template = tff.learning.models.ModelWeights.from_model(model)
     stored = _read_weights(directory, checkpoint, recorded, template)

@@ -62,13 +62,7 @@ class RecordedRun:
 def _read_run(path: pathlib.Path, data_dir: Optional[str]) -> RecordedRun:
   """Reads the hyperparameters of a run, for the compiled runtime."""
   directory = run_directory.RunDirectory(path.parent, path.name)
-  try:
-    recorded = directory.read_hparams() or {}
-  except run_directory.RunDirectoryError as error:
-    raise command_line.UserError(
-        f'{directory.hparams_json} is damaged ({error.__cause__}), so the run '
-        'cannot be retrained'
-    ) from error
+  recorded = directory.read_hparams() or {}
   try:
     choices = {
         kind: hparams.recorded_choice(kind, recorded) for kind in registry.ROWS
@@ -319,6 +313,7 @@ def open_run(
           ValueError,
           FileNotFoundError,
           checkpoints.CheckpointError,
+          run_directory.RunDirectoryError,
       ),
   ):
     run = _read_run(path, data_dir)

@@ -122,7 +122,7 @@ class RunDirectory:
     except ValueError as error:
       raise RunDirectoryError(
           f'{self.hparams_json} is damaged ({error}); restore it or choose '
-          'another --experiment_name'
+          'another folder'
       ) from error
 
   @contextlib.contextmanager

@@ -248,7 +248,7 @@ class TraceTest(folder_testing.FolderTestCase):
       )
       self._assert_refused(sentence)
     (self.run_dir / 'hparams.json').write_text('{')
-    self._assert_refused(r'hparams.json is damaged \(.*\), so .* be retrained$')
+    self._assert_refused(r'hparams.json is damaged \(.*\); restore it')
     (self.run_dir / 'hparams.json').unlink()
     self._assert_refused('is not the folder of a run: it has no hparams.json')
 

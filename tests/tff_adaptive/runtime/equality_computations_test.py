@@ -172,6 +172,21 @@ class ComputationsTest(equality_testing.TestCase):
       found = add_up([_Dict(a=1.0, b=10.0), _Dict(b=20.0, a=2.0)])
     self.assertEqual(found, _Dict(b=30.0, a=3.0))
 
+  def test_zero_bytes_between_texts_change_the_sum(self):
+    join = tff.tensorflow.computation(
+        lambda x, y: tf.strings.join([x, y], separator='\0'), [np.str_, np.str_]
+    )
+    nothing = tff.tensorflow.computation(lambda: tf.constant(''))
+    same = tff.tensorflow.computation(lambda x: x, np.str_)
+
+    @tff.federated_computation(testing.at_clients(np.str_))
+    def join_all(values):
+      return tff.federated_aggregate(values, nothing(), join, join, same)
+
+    texts = [f'{number}' for number in range(40)]
+    with equality_testing.compiled():
+      self.assertEqual(join_all(texts), '\0'.join(['', *texts]).encode())
+
   def test_zero_that_changes_the_sum_counts_once(self):
     ten = tff.tensorflow.computation(lambda: tf.constant(10))
     rows = tff.tensorflow.computation(lambda: tf.constant([[7.0]]))
