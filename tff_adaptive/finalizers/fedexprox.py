@@ -86,11 +86,11 @@ def build_fedexprox_grads(
   x_{t+1} = x_t + a * D
   ```
 
-  a is at least 1. Clients should solve their proximal problems: use the loss
-  term `tff_adaptive.client_works.build_fedprox` and enough local steps. Each
-  client reports the squared norm of its update, one more number. The round's
-  metrics include `server_step_size`, a. Unlike FedExP, this has no factor of
-  one half, no epsilon and no maximum with 1.
+  a is at least 1, unless `max_scale` is less. Clients should solve their
+  proximal problems: use the loss term `tff_adaptive.client_works.build_fedprox`
+  and enough local steps. Each client reports the squared norm of its update,
+  one more number. The round's metrics include `server_step_size`, a. Unlike
+  FedExP, this has no factor of one half, no epsilon and no maximum with 1.
 
   Args:
     max_scale: The largest a, above zero; may be infinite, the default.

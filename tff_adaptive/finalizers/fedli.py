@@ -195,10 +195,7 @@ def _gamma(
     epsilon: tf.Tensor,
 ) -> tf.Tensor:
   """Returns the step size along the updates, divided by the learning rate."""
-  inner_product = sum(
-      (tf.reduce_sum(c * d) for c, d in zip(changes, decays)),
-      tf.zeros([], rate.dtype),
-  )
+  inner_product = vectors.inner(changes, decays, rate.dtype)
   gamma = tf.math.divide_no_nan(
       objective - rate * inner_product,
       rate * tf.square(vectors.norm(changes, rate.dtype)) + epsilon,

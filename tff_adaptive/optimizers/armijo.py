@@ -25,10 +25,7 @@ class _Armijo(optimizer.HparamsInState, optimizer.ExtraArgsOptimizer):
     for name, value in hparams.items():
       optimizer.check_positive(name, value, 'Armijo')
     for name in ('c', 'beta'):
-      if not tf.is_symbolic_tensor(hparams[name]) and not hparams[name] < 1.0:
-        raise ValueError(
-            f'Armijo `{name}` must be between 0 and 1, found {hparams[name]}.'
-        )
+      optimizer.check_share(name, hparams[name], 'Armijo')
     if reset not in (_FROM_LAST, _FROM_GROWN_LAST, _FROM_MAX):
       raise ValueError(
           'Armijo `reset` must be 0 (start from the last step size), 1 (from '

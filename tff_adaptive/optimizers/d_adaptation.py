@@ -117,7 +117,8 @@ class _DAdaptationSGD(_DistanceEstimate):
     restarted = vectors.combine(
         1.0, state[vector_optimizer.ANCHOR_KEY], -1.0, total
     )
-    moved = vectors.average(momentum, x, restarted)
+    # Unlike a weighted sum, this keeps every bit of weights that do not move.
+    moved = vectors.move_towards(restarted, x, momentum)
     changed = {
         'distance': tf.where(norm > 0.0, new_d, d),
         'numerator': numerator,

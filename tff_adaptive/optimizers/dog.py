@@ -63,8 +63,8 @@ class _DoG(vector_optimizer.VectorOptimizer):
       c = hparams['average_gamma']
       share = (1.0 + c) / (tf.cast(num_steps, dtype) + c)
       changed[_ROUND_STEPS_KEY] = num_steps
-      changed[_AVERAGE_KEY] = vectors.combine(
-          1.0 - share, state[_AVERAGE_KEY], share, moved
+      changed[_AVERAGE_KEY] = vectors.move_towards(
+          state[_AVERAGE_KEY], moved, share
       )
     return changed, moved
 
@@ -158,7 +158,8 @@ def build_dog(
       the mean of the round's iterates (`'average'`), in which iterate
       j = 1, 2, ... enters with the share (1 + average_gamma) / (j +
       average_gamma). The authors evaluate such a mean; the server's mean over
-      clients has some of its effect.
+      clients has some of its effect. The algorithms of `tff.learning` always
+      send the last iterate.
     average_gamma: How strongly the mean favors later iterates, not negative.
       Unused with `'last'`.
     carry_state: Whether a client keeps the state, x_0 included, until it

@@ -70,6 +70,13 @@ class GlobalDirectionOptimizer(
     return {SUM_KEY: total}, vectors.descend(x, direction, rate)
 
 
+def _mean(tensor: tf.Tensor) -> tf.Tensor:
+  """Returns the mean of a tensor, 0 of an empty one."""
+  if tensor.shape.num_elements() == 0:
+    return tf.zeros([], tensor.dtype)
+  return tf.reduce_mean(tensor)
+
+
 class _FedAdamW(GlobalDirectionOptimizer):
   """FedAdamW, see `build_fedadamw`."""
 
@@ -99,7 +106,7 @@ class _FedAdamW(GlobalDirectionOptimizer):
   def _summarize(self, second_moment: Any) -> Any:
     if not self._sends_means:
       return second_moment
-    return tf.nest.map_structure(tf.reduce_mean, second_moment)
+    return tf.nest.map_structure(_mean, second_moment)
 
   def start_round(self, state, shared, kept, round_num):
     state = super().start_round(state, shared, kept, round_num)

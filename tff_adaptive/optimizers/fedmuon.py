@@ -197,8 +197,8 @@ def build_fedmuon(
     weight_decay: The strength of decoupled weight decay, not negative. Default
       0.01.
     vector_learning_rate: The learning rate of tensors that are not matrices,
-      not negative; neither schedules nor FedHyper change it. Default `None`:
-      `learning_rate`.
+      not negative; neither schedules nor FedHyper change it, but at a
+      `learning_rate` of 0 nothing moves. Default `None`: `learning_rate`.
     beta_1: The decay rate of Adam's m, in [0, 1). Default 0.9.
     beta_2: The decay rate of Adam's v, in [0, 1). Default 0.95.
     epsilon: Added to Adam's root, not negative. Default 1e-10.

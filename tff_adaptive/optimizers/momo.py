@@ -108,9 +108,6 @@ class _Momo(vector_optimizer.VectorOptimizer):
     # `minimum` and `maximum` may drop a NaN.
     is_finite = tf.math.is_finite(largest) & tf.math.is_finite(squared)
     step_size = tf.where(is_finite, step_size, float('nan'))
-    step_size = tf.where(
-        tf.equal(squared, 0.0), tf.zeros_like(step_size), step_size
-    )
     changed = {_LAST_STEP_SIZE_KEY: step_size}
     if self._estimates:
       lowered = (offset + product - 0.5 * step_size * squared) / rho

@@ -123,6 +123,10 @@ class HparamsInState:
       hparams: The hyperparameters by name; a state begins with them.
     """
     self._hparams = collections.OrderedDict(hparams)
+    rate = self._hparams.get(tff.learning.optimizers.LEARNING_RATE_KEY)
+    if isinstance(rate, numbers.Integral):
+      # A schedule would round its factors to integers.
+      self._hparams[tff.learning.optimizers.LEARNING_RATE_KEY] = float(rate)
 
   def get_hparams(self, state: Any) -> 'collections.OrderedDict[str, Any]':
     return collections.OrderedDict((key, state[key]) for key in self._hparams)
@@ -130,6 +134,12 @@ class HparamsInState:
   def set_hparams(
       self, state: Any, hparams: Any
   ) -> 'collections.OrderedDict[str, Any]':
+    for name in hparams:
+      if name not in self._hparams:
+        raise ValueError(
+            f'The optimizer has no hyperparameter {name!r}; it has '
+            f'{list(self._hparams)}.'
+        )
     return collections.OrderedDict(state, **hparams)
 
 
@@ -325,8 +335,7 @@ def dense_gradients(weights: Any, gradients: Any) -> Any:
     gradients: A structure like it, of tensors, `tf.IndexedSlices` and `None`.
 
   Returns:
-    A structure of `None` and of tensors whose static shapes are at least those
-    of the weights.
+    A structure of `None` and of tensors with the static shapes of the weights.
 
   Raises:
     ValueError: If the structures differ.

@@ -221,12 +221,18 @@ def scale(hparams: Any, factor: tf.Tensor) -> Any:
 
 
 def check_has_rate(hparams_type: Any, what: str) -> None:
-  """Raises `ValueError` unless the hyperparameters have a learning rate."""
-  names = [name for name, _ in tff.structure.iter_elements(hparams_type)]
-  if _LEARNING_RATE_KEY not in names:
+  """Raises `ValueError` unless there is a learning rate that can be scaled."""
+  types = dict(tff.structure.iter_elements(hparams_type))
+  if _LEARNING_RATE_KEY not in types:
     raise ValueError(
-        f'The {what} has no learning rate to schedule; its hyperparameters are '
-        f'{names}. Leave the schedule out.'
+        f'The {what} has no learning rate to scale; its hyperparameters are '
+        f'{list(types)}. Leave out the schedule or the server rule that scales '
+        'it.'
+    )
+  if tf.as_dtype(types[_LEARNING_RATE_KEY].dtype).is_integer:
+    raise ValueError(
+        f'The learning rate of the {what} is an integer, which cannot be '
+        'scaled: give a float, such as 1.0.'
     )
 
 
@@ -247,7 +253,7 @@ def schedule_process(
     hyperparameters are those of `inner`, with the base rate.
 
   Raises:
-    ValueError: If `inner` has no learning rate.
+    ValueError: If `inner` has no learning rate, or an integer one.
   """
   if schedule is None:
     return inner

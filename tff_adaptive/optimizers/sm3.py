@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from tff_adaptive.optimizers import optimizer
 from tff_adaptive.optimizers import vector_optimizer
+from tff_adaptive.optimizers import vectors
 
 _COVERS_KEY = 'accumulators'
 _PRECONDITIONER_KEY = 'preconditioner'
@@ -50,12 +51,7 @@ class _SM3(vector_optimizer.VectorOptimizer):
 
   def initialize_rule(self, specs, dtype):
     covers = tuple(
-        tuple(
-            tf.zeros(
-                [size], tf.float64 if s.dtype == tf.float64 else tf.float32
-            )
-            for size in _shape(s)
-        )
+        tuple(tf.zeros([size], vectors.step_dtype(s)) for size in _shape(s))
         for s in tf.nest.flatten(specs)
     )
     return collections.OrderedDict([(_COVERS_KEY, covers)])

@@ -359,6 +359,12 @@ class OptimizerConformanceTest(tf.test.TestCase, parameterized.TestCase):
     with self.assertRaisesRegex(ValueError, 'learning_rate.*-0.5'):
       build(learning_rate=-0.5)
 
+  @parameterized.named_parameters(*_WITH_RATE)
+  def test_integer_rate_is_a_float_in_the_state(self, build, *_):
+    state = build(learning_rate=1).initialize(tf.TensorSpec([], tf.float32))
+    rate = tf.convert_to_tensor(state['learning_rate'])
+    self.assertEqual(rate.dtype, tf.float32)
+
   @parameterized.named_parameters(
       row for row in rules_testing.RULES if row[0] not in _OF_AVERAGES
   )

@@ -113,6 +113,11 @@ class DAdaptationTest(tf.test.TestCase, parameterized.TestCase):
     )
     self.assertAllClose(2 * state['numerator'], s @ s - squares, atol=1e-7)
 
+  def test_momentum_does_not_move_weights_without_gradient(self):
+    rule = optimizers.build_d_adaptation_sgd(initial_distance=0.1, momentum=0.6)
+    points, _, _ = _run(rule, _GRADIENTS * [1.0, 0.0])
+    self.assertAllEqual(points[:, 1], [2.0] * 4)
+
 
 class ProdigyTest(tf.test.TestCase, parameterized.TestCase):
 

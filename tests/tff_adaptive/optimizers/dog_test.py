@@ -56,6 +56,15 @@ class DoGTest(tf.test.TestCase, parameterized.TestCase):
     # Shares 1, 2/3 and 2/4: the iterates weigh 1/6, 2/6 and 3/6.
     self.assertAllClose(average, np.dot([1 / 6, 2 / 6, 3 / 6], points))
 
+  def test_average_of_a_weight_without_a_gradient_is_the_weight(self):
+    rule = optimizers.build_dog(relative_distance=0.1, send='average')
+    weights = (tf.constant([0.1]), tf.constant(2.0))
+    state = rule.initialize((tf.TensorSpec([1]), tf.TensorSpec([])))
+    for _ in range(4):
+      state, weights = rule.next(state, weights, (None, weights[1]))
+    average = rule.final_weights(state, weights)
+    self.assertAllEqual(average[0], weights[0])
+
   def test_kept_state_has_the_anchor_and_not_the_average(self):
     rule = optimizers.build_dog(
         relative_distance=0.1, send='average', carry_state=True

@@ -53,3 +53,10 @@ class FedAdamWTest(tf.test.TestCase, parameterized.TestCase):
     specs = (tf.TensorSpec([3, 2]), tf.TensorSpec([2]))
     shared = optimizers.build_fedadamw().initialize_shared(specs)
     self.assertEqual([v.shape for v in shared['mean_second_moment']], [(), ()])
+
+  def test_mean_of_an_empty_tensor_is_zero(self):
+    rule = optimizers.build_fedadamw()
+    specs = (tf.TensorSpec([0, 3]), tf.TensorSpec([2]))
+    sent, _ = rule.finish_round(rule.initialize(specs))
+    for parts in (rule.initialize_shared(specs), sent):
+      self.assertAllEqual(parts['mean_second_moment'][0], 0.0)

@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of FedDyn and FedSpeed, by the rounds of a process."""
 
+import functools
+
 from absl.testing import parameterized
 import numpy as np
 import pytest
@@ -10,11 +12,11 @@ import tensorflow_federated as tff
 
 from tests.tff_adaptive import testing
 from tests.tff_adaptive.optimizers import federated_testing
+from tests.tff_adaptive.runtime import compiled_testing
 from tff_adaptive import algorithms
 from tff_adaptive import client_works
 from tff_adaptive import finalizers
 from tff_adaptive import optimizers
-from tff_adaptive import runtime
 
 _UNIFORM = tff.learning.ClientWeighting.UNIFORM
 _COHORTS = (('a', 'b'), ('c',), ('a', 'c'))
@@ -31,6 +33,16 @@ def _build(optimizer, server=None, **options):
   )
 
 
+@functools.cache
+def _feddyn():
+  return _build(optimizers.build_feddyn(3, 0.1, 0.5))
+
+
+@functools.cache
+def _fedspeed():
+  return _build(optimizers.build_fedspeed(3, 0.1))
+
+
 def _model(store):
   weights = store.process.get_model_weights(store.state)
   return federated_testing.flat(weights.trainable)
@@ -39,7 +51,7 @@ def _model(store):
 def _run(process, cohorts=_COHORTS):
   """Returns the models before and after each round, and the store."""
   clients = _clients()
-  with runtime.compiled_context(strict=True):
+  with compiled_testing.installed():
     store = federated_testing.Store(process)
     models = [_model(store)]
     for cohort in cohorts:
@@ -51,7 +63,7 @@ def _run(process, cohorts=_COHORTS):
 class FedDynTest(tf.test.TestCase, parameterized.TestCase):
 
   def test_server_moves_by_the_change_and_the_mean_of_all_duals(self):
-    models, store = _run(_build(optimizers.build_feddyn(3, 0.1, 0.5)))
+    models, store = _run(_feddyn())
     duals = {k: federated_testing.flat(v) for k, v in store.kept.items()}
     mean = sum(duals.values()) / 3
     self.assertAllClose(
@@ -59,16 +71,14 @@ class FedDynTest(tf.test.TestCase, parameterized.TestCase):
     )
     # After the first round the duals are the changes, which the server doubles
     # but for the share of the client that was not there.
-    first, first_store = _run(
-        _build(optimizers.build_feddyn(3, 0.1, 0.5)), _COHORTS[:1]
-    )
+    first, first_store = _run(_feddyn(), _COHORTS[:1])
     changes = [federated_testing.flat(v) for v in first_store.kept.values()]
     self.assertAllClose(first[1] - first[0], sum(changes) * (1 / 2 + 1 / 3))
     self.assertAllClose(first[1], models[1])
 
   @pytest.mark.slow
   def test_first_changes_are_those_of_fedprox(self):
-    _, store = _run(_build(optimizers.build_feddyn(3, 0.1, 0.5)), (('a',),))
+    _, store = _run(_feddyn(), (('a',),))
     models, _ = _run(
         _build(
             optimizers.build_sgd(0.1), loss_term=client_works.build_fedprox(0.5)
@@ -100,7 +110,7 @@ class FedDynTest(tf.test.TestCase, parameterized.TestCase):
         optimizers.build_feddyn(3, 0.1, 0.5),
         optimizers.build_fedhyper_server_local(hyper_learning_rate=20.0),
     )
-    with runtime.compiled_context(strict=True):
+    with compiled_testing.installed():
       store = federated_testing.Store(process)
       for _ in range(3):
         scale = float(store.state.finalizer['scale'])
@@ -141,9 +151,7 @@ class FedDynTest(tf.test.TestCase, parameterized.TestCase):
   def test_alpha_scaled_by_examples_is_alpha_for_the_mean_client(self):
     scaled = optimizers.build_feddyn(3, 0.1, 0.5, mean_num_examples=7.0)
     models, _ = _run(_build(scaled), (('b',), ('b',)))
-    expected, _ = _run(
-        _build(optimizers.build_feddyn(3, 0.1, 0.5)), (('b',), ('b',))
-    )
+    expected, _ = _run(_feddyn(), (('b',), ('b',)))
     self.assertAllClose(models, expected)
     other, _ = _run(_build(scaled), (('a',), ('a',)))
     twice, _ = _run(
@@ -171,11 +179,11 @@ class FedSpeedTest(tf.test.TestCase, parameterized.TestCase):
         ),
         cohorts,
     )
-    expected, _ = _run(_build(optimizers.build_feddyn(3, 0.1, 0.5)), cohorts)
+    expected, _ = _run(_feddyn(), cohorts)
     self.assertAllClose(models, expected, rtol=1e-5, atol=1e-6)
 
   def test_participants_alone_correct_the_step(self):
-    models, store = _run(_build(optimizers.build_fedspeed(3, 0.1)), (('a',),))
+    models, store = _run(_fedspeed(), (('a',),))
     # One client: its change and its dual, which is its change.
     self.assertAllClose(
         models[1] - models[0], 2 * federated_testing.flat(store.kept['a'])
@@ -183,8 +191,8 @@ class FedSpeedTest(tf.test.TestCase, parameterized.TestCase):
 
   def test_client_is_judged_by_its_change_without_the_dual(self):
     cohorts = (('a',), ('a',))
-    models, store = _run(_build(optimizers.build_fedspeed(3, 0.1)), cohorts)
-    _, first = _run(_build(optimizers.build_fedspeed(3, 0.1)), cohorts[:1])
+    models, store = _run(_fedspeed(), cohorts)
+    _, first = _run(_fedspeed(), cohorts[:1])
     before, after = (
         federated_testing.flat(s.kept['a']) for s in (first, store)
     )

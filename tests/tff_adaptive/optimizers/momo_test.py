@@ -77,11 +77,12 @@ class MomoTest(tf.test.TestCase, parameterized.TestCase):
     _, moved = rule.next(rule.initialize(_SPEC), x, x, value=value)
     self.assertAllClose(moved, x)
 
-  def test_loss_that_is_not_finite_is_not_hidden(self):
+  @parameterized.parameters(0.0, 1.0)
+  def test_loss_that_is_not_finite_is_not_hidden(self, scale):
     rule = optimizers.build_momo()
     x = tf.constant([1.0, 1.0], tf.float64)
     value = tf.constant(float('nan'), tf.float64)
-    _, moved = rule.next(rule.initialize(_SPEC), x, x, value=value)
+    _, moved = rule.next(rule.initialize(_SPEC), x, scale * x, value=value)
     self.assertTrue(np.all(np.isnan(moved)))
 
 

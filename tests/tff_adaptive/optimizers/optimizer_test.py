@@ -107,6 +107,8 @@ class OptimizerTest(tf.test.TestCase, parameterized.TestCase):
         rule.set_hparams(state, {'eta': 2.0}), {'eta': 2.0, 'moment': 1.0}
     )
     self.assertEqual(state['eta'], 0.25)
+    with self.assertRaisesRegex(ValueError, r"'moment'; it has \['eta'\]"):
+      rule.set_hparams(state, {'moment': 2.0})
 
   def test_dense_gradients_have_no_slices_and_keep_none(self):
     weights = (tf.zeros([3]), tf.zeros([2]))
