@@ -5,6 +5,7 @@
 from collections.abc import Iterator, Sequence
 import math
 import os
+import re
 import statistics
 from typing import Union
 
@@ -26,6 +27,10 @@ ESTIMATES = (LAST_10_EVALUATIONS, LAST_100_ROUNDS, BEST, FINAL)
 _ROUND_NUM = 'round_num'
 _NUM_LAST_EVALUATIONS = 10
 _NUM_LAST_ROUNDS = 100
+# A loss or an error, or a statistic of one over clients.
+_LOWER_IS_BETTER = re.compile(
+    r'(loss|error)(_(weighted_)?mean|_median|_worst_decile)?$'
+)
 
 
 def is_higher_better(metric: str) -> bool:
@@ -35,9 +40,9 @@ def is_higher_better(metric: str) -> bool:
     metric: The name of the metric, or of its column.
 
   Returns:
-    False for losses and errors.
+    False for losses and errors, and for their statistics over clients.
   """
-  return not metric.endswith(('loss', 'error'))
+  return not _LOWER_IS_BETTER.search(metric)
 
 
 def read_columns(metrics_csv: _PathLike) -> _Columns:

@@ -57,7 +57,7 @@ class _Flags:
   """
 
   goldens: Optional[str] = None
-  runtime: str = field('compiled', enum_values=registry.RUNTIMES)
+  runtime: str = field(registry.COMPILED, enum_values=registry.RUNTIMES)
   adapter: Optional[str] = None
   adapter_timeout: float = field(_TIMEOUT, lower_bound=0.0)
   matrix: bool = False
@@ -68,18 +68,21 @@ def define(flag_values: flags.FlagValues = flags.FLAGS):
   """Defines the flags."""
   flag_table.define(_Flags, flag_values, adapter_help=adapters.HELP)
   flags.register_multi_flags_validator(
-      ['goldens', 'adapter', 'adapter_timeout', 'matrix', 'markdown'],
+      [flag.name for flag in dataclasses.fields(_Flags)],
       _belong_together,
       'give either --goldens=FILE, optionally with --adapter, or --matrix, '
       'optionally with --markdown; --adapter_timeout needs an adapter that is '
-      'a command',
+      'a command, and a command needs no --runtime',
       flag_values=flag_values,
   )
 
 
 def _belong_together(values: Mapping[str, Any]) -> bool:
-  has_timeout = values['adapter_timeout'] != _TIMEOUT
-  if has_timeout and not adapters.is_command(values['adapter']):
+  is_command = adapters.is_command(values['adapter'])
+  if not is_command and values['adapter_timeout'] != _TIMEOUT:
+    return False
+  has_runtime = values['runtime'] != registry.COMPILED
+  if has_runtime and (is_command or values['matrix']):
     return False
   if values['matrix']:
     return values['goldens'] is None and values['adapter'] is None

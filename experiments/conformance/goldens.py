@@ -68,10 +68,11 @@ def judge(
     A `Result`. An `UnsupportedError` skips the run, and any other error fails
     it, with the error as the reason.
   """
-  config = run.get('config', {})
-  name, problem = (str(config.get(key, '?')) for key in ('name', 'problem'))
-  result = Result(name, problem, None, _TOLERANCE)
+  result = Result('?', '?', None, _TOLERANCE)
   try:
+    config = run['config']
+    name, problem = (str(config.get(key, '?')) for key in ('name', 'problem'))
+    result = result._replace(name=name, problem=problem)
     if problem not in problems:
       raise adapters.AdapterError(f'unknown problem {problem!r}')
     tolerance = max(_TOLERANCE, _ROUNDING_FACTOR * run['float32_error'])
@@ -168,12 +169,18 @@ def read_goldens(
     except ValueError as error:
       raise ValueError(f'{path} is not a JSON file: {error}') from error
   for key in ('problems', 'runs'):
-    if key not in goldens:
+    if not isinstance(goldens, dict) or key not in goldens:
       raise ValueError(
           f'{path} has no {key!r}; a file of reference trajectories has both '
           "'problems' and 'runs'"
       )
-  if not goldens['runs']:
+  runs = goldens['runs']
+  if not isinstance(runs, list) or not runs:
     raise ValueError(f"{path} has no runs; list at least one under 'runs'")
-  problems = {problem['name']: problem for problem in goldens['problems']}
-  return goldens['runs'], problems
+  try:
+    problems = {problem['name']: problem for problem in goldens['problems']}
+  except (KeyError, TypeError) as error:
+    raise ValueError(
+        f"{path} must list objects with a 'name' under 'problems'"
+    ) from error
+  return runs, problems

@@ -10,6 +10,7 @@ the library's builders; any others are unknown.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+import math
 from typing import Any, Optional
 
 import numpy as np
@@ -72,6 +73,10 @@ _KEYS = {
     'theta0': 'theta',
     'v0': 'initial_second_moment',
 }
+WEIGHTINGS = {
+    'uniform': tff.learning.ClientWeighting.UNIFORM,
+    'examples': tff.learning.ClientWeighting.NUM_EXAMPLES,
+}
 
 
 def _build(kind: str, config: dict[str, Any], **supplied: Any) -> Any:
@@ -93,13 +98,19 @@ def _build(kind: str, config: dict[str, Any], **supplied: Any) -> Any:
   row = registry.ROWS[kind].get(name)
   if row is None or row.builder is None:
     raise UnknownConfigurationError(f'unknown {what} {config["name"]!r}')
-  arguments = {_KEYS.get(k, k): v for k, v in config.items() if k != 'name'}
-  known = {argument.name for argument in row.arguments}
-  unknown = [k for k in config if k != 'name' and _KEYS.get(k, k) not in known]
-  if unknown:
-    raise UnknownConfigurationError(
-        f'unknown {what} key {unknown[0]!r} of {config["name"]!r}'
-    )
+  known = {argument.name: argument for argument in row.arguments}
+  arguments = {}
+  for key, value in config.items():
+    if key == 'name':
+      continue
+    argument = known.get(_KEYS.get(key, key))
+    if argument is None:
+      raise UnknownConfigurationError(
+          f'unknown {what} key {key!r} of {config["name"]!r}'
+      )
+    # JSON has no infinity.
+    is_unlimited = value is None and argument.may_be_infinite
+    arguments[argument.name] = math.inf if is_unlimited else value
   given = {name: supplied[name] for name in row.supplied}
   return registry.resolve(row.builder)(**arguments, **given)
 
@@ -123,8 +134,6 @@ def _build_client_optimizer(
 
 def _name_sps(config: dict[str, Any]) -> dict[str, Any]:
   """Returns the configuration with the name of its variant."""
-  if config.get('eta_max', 0) is None:
-    del config['eta_max']
   variant = config.pop('variant', 'constant')
   limited = 'sps_max' if 'eta_max' in config else 'sps'
   names = {'constant': limited, 'smooth': 'sps_smooth'}
@@ -138,11 +147,8 @@ def _build_server_optimizer(config: dict[str, Any]) -> Any:
     # Adagrad does not decay its accumulator.
     config = {k: v for k, v in config.items() if k != 'beta2'}
   if config['name'] == 'sgd':
-    if config.get('momentum'):
-      config = {**config, 'name': 'fedavgm'}
-    else:
-      rest = {k: v for k, v in config.items() if k != 'momentum'}
-      config = {**rest, 'name': 'fedavg'}
+    # Without momentum this is FedAvg.
+    config = {'momentum': 0.0, **config, 'name': 'fedavgm'}
   return _build(registry.SERVER_OPTIMIZER, config)
 
 
@@ -197,11 +203,7 @@ def build_process(
   unknown = sorted(set(config) - known)
   if unknown:
     raise UnknownConfigurationError(f'unknown key {unknown[0]!r}')
-  weightings = {
-      'uniform': tff.learning.ClientWeighting.UNIFORM,
-      'examples': tff.learning.ClientWeighting.NUM_EXAMPLES,
-  }
-  if config['weighting'] not in weightings:
+  if config['weighting'] not in WEIGHTINGS:
     raise UnknownConfigurationError(
         f'unknown weighting {config["weighting"]!r}'
     )
@@ -209,7 +211,7 @@ def build_process(
       model,
       _build_client_optimizer(config['client'], num_clients, mean_num_examples),
       _build_server_optimizer(config['server']),
-      client_weighting=weightings[config['weighting']],
+      client_weighting=WEIGHTINGS[config['weighting']],
       loss_term=_build_loss_term(config.get('loss'), representation_fn),
       client_schedule=_build_schedule(config),
   )
@@ -274,6 +276,9 @@ class Library:
 
 def _shared_fields(client_work: Any, weights: Any) -> dict[str, Any]:
   """Returns the state shared with clients, by the file's names."""
+  if isinstance(client_work, Mapping):
+    # A schedule wraps the state of the client work.
+    client_work = client_work.get('inner', client_work)
   if not isinstance(client_work, Mapping) or 'shared' not in client_work:
     return {}
   shared = client_work['shared']
@@ -351,7 +356,7 @@ def _compare_round(
   """Returns the largest difference of server fields and step sizes."""
   differences = [0.0]
   held = _server_fields(state)
-  for name in set(held) & set(reference['server']):
+  for name in {'x', *(set(held) & set(reference['server']))}:
     expected = np.asarray(reference['server'][name])
     if expected.ndim:
       differences.append(np.max(np.abs(held[name] - expected)))

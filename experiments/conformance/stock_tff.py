@@ -112,10 +112,6 @@ _LOSSES = {
         {'mu': 'proximal_strength'},
     ),
 }
-_WEIGHTINGS = {
-    'uniform': tff.learning.ClientWeighting.UNIFORM,
-    'examples': tff.learning.ClientWeighting.NUM_EXAMPLES,
-}
 _KEYS = (*adapters.COMMON_KEYS, 'loss')
 
 
@@ -154,7 +150,7 @@ class StockTff:
     for key, value in configuration.items():
       if key not in _KEYS:
         return f'this adapter has no {key}, found {value!r}'
-    if configuration['weighting'] not in _WEIGHTINGS:
+    if configuration['weighting'] not in replay.WEIGHTINGS:
       return f'tff.learning has no weighting {configuration["weighting"]!r}'
     if 'loss' in configuration:
       gap = _find_gap(configuration['loss'], 'loss term', _LOSSES)
@@ -170,7 +166,7 @@ class StockTff:
         'model_fn': golden_problems.create_functional_model(run.problem),
         'client_optimizer_fn': _build(config['client'], _CLIENTS),
         'server_optimizer_fn': _build(config['server'], _SERVERS),
-        'client_weighting': _WEIGHTINGS[config['weighting']],
+        'client_weighting': replay.WEIGHTINGS[config['weighting']],
     }
     if 'loss' in config:
       process = _build(config['loss'], _LOSSES, **arguments)

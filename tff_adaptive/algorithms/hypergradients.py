@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Hypergradients: the derivative of a loss by the learning rates of rounds."""
+"""Derivatives of a loss with respect to the learning rates of rounds."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Optional
@@ -21,7 +21,7 @@ PARTS = {
     'server_learning_rate': 'finalizer',
 }
 
-# Model weights, and whatever else it is called with, to a scalar.
+# Maps model weights and any further arguments to a scalar.
 LossFn = Callable[..., tf.Tensor]
 
 
@@ -114,11 +114,12 @@ def hypergradient(
   ```
 
   TensorFlow differentiates the graph of the round: the clients' steps, the
-  aggregation and the server's step. What is kept of the k rounds are the states
-  and what clients sent; each client is trained once more as its gradient is
-  taken. A call takes several times as long as the k rounds. It runs in this
-  process, whatever context is installed. No federated system can compute it, as
-  it takes second derivatives of all clients; it is for simulation.
+  aggregation and the server's step. The states and the clients' messages of all
+  k rounds are kept in memory; each client is trained once more when its
+  gradient is taken. A call takes several times as long as the k rounds. It runs
+  in this process, whatever context is installed. No federated system can
+  compute it, as it takes second derivatives of all clients; it is for
+  simulation.
 
   Choices that are not continuous (a client is rejected, an update is clipped)
   are held as they are, and roots have the derivative 0 at 0.
@@ -207,7 +208,7 @@ class _Differentiator:
   def _differentiate_loss(
       self, leaves: Sequence[tf.Tensor], arguments: Sequence[Any]
   ) -> tuple[float, differentiation.Gradients]:
-    """The loss of a state, and its derivatives by the leaves."""
+    """Returns the loss of a state and its derivatives by the leaves."""
 
     def loss(*leaves):
       weights = self._pack_weights(iter(self._get_weights(*leaves)))
@@ -220,7 +221,7 @@ class _Differentiator:
   def _rate(
       self, found: differentiation.Gradients, part: str
   ) -> Optional[float]:
-    """The derivative by the rate of a part, None if it has none."""
+    """Returns the derivative by the rate of a part, None without a rate."""
     place = self._places.get(part)
     derivative = None if place is None else found[place]
     return None if derivative is None else float(derivative)

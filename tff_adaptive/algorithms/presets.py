@@ -18,6 +18,21 @@ from tff_adaptive.optimizers import federated_optimizer
 from tff_adaptive.optimizers import schedules
 
 
+def _build(
+    model: Any, optimizer: Any, server: Any, weighting: Any, options: Any
+) -> tff.learning.templates.LearningProcess:
+  """Builds FedOpt with a client rule whose state crosses rounds."""
+  if not isinstance(optimizer, federated_optimizer.FederatedOptimizer):
+    raise TypeError(
+        'The client optimizer of this algorithm must be a '
+        '`tff_adaptive.optimizers.FederatedOptimizer`, found '
+        f'{type(optimizer).__name__}. Use `build_fed_opt` for any other.'
+    )
+  return fed_opt.build_fed_opt(
+      model, optimizer, server, client_weighting=weighting, **options
+  )
+
+
 def build_adaalter(
     model: model_adapter.Model,
     client_optimizer: Optional[federated_optimizer.FederatedOptimizer] = None,
@@ -63,12 +78,9 @@ def build_adaalter(
     Gradient Descent with Adaptive Learning Rates, 2019,
     https://arxiv.org/abs/1911.09030, Algorithm 4.
   """
-  return fed_opt.build_fed_opt(
-      model,
-      client_optimizer or adaalter.build_adaalter(),
-      server_optimizer,
-      client_weighting=client_weighting,
-      **options,
+  client_optimizer = client_optimizer or adaalter.build_adaalter()
+  return _build(
+      model, client_optimizer, server_optimizer, client_weighting, options
   )
 
 
@@ -117,12 +129,9 @@ def build_fafed(
     Wu, Huang, Hu, Huang, Faster Adaptive Federated Learning, AAAI 2023,
     https://arxiv.org/abs/2212.00974, Algorithm 1.
   """
-  return fed_opt.build_fed_opt(
-      model,
-      client_optimizer or fafed.build_fafed(),
-      server_optimizer,
-      client_weighting=client_weighting,
-      **options,
+  client_optimizer = client_optimizer or fafed.build_fafed()
+  return _build(
+      model, client_optimizer, server_optimizer, client_weighting, options
   )
 
 
@@ -178,12 +187,9 @@ def build_fedcada(
     Stable Federated Learning, 2024, https://arxiv.org/abs/2405.11811, Algorithm
     2.
   """
-  return fed_opt.build_fed_opt(
-      model,
-      client_optimizer or fedcada.build_fedcada_adam(),
-      server_optimizer,
-      client_weighting=client_weighting,
-      **options,
+  client_optimizer = client_optimizer or fedcada.build_fedcada_adam()
+  return _build(
+      model, client_optimizer, server_optimizer, client_weighting, options
   )
 
 
@@ -232,12 +238,8 @@ def build_feddyn(
     Acar et al., Federated Learning Based on Dynamic Regularization, ICLR 2021,
     https://arxiv.org/abs/2111.04263, Algorithm 1.
   """
-  return fed_opt.build_fed_opt(
-      model,
-      client_optimizer,
-      server_optimizer,
-      client_weighting=client_weighting,
-      **options,
+  return _build(
+      model, client_optimizer, server_optimizer, client_weighting, options
   )
 
 
@@ -401,12 +403,8 @@ def build_scaffold(
     Karimireddy et al., SCAFFOLD: Stochastic Controlled Averaging for Federated
     Learning, ICML 2020, https://arxiv.org/abs/1910.06378, Algorithm 1.
   """
-  return fed_opt.build_fed_opt(
-      model,
-      client_optimizer,
-      server_optimizer,
-      client_weighting=client_weighting,
-      **options,
+  return _build(
+      model, client_optimizer, server_optimizer, client_weighting, options
   )
 
 

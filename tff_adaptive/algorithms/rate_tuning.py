@@ -93,11 +93,11 @@ def build_rate_tuner(
     step_size: float = 0.1,
     num_rounds: int = 1,
 ) -> Callable[[Any, int], Any]:
-  """Builds what moves the learning rates in a state between two rounds.
+  """Builds a function that adjusts the learning rates between two rounds.
 
-  Before the rounds 0, k, 2k and so on the coming k rounds are run in advance,
-  and the loss L after them, on the examples of the cohort that comes next, is
-  differentiated by the logarithms of both rates:
+  Before rounds 0, k, 2k and so on, the tuner runs the next k rounds in advance.
+  It differentiates the loss L after them, on the examples of the cohort that
+  follows, with respect to the logarithms of both rates:
 
   ```
   p = (a dL/da, b dL/db)           (a: client, b: server learning rate)
@@ -109,7 +109,7 @@ def build_rate_tuner(
   factor of at most exp(step_size) in k rounds, whatever the scale of the loss.
   A loss that is not finite divides both rates by exp(step_size). Derivatives
   that are not finite, or all zero, and a next cohort without examples leave the
-  rates. What is done depends on the state and the round alone, so a resumed run
+  rates. The result depends on the state and the round alone, so a resumed run
   is the same.
 
   A small k favours small rates, as a loss falls fastest at once where noise is
@@ -119,8 +119,8 @@ def build_rate_tuner(
   Args:
     process: See `hypergradient`. A rate that is zero stays so.
     model: The model of the process, a `tff.learning.models.FunctionalModel`.
-    cohort_fn: From the number of finished rounds to the cohort of the next one,
-      a pure function.
+    cohort_fn: A pure function from the number of finished rounds to the cohort
+      of the next round.
     step_size: The largest change of the logarithm of a rate, above zero.
       Default 0.1, 10 %.
     num_rounds: k, at least 1. Default 1.
@@ -174,7 +174,7 @@ def build_rate_tuner(
 
 
 def _examples(cohort: cohort_lib.Cohort) -> 'collections.OrderedDict[str, Any]':
-  """The examples of a cohort, without those that are not finite."""
+  """Returns the examples of a cohort that are finite."""
   packed = cohort.pack()
   examples = feature_arrays.take(packed.rows, packed.order)
   is_finite = [

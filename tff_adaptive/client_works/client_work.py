@@ -302,7 +302,9 @@ def build_local_training_client_work(
   epochs, or 1, and 0 for an unhealthy client. A client is unhealthy if it has
   no examples, if its update, loss, reports, sent or kept parts are not finite,
   or if its update has a norm above `max_update_norm`. It sends zeros and counts
-  only in `num_clients`, `num_rejected` and the bytes.
+  only in `num_clients`, `num_rejected` and the bytes. Mime averages gradients
+  before the training, and leaves out only clients without examples or with
+  gradients that are not finite.
 
   The measurements are an ordered dictionary of
 
@@ -350,9 +352,10 @@ def build_local_training_client_work(
 
   Raises:
     TypeError: If an argument does not have the documented type.
-    ValueError: If an unweighted aggregator would ignore the examples, a report
-      needs the step size of an optimizer that has none, gradients are averaged
-      before the training without the previous models of the loss term, or
+    ValueError: If an unweighted aggregator would ignore the examples, an
+      aggregator is given for a part that is not shared, a report needs the step
+      size of an optimizer that has none, gradients are averaged before the
+      training without the previous models of the loss term, or
       `max_update_norm` is not above zero.
 
   Example:
@@ -380,16 +383,18 @@ def build_local_training_client_work(
       client_weighting == tff.learning.ClientWeighting.NUM_EXAMPLES
   )
   update = _ClientUpdate(adapter, training, weighs_examples)
+  shared_aggregators = shared_aggregators or {}
   server_state: server_state_lib.ServerState
   if isinstance(optimizer, federated_optimizer.FederatedOptimizer):
     server_state = server_state_lib.FederatedState(
         optimizer,
         update.specs,
-        shared_aggregators or {},
+        shared_aggregators,
         weighs_examples,
         num_expected_clients,
     )
   else:
+    weighting.check_names(shared_aggregators, (), '`shared_aggregators`')
     server_state = server_state_lib.ServerState(optimizer)
   build_aggregator = (
       metrics_aggregator or tff.learning.metrics.sum_then_finalize

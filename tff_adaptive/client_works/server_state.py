@@ -53,7 +53,7 @@ class ServerState:
   def broadcast(self, state: Any) -> tuple[Any, ...]:
     """Sends the hyperparameters and any shared parts to the clients.
 
-    Call it within a `federated_computation`, as well as `next`.
+    Call this and `next` within a `federated_computation`.
 
     Args:
       state: The state, at the server.
@@ -108,7 +108,8 @@ class FederatedState(ServerState):
       num_expected_clients: As in `build_local_training_client_work`.
 
     Raises:
-      ValueError: If an unweighted aggregator would ignore the examples.
+      ValueError: If an unweighted aggregator would ignore the examples, or an
+        aggregator is given for a part that is not shared.
     """
     self._optimizer = optimizer
     self._num_expected_clients = num_expected_clients
@@ -207,11 +208,13 @@ def _build_aggregator(
     is_private: bool,
 ) -> Optional[tff.templates.AggregationProcess]:
   """Returns the aggregator of the shared parts, `None` if there are none."""
+  names = [name for name, _ in tff.structure.iter_elements(shared_type)]
+  weighting.check_names(aggregators, names, '`shared_aggregators`')
   factories = {
       name: weighting.to_weighted(
           aggregators.get(name), weighs_examples, f'The aggregator of {name!r}'
       )
-      for name, _ in tff.structure.iter_elements(shared_type)
+      for name in names
   }
   if not factories:
     return None

@@ -56,6 +56,9 @@ class ConformanceTest(folder_testing.FolderTestCase):
       ('{', 'is not a JSON file'),
       ('{"runs": []}', "no 'problems'"),
       ('{"runs": [], "problems": []}', 'has no runs; list'),
+      ('3', "no 'problems'"),
+      ('{"runs": 3, "problems": []}', 'has no runs; list'),
+      ('{"runs": [{}], "problems": [{}]}', "objects with a 'name'"),
   )
   def test_missing_and_broken_files_are_one_sentence(self, text, found):
     path = self.folder / 'goldens.json'
@@ -72,10 +75,9 @@ class ConformanceTest(folder_testing.FolderTestCase):
         {'name': 'momentum', 'server': {'name': 'fedexp'}},
         {'name': 'smaller', 'client': {'name': 'sgd', 'lr': 0.25}},
     )
-    result = binary_testing.run_quickly(
-        'conformance',
-        goldens,
-        f'--adapter=command:{golden_testing.NUMPY_COMMAND}',
+    adapter = f'--adapter=command:{golden_testing.NUMPY_COMMAND}'
+    (result,) = binary_testing.run_quickly(
+        ('experiments.conformance', goldens, adapter)
     )
     self.assertEqual(
         result.stdout.splitlines(),
@@ -87,7 +89,8 @@ class ConformanceTest(folder_testing.FolderTestCase):
             '1 passed, 1 failed, 1 skipped',
         ],
     )
-    self.assertEqual(result.returncode, 1, result.stderr)
+    self.assertEqual(result.code, 1, result.stderr)
+    self.assertNotIn('tensorflow', result.slow_imports)
 
   def test_skipping_everything_is_no_success(self):
     goldens = _write_goldens(self.folder, {'server': {'name': 'fedexp'}})
@@ -108,6 +111,11 @@ class ConformanceTest(folder_testing.FolderTestCase):
       ('both', ['--goldens=x', '--matrix']),
       ('adapter', ['--matrix', '--adapter=stock_tff']),
       ('timeout', ['--matrix', '--adapter_timeout=3']),
+      ('runtime', ['--matrix', '--runtime=native']),
+      (
+          'runtime_of_a_command',
+          ['--goldens=x', '--adapter=command:true', '--runtime=native'],
+      ),
       ('no_command', ['--goldens=x', '--adapter_timeout=3']),
       ('markdown', ['--goldens=x', '--markdown=y']),
   )

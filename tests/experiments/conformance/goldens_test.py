@@ -98,6 +98,12 @@ class CheckTest(parameterized.TestCase):
     self.assertEqual(result.reason, "unknown problem 'quadratic'")
     self.assertFalse(result.skipped)
 
+  @parameterized.parameters((1,), ({},), ({'config': None},))
+  def test_a_run_without_a_configuration_fails_alone(self, run):
+    _, problems = golden_testing.create_tiny_run()
+    result = conformance.check(_Fake(_RIGHT), run, problems)
+    self.assertStartsWith(str(result), '? ? - 2e-05 FAIL (')
+
   def test_an_empty_reference_never_passes(self):
     run, problems = golden_testing.create_tiny_run()
     run['trajectory'] = []

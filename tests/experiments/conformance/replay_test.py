@@ -94,6 +94,33 @@ class ReplayerTest(tf.test.TestCase, parameterized.TestCase):
     run['float32_error'] = 0.0
     result = replay.replay(run, problems)
     self.assertIn("KeyError: 'batch_size'", str(result))
+    run, problems = golden_testing.create_tiny_run()
+    del run['trajectory'][1]['server']['x']
+    self.assertIn("KeyError: 'x'", str(replay.replay(run, problems)))
+
+  def test_none_is_no_limit(self):
+    # The rule takes steps of 1 here, as FedAvg does.
+    result = replay.replay(
+        *golden_testing.create_tiny_run(
+            server={'name': 'fedexprox_grads', 'max': None}
+        )
+    )
+    self.assertTrue(result.passed, str(result))
+
+  def test_shared_state_is_compared_under_a_schedule(self):
+    run, problems = golden_testing.create_tiny_run(
+        client={'name': 'scaffold', 'lr': 0.5}, schedule='step_decay', rounds=8
+    )
+    # The control of a single client is its last gradient: -1, then -0.5.
+    for entry, control in zip(run['trajectory'], (-1.0, 1.0)):
+      entry['server']['c'] = [control, 0.0, 0.0, 0.0]
+    self.assertAllClose(replay.replay(run, problems).max_error, 1.5)
+
+  def test_page_has_every_alias(self):
+    path = golden_testing.ROOT / 'docs/conformance.md'
+    page = path.read_text(encoding='utf-8')
+    for key, argument in replay._KEYS.items():
+      self.assertRegex(page, rf'\| [^|]*`{key}`[^|]* \| [^|]*`{argument}`')
 
   @parameterized.named_parameters(
       # The quadratic has clients with a short last batch, in these runs.
@@ -103,13 +130,13 @@ class ReplayerTest(tf.test.TestCase, parameterized.TestCase):
           if key[1] == 'softmax' or 'fednova' in key[0] or 'scaled' in key[0]
       )
   )
-  @pytest.mark.sample(2)
+  @pytest.mark.sample(1)
   def test_native_runtime_has_the_reference_numbers(self, run):
     result = replay.replay(run, _PROBLEMS)
     self.assertTrue(result.passed, str(result))
 
   @parameterized.named_parameters(*_named(_all_runs()))
-  @pytest.mark.sample(8)
+  @pytest.mark.sample(4)
   def test_compiled_runtime_has_the_reference_numbers(self, run):
     # Mime has two exchanges in a round: TFF's own runtime takes it over, and
     # warns.

@@ -3,6 +3,7 @@
 """Tests of reports."""
 
 import collections
+import functools
 
 from absl.testing import parameterized
 import numpy as np
@@ -40,16 +41,17 @@ def _factory():
   )
 
 
+@functools.cache
+def _process():
+  return _factory().create(_VALUE, _WEIGHT)
+
+
 @pytest.mark.usefixtures('native_runtime')
 class NamedTest(tf.test.TestCase):
 
-  def setUp(self):
-    super().setUp()
-    self._process = _factory().create(_VALUE, _WEIGHT)
-
   def test_aggregates_each_part_by_its_factory(self):
-    output = self._process.next(
-        self._process.initialize(), [_value(1.0), _value(0.5)], [1.0, 3.0]
+    output = _process().next(
+        _process().initialize(), [_value(1.0), _value(0.5)], [1.0, 3.0]
     )
     self.assertEqual(list(output.result), ['vector', 'largest', 'clipped'])
     self.assertAllClose(output.result['vector'], [0.625, 1.25])
@@ -57,14 +59,14 @@ class NamedTest(tf.test.TestCase):
     self.assertAllClose(output.result['clipped'], 0.625)
 
   def test_each_part_has_a_state_and_measurements(self):
-    state = self._process.initialize()
+    state = _process().initialize()
     self.assertEqual(list(state), ['vector', 'largest', 'clipped'])
-    output = self._process.next(state, [_value(9.0)], [1.0])
+    output = _process().next(state, [_value(9.0)], [1.0])
     self.assertEqual(list(output.measurements), list(state))
     # The clipping norm, 1 at first, goes up; nothing else has a state.
     self.assertAllClose(output.result['clipped'], 1.0)
     self.assertEqual(output.result['largest'], 9.0)
-    second = self._process.next(output.state, [_value(9.0)], [1.0])
+    second = _process().next(output.state, [_value(9.0)], [1.0])
     self.assertGreater(second.result['clipped'], 1.0)
     self.assertEqual(second.result['largest'], 9.0)
 
@@ -73,6 +75,7 @@ class NamedTest(tf.test.TestCase):
       _factory().create(tff.to_type(_Dict(vector=np.float32)), _WEIGHT)
 
 
+@functools.cache
 def _create(dtype=np.float32):
   return reports_lib.MaximumFactory().create(
       tff.TensorType(dtype), tff.TensorType(np.float32)
@@ -82,12 +85,9 @@ def _create(dtype=np.float32):
 @pytest.mark.usefixtures('native_runtime')
 class MaximumTest(tf.test.TestCase, parameterized.TestCase):
 
-  def setUp(self):
-    super().setUp()
-    self._process = _create()
-
   def _next(self, values, weights):
-    return self._process.next(self._process.initialize(), values, weights)
+    process = _create()
+    return process.next(process.initialize(), values, weights)
 
   @parameterized.named_parameters(
       ('one_client', [0.5], [3.0], 0.5),

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of the client work with rules whose state crosses rounds."""
 
+from absl.testing import parameterized
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -22,7 +23,22 @@ def _first_moment(output):
   return output.state.client_work['shared']['first_moment'][0]
 
 
-class ClientWorkTest(tf.test.TestCase):
+class ClientWorkTest(tf.test.TestCase, parameterized.TestCase):
+
+  @parameterized.parameters(
+      (optimizers.build_sgd(0.1), 'nothing'),
+      (optimizers.build_scaffold_sgd(2), r"\['control'\]"),
+  )
+  def test_aggregator_of_what_is_not_shared_raises(self, optimizer, sent):
+    with self.assertRaisesRegex(
+        ValueError, f"'contrl', which no.* send {sent}"
+    ):
+      client_works.build_local_training_client_work(
+          testing.functional_model(),
+          optimizer,
+          _UNIFORM,
+          shared_aggregators={'contrl': None},
+      )
 
   def test_models_are_not_kept_for_what_is_averaged_before_training(self):
     moon = client_works.build_moon(lambda weights, batch: batch['x'])

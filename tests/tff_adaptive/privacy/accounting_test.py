@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of the accountant of private rounds."""
 
+import functools
 import math
 
 from absl.testing import parameterized
@@ -14,6 +15,7 @@ _POISSON = privacy.CohortSampling.POISSON
 _FIXED = privacy.CohortSampling.FIXED
 
 
+@functools.cache
 def _build(noise_multiplier, sampling, num_clients=100, clients_per_round=10):
   return privacy.RoundAccountant(
       noise_multiplier=noise_multiplier,
