@@ -3,6 +3,7 @@
 """Figures of clients: class counts and histograms of metrics."""
 
 from collections.abc import Mapping, Sequence
+import itertools
 from typing import Optional
 
 from matplotlib import ticker
@@ -91,7 +92,7 @@ def plot_partition(
       figure says if there are more. Defaults to 100.
 
   Raises:
-    ValueError: If there are no clients or no labels, or a label is negative.
+    ValueError: If there are no clients, or a label is negative.
     OSError: If the file cannot be written; names it.
 
   Example:
@@ -358,7 +359,7 @@ def _drop_not_finite(
   if not is_finite.any():
     raise ValueError(f'No client has a finite {metric!r}.')
   return client_evaluation.ClientMetrics(
-      np.asarray(metrics.client_ids)[is_finite].tolist(),
+      itertools.compress(metrics.client_ids, is_finite),
       metrics.num_examples[is_finite],
       {metric: values[is_finite]},
   )

@@ -403,8 +403,8 @@ def plot_training_curve(
     title: The title, for example the method and the task. Defaults to no title.
 
   Raises:
-    OSError: If the file cannot be written; names it.
-    ValueError: If the metrics file has no column to plot.
+    OSError: If a file cannot be read or written; names it.
+    ValueError: If the metrics file is damaged or has no column to plot.
 
   Example:
     >>> plot_training_curve(

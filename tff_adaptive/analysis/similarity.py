@@ -216,12 +216,19 @@ def _standardize(x: np.ndarray) -> np.ndarray:
   if largest == 0.0:
     return x
   x = x / largest  # Otherwise squares of small moments would underflow.
-  return x / np.sqrt(np.linalg.norm(x.T @ x))
+  return x / _squared_product(x, x) ** 0.25
+
+
+def _squared_product(x: np.ndarray, y: np.ndarray) -> float:
+  """Returns `||X' Y||_F^2`; products of rows are smaller for wide matrices."""
+  if len(x) ** 2 < x.shape[1] * y.shape[1]:
+    return float(np.sum((x @ x.T) * (y @ y.T)))
+  return float(np.sum(np.square(x.T @ y)))
 
 
 def _alignment(x: np.ndarray, y: np.ndarray) -> float:
   """Returns the linear CKA of two standardized matrices."""
-  return min(float(np.sum(np.square(x.T @ y))), 1.0)
+  return min(max(_squared_product(x, y), 0.0), 1.0)
 
 
 def _weighted_alignment(

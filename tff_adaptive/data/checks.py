@@ -8,7 +8,6 @@ import re
 from typing import Optional
 
 from absl import logging
-import attrs
 import numpy as np
 
 from tff_adaptive.data import client_data
@@ -24,20 +23,6 @@ _IS_ABOUT_THE_GRAPH = re.compile(
 ).match
 
 
-@attrs.frozen
-class CheckedClients:
-  """The result of a check of clients.
-
-  Attributes:
-    source: The clients as they were given, including bad ones.
-    bad_clients: The ids of the bad clients, in order, with the problem of each;
-      empty if all are good.
-  """
-
-  source: client_data.ClientArrays
-  bad_clients: collections.OrderedDict[str, str]
-
-
 def check_clients(
     source: client_data.ClientArrays,
     *,
@@ -45,7 +30,7 @@ def check_clients(
     label_key: str = 'y',
     bad_clients: str = ERROR,
     max_clients: Optional[int] = None,
-) -> CheckedClients:
+) -> collections.OrderedDict[str, str]:
   """Checks all clients for data that training cannot use.
 
   A client is bad if it has no examples, or a feature holds NaN or an infinity.
@@ -73,7 +58,7 @@ def check_clients(
       clients; None (the default) for all.
 
   Returns:
-    The source, unchanged, and the bad clients with their problems.
+    The ids of the bad clients, in order, with the problem of each.
 
   Raises:
     ValueError: If `bad_clients` is unknown, `num_classes` is given but there is
@@ -85,7 +70,7 @@ def check_clients(
 
     >>> source = client_data.PackedClientArrays.from_clients(
     ...     {'a': {'x': np.ones([1])}, 'b': {'x': np.ones([0])}})
-    >>> dict(check_clients(source, bad_clients='reject').bad_clients)
+    >>> dict(check_clients(source, bad_clients='reject'))
     {'b': 'has no example, where at least one is needed'}
   """
   if bad_clients not in _POLICIES:
@@ -112,7 +97,7 @@ def check_clients(
     if problem:
       found[client_id] = problem
   _report(found, len(source.client_ids), bad_clients)
-  return CheckedClients(source, found)
+  return found
 
 
 def _spread(

@@ -457,8 +457,8 @@ class LazyClientArrays(ClientArrays):
     Raises:
       KeyError: If the client is unknown.
       TypeError: If `load_fn` does not return a mapping.
-      ValueError: If its result does not match `element_spec`; names the client
-        and the feature.
+      ValueError: If its result does not match `element_spec`, or has another
+        size than in `client_sizes`; names the client.
     """
     self.position(client_id)
     kept = self._cache.get(client_id)
@@ -468,7 +468,15 @@ class LazyClientArrays(ClientArrays):
         self._load_fn(client_id), f'Client {client_id!r}'
     )
     examples = feature_arrays.check_match(loaded, self.element_spec, client_id)
-    self._read_sizes[client_id] = len(next(iter(examples.values())))
+    found = len(next(iter(examples.values())))
+    known = self._known_sizes.get(client_id, found)
+    if found != known:
+      raise ValueError(
+          f'Client {client_id!r} must have {known} examples, the number known '
+          f'before it was read, found {found}; correct `client_sizes` or '
+          '`keeps_sizes`.'
+      )
+    self._read_sizes[client_id] = found
     size = feature_arrays.num_bytes(examples)
     return self._cache.put(client_id, examples, size)
 

@@ -147,9 +147,11 @@ class Cohort(Sequence):
     """Returns the examples of all batches of a client, concatenated."""
     if self.packed is not None:
       return batching.examples_of(self.packed, range(len(self))[index])
-    order = self._example_order(index, self._shuffling())
-    num_rows = sum(self.batch_sizes(index))
     client_id = self.client_ids[index]
+    order = self._example_order(
+        client_id, self.num_examples(index), self._shuffling()
+    )
+    num_rows = sum(self.batch_sizes(index))
     if self.augmentation is None:
       return self.source.take(client_id, order[:num_rows])
     generator = random_streams.stream(
@@ -183,15 +185,14 @@ class Cohort(Sequence):
     )
 
   def _example_order(
-      self, index: int, shuffling: random_streams.StreamFamily
+      self,
+      client_id: str,
+      num_examples: int,
+      shuffling: random_streams.StreamFamily,
   ) -> np.ndarray:
     """Returns the order of a client's examples, before the step limit."""
-    client_id = self.client_ids[index]
-    return batching.example_order(
-        self.plan,
-        self.source.num_examples(client_id),
-        shuffling.start(client_id) if self.plan.shuffle else None,
-    )
+    generator = shuffling.start(client_id) if self.plan.shuffle else None
+    return batching.example_order(self.plan, num_examples, generator)
 
   def batch_sizes(self, index: int) -> list[int]:
     """Returns the sizes of a client's batches.
@@ -238,9 +239,14 @@ class Cohort(Sequence):
     """
     if self.packed is not None:
       return self.packed
-    clients = range(len(self))
-    sizes = [self.batch_sizes(index) for index in clients]
-    rows, order = self._rows_and_order(list(map(sum, sizes)))
+    counts = list(map(self.source.num_examples, self.client_ids))
+    # By number of examples, of which many clients have the same.
+    sizes_of = {n: batching.batch_sizes(self.plan, n) for n in set(counts)}
+    sizes = [
+        sizes_of[count][: self.step_limits.get(client_id)]
+        for client_id, count in zip(self.client_ids, counts)
+    ]
+    rows, order = self._rows_and_order(counts, list(map(sum, sizes)))
     return batching.of_batches(
         rows,
         order,
@@ -249,26 +255,33 @@ class Cohort(Sequence):
     )
 
   def _rows_and_order(
-      self, lengths: list[int]
+      self, counts: list[int], lengths: list[int]
   ) -> tuple[Mapping[str, np.ndarray], np.ndarray]:
-    """Returns rows, and the indices of the rows of all batches."""
-    clients = range(len(self))
+    """Returns rows, and the indices of the rows of all batches.
+
+    Args:
+      counts: The number of examples of each client.
+      lengths: The number of rows in the batches of each client.
+    """
     if self.augmentation is not None:
-      rows = self._join([self._training_rows(index) for index in clients])
+      rows = self._join(list(map(self._training_rows, range(len(self)))))
       return rows, np.arange(len(next(iter(rows.values()))))
     shuffling = self._shuffling()
     orders = [
-        self._example_order(index, shuffling)[:length]
-        for index, length in zip(clients, lengths)
+        self._example_order(client_id, count, shuffling)[:length]
+        for client_id, count, length in zip(self.client_ids, counts, lengths)
     ]
-    if isinstance(self.source, client_data.PackedClientArrays):
-      rows = self.source.values
-      orders = list(map(self.source.rows, self.client_ids, orders))
+    order = np.concatenate([np.zeros(0, np.int64), *orders])
+    source = self.source
+    indices = None
+    if isinstance(source, client_data.PackedClientArrays):
+      rows, indices = source.values, source.indices
+      firsts = source.offsets[list(map(source.position, self.client_ids))]
     else:
-      rows = self._join(list(map(self.source.examples, self.client_ids)))
-      firsts = batching.offsets([self.num_examples(index) for index in clients])
-      orders = list(map(np.add, orders, firsts))
-    return rows, np.concatenate([np.zeros(0, np.int64), *orders])
+      rows = self._join(list(map(source.examples, self.client_ids)))
+      firsts = batching.offsets(counts)[:-1]
+    order += np.repeat(firsts, np.asarray(lengths, np.int64))
+    return rows, order if indices is None else indices[order]
 
   def _join(self, parts: Sequence[Batch]) -> Batch:
     """Concatenates the examples of clients."""

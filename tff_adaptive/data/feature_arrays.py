@@ -157,6 +157,9 @@ def concatenate(
   Returns:
     Feature names and new arrays.
   """
+  # Empty parts do not determine the shape of rows.
+  filled = [part for part in parts if len(next(iter(part.values())))]
+  parts = filled or parts[:1]
   return collections.OrderedDict(
       (name, np.concatenate([part[name] for part in parts])) for name in names
   )

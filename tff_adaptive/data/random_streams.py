@@ -10,6 +10,7 @@ number, client id). No stream continues from one round to the next, so a resumed
 run draws the same numbers as an uninterrupted one.
 """
 
+from collections.abc import Iterable
 import hashlib
 import numbers
 from typing import Any, Union
@@ -137,10 +138,28 @@ class StreamFamily:
     Raises:
       TypeError: If the key is neither an integer nor a string.
     """
+    _restart(self._generator, self._digest(key))
+    return self._generator
+
+  def stateless_seeds(self, keys: Iterable[Key]) -> np.ndarray:
+    """Returns the `stateless_seed` of each key.
+
+    Args:
+      keys: The last keys.
+
+    Returns:
+      An int32 array of shape [num_keys, 2].
+
+    Raises:
+      TypeError: If a key is neither an integer nor a string.
+    """
+    seeds = b''.join(self._digest(key)[:8] for key in keys)
+    return np.frombuffer(seeds, '<i4').astype(np.int32).reshape([-1, 2])
+
+  def _digest(self, key: Key) -> bytes:
     digest = self._hash.copy()
     digest.update(_encode(key))
-    _restart(self._generator, digest.digest())
-    return self._generator
+    return digest.digest()
 
 
 def derived_seed(seed: int, use: str, *keys: Key) -> int:

@@ -272,5 +272,5 @@ def sample_examples_evenly(
           pool, ends, bounds[:-1], bounds[1:]
       )
       if last > first
-  ]
+  ] or [feature_arrays.empty(source.element_spec)]
   return feature_arrays.concatenate(parts, source.element_spec)

@@ -244,7 +244,7 @@ def write_sqlite_clients(
   Clients are read and written one after the other, so that memory is bounded.
 
   Args:
-    path: The file; it appears when it is complete.
+    path: The file, which appears when it is complete; its folder is created.
     splits: The clients of each split, for example of 'train' and 'test'. Floats
       are stored as float32, integers and booleans as int64, strings as bytes.
 
@@ -268,6 +268,7 @@ def write_sqlite_clients(
   if path.exists():
     raise FileExistsError(f'{path} exists already; delete it first.')
   part = path.with_name(f'{path.name}.part')
+  path.parent.mkdir(parents=True, exist_ok=True)
   part.unlink(missing_ok=True)
   try:
     with contextlib.closing(sqlite3.connect(part)) as connection, connection:

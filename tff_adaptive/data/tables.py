@@ -222,7 +222,13 @@ def _strings(path: pathlib.Path, key: str, array: np.ndarray) -> list[str]:
         f'{array.dtype} and shape {list(array.shape)}.'
     )
   if array.dtype.kind == 'S':
-    return [item.decode() for item in array.tolist()]
+    try:
+      return [item.decode() for item in array.tolist()]
+    except UnicodeDecodeError as error:
+      raise ValueError(
+          f'{path}: array {key!r} must hold UTF-8 strings ({error}); save them '
+          'as np.asarray(..., str).'
+      ) from error
   return [str(item) for item in array.tolist()]
 
 

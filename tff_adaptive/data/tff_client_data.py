@@ -53,8 +53,11 @@ def from_client_data(
     >>> from_client_data(data).examples('a')['x'].tolist()
     [1.0, 2.0]
   """
+  client_ids = source.client_ids
+  if not client_ids:
+    raise ValueError('`source` must have at least one client, found none.')
   dataset_fn = _dataset_fn(source, preprocess_fn)
-  structure = dataset_fn(source.client_ids[0]).element_spec
+  structure = dataset_fn(client_ids[0]).element_spec
   element_spec = collections.OrderedDict(
       (name, tf.TensorSpec(spec.shape[1:], spec.dtype))
       for name, spec in _as_features(structure).items()
@@ -71,7 +74,7 @@ def from_client_data(
     return feature_arrays.concatenate(parts, element_spec)
 
   return client_data.LazyClientArrays(
-      source.client_ids, load, element_spec, cache_bytes=cache_bytes
+      client_ids, load, element_spec, cache_bytes=cache_bytes
   )
 
 

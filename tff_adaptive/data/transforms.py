@@ -45,8 +45,8 @@ def map_clients(
     demand.
 
   Raises:
-    ValueError: If the result of `fn` does not match `element_spec`; for lazy
-      clients, when they are read.
+    ValueError: If the result of `fn` does not match `element_spec`, or changes
+      the sizes despite `keeps_sizes`; for lazy clients, when they are read.
 
   Example:
 
@@ -176,7 +176,7 @@ def select_clients(
 
   Raises:
     KeyError: If a client is unknown.
-    ValueError: If `client_ids` is empty.
+    ValueError: If `client_ids` is empty, or names a client twice.
 
   Example:
 
@@ -196,9 +196,10 @@ def select_clients(
         cache_bytes=0,
         client_sizes=_Sizes(source),
     )
-  return client_data.PackedClientArrays.from_partition(
-      source.values, {name: source.rows(name) for name in ids}
-  )
+  parts = {name: source.rows(name) for name in ids}
+  if len(parts) < len(ids):
+    raise ValueError('`client_ids` must not name a client twice.')
+  return client_data.PackedClientArrays.from_partition(source.values, parts)
 
 
 def split_examples(

@@ -117,7 +117,9 @@ def _read(path: pathlib.Path) -> dict[str, np.ndarray]:
   Raises:
     CorruptFileError: If the file is not an intact checkpoint.
     CheckpointError: If another version wrote it.
+    OSError: If the file cannot be opened.
   """
+  os.close(os.open(path, os.O_RDONLY))  # An unreadable file is not damaged.
   try:
     file = npz_files.read(path)
     manifest = json.loads(file[_MANIFEST_KEY].tobytes().decode())
@@ -130,7 +132,8 @@ def _read(path: pathlib.Path) -> dict[str, np.ndarray]:
   if found_format != _FORMAT:
     raise CheckpointError(
         f'{path} has the format {found_format!r}, but this version of '
-        f'tff_adaptive reads {_FORMAT!r}'
+        f'tff_adaptive reads {_FORMAT!r}; use the version that wrote it, or '
+        'another folder'
     )
   if _digest(arrays) != digest:
     raise CorruptFileError('its digest does not match its contents')
@@ -200,7 +203,7 @@ def read_structure(path: pathlib.Path, template: Any) -> Any:
     The structure.
 
   Raises:
-    FileNotFoundError: If there is no such file.
+    OSError: If the file cannot be opened; FileNotFoundError if there is none.
     CheckpointError: If the file is damaged, or if the names, shapes or dtypes
       differ from those of `template`.
   """
@@ -225,7 +228,7 @@ def read_leaves(path: pathlib.Path) -> dict[str, np.ndarray]:
     The leaves as arrays, by path, with names joined by slashes.
 
   Raises:
-    FileNotFoundError: If there is no such file.
+    OSError: If the file cannot be opened; FileNotFoundError if there is none.
     CheckpointError: If the file is damaged.
   """
   if not path.exists():
@@ -333,6 +336,7 @@ class CheckpointManager:
     Raises:
       CheckpointError: If the names, shapes or dtypes differ from those of
         `template`, or if there are checkpoints but none is intact.
+      OSError: If a checkpoint cannot be opened; names it.
     """
     newest = self.load_latest_leaves()
     if newest is None:
@@ -349,6 +353,7 @@ class CheckpointManager:
 
     Raises:
       CheckpointError: If there are checkpoints but none is intact.
+      OSError: If a checkpoint cannot be opened; names it.
     """
     round_nums = self.round_nums()
     for round_num in reversed(round_nums):

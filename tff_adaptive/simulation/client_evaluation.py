@@ -8,6 +8,7 @@ All clients go through one graph in this process, many per call: see
 
 import collections
 from collections.abc import Callable, Iterator, Mapping, Sequence
+import itertools
 import math
 from typing import Any, NamedTuple, Optional
 
@@ -159,6 +160,7 @@ def _build_evaluator(
     devices: str,
     plan: str,
     seed: int,
+    num_epochs: int = 1,
 ) -> Callable[[tff.learning.models.ModelWeights], Any]:
   """Builds a function from weights to the stacked rows of all clients.
 
@@ -177,7 +179,7 @@ def _build_evaluator(
     received = tf.nest.pack_sequence_as(spec, tf.nest.flatten(weights))
     parts = []
     with tff.framework.get_context_stack().install(context):
-      for chunk in _chunks(clients, client_ids):
+      for chunk in _chunks(clients, client_ids, num_epochs):
         context.begin_round(seed, 0, chunk)
         part = computation(received, collect(chunk))
         parts.append(tf.nest.map_structure(np.asarray, part))
@@ -187,14 +189,16 @@ def _build_evaluator(
 
 
 def _chunks(
-    clients: client_data.ClientArrays, client_ids: Sequence[str]
+    clients: client_data.ClientArrays,
+    client_ids: Sequence[str],
+    num_epochs: int,
 ) -> Iterator[list[str]]:
-  """Yields the clients of each call."""
+  """Yields the clients of each call; batches copy examples in every epoch."""
   chunk: list[str] = []
   num_examples = 0
   for client_id in client_ids:
     chunk.append(client_id)
-    num_examples += clients.num_examples(client_id)
+    num_examples += num_epochs * clients.num_examples(client_id)
     if num_examples >= _MAX_EXAMPLES or len(chunk) == _MAX_CLIENTS:
       yield chunk
       chunk, num_examples = [], 0
@@ -207,7 +211,7 @@ def _to_metrics(client_ids: Sequence[str], rows: Any) -> ClientMetrics:
   num_examples = rows['num_examples']
   has_examples = num_examples > 0
   return ClientMetrics(
-      np.asarray(client_ids)[has_examples].tolist(),
+      itertools.compress(client_ids, has_examples),
       num_examples[has_examples],
       {name: values[has_examples] for name, values in rows['metrics'].items()},
   )
@@ -414,6 +418,7 @@ def build_personalized_evaluation(
       devices=devices,
       plan=plan,
       seed=train_seed,
+      num_epochs=num_epochs,
   )
 
   def evaluate(weights):

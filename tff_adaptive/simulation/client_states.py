@@ -436,8 +436,8 @@ class ClientStates:
           )
           for round_num in (checkpoints.round_nums() if checkpoints else [])
       }
-    except (FileNotFoundError, checkpoints_lib.CheckpointError):
-      # The needs of a damaged checkpoint are unknown. Its files are removed
+    except (OSError, checkpoints_lib.CheckpointError):
+      # The needs of an unreadable checkpoint are unknown. Its files are removed
       # together with the next ones.
       return
     self._store.drop_unused(self._indices.values())

@@ -170,8 +170,8 @@ def build_pooled_cohort_fn(
 
   Raises:
     TypeError: If `seed` or `shuffle_buffer` is not an integer.
-    ValueError: If `seed` is negative, `shuffle_buffer` not positive, there are
-      no examples, or a batch would hold an example twice.
+    ValueError: If `seed` is negative, `shuffle_buffer` not positive, or there
+      are no examples, or fewer than in a batch.
 
   Example:
 

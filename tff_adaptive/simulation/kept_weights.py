@@ -25,9 +25,11 @@ class BestCheckpoint(callbacks.Callback):
   """Keeps the global model weights of the round with the best metric.
 
   They are in `best.npz`, in the format of the checkpoints, which is replaced
-  atomically after a better round. Of equal rounds the first is kept. After a
-  run was killed, the file may be of a round after its newest checkpoint, until
-  the resumed run reaches that round again. `simulation.read_weights` reads it.
+  atomically after a better round. Of equal rounds the first is kept. An
+  evaluation that is only made because a callback ends the run does not count.
+  After a run was killed, the file may be of a round after its newest
+  checkpoint, until the resumed run reaches that round again.
+  `simulation.read_weights` reads it.
 
   Attributes:
     path: The file of the best round.

@@ -100,12 +100,15 @@ _PathLike = Union[str, os.PathLike]
 
 
 def _column_names(paths: Sequence[tuple[str, ...]]) -> list[str]:
-  """Joins paths, without the part of the process unless names clash."""
+  """Joins paths, without the part of the process unless names clash.
+
+  The columns that the training loop adds count, too.
+  """
   short = [
       '/'.join(path[1:] if path[0] in _PROCESS_PARTS else path)
       for path in paths
   ]
-  counts = collections.Counter(short)
+  counts = collections.Counter([*short, ROUND_NUM_KEY, SECONDS_KEY])
   return [
       '/'.join(path) if counts[name] > 1 or not name else name
       for path, name in zip(paths, short)
@@ -119,7 +122,8 @@ def flatten_metrics(
 
   The names of nested metrics are joined by `/`. A first name that is a part of
   the process (`distributor`, `client_work`, `aggregator`, `finalizer`) is left
-  out, unless two metrics would then share a name. Arrays are left out.
+  out, unless two metrics would then share a name, or one would be `round_num`
+  or `seconds`. Arrays are left out.
 
   Args:
     metrics: The nested metrics of `LearningProcess.next`.
@@ -306,7 +310,12 @@ class TensorBoardMetricsWriter(_FileWriter):
     self._directory = self._path
 
   def resume(self, round_num: int):
-    """Starts an event file that hides earlier events after `round_num`."""
+    """Starts an event file that hides earlier events after `round_num`.
+
+    Args:
+      round_num: The number of finished rounds; 0 removes all event files of the
+        folder.
+    """
     if round_num == 0 and self._directory.is_dir():
       for path in self._directory.glob('events.out.tfevents.*'):
         path.unlink()
@@ -315,7 +324,7 @@ class TensorBoardMetricsWriter(_FileWriter):
     # own writer is not used: its thread prints a traceback if the disk is full.
     name = (
         f'events.out.tfevents.{int(time.time()):010d}.{socket.gethostname()}.'
-        f'{os.getpid()}.{next(_event_file_numbers)}'
+        f'{os.getpid()}.{next(_event_file_numbers):06d}'
     )
     self._path = self._directory / name
     self._add(file_version=_EVENT_FILE_VERSION)

@@ -7,6 +7,7 @@ tuples, mappings, sequences and `tff.structure.Struct`. Checkpoints and metrics
 files need a stable, readable name for every leaf.
 """
 
+import collections
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -50,6 +51,11 @@ def _with_children(value, children):
     )
   if isinstance(value, tuple) and hasattr(value, '_fields'):
     return type(value)(*children)
+  if isinstance(value, (collections.Counter, collections.defaultdict)):
+    # Their types do not take pairs.
+    changed = value.copy()
+    dict.update(changed, zip(value, children))
+    return changed
   if isinstance(value, Mapping):
     return type(value)(zip(value, children))
   return type(value)(children)

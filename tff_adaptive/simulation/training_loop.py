@@ -245,8 +245,9 @@ class _Run:
 
 def _measure(callback, round_end):
   """Adds a callback's measurements to the row of a round."""
+  own = (metrics_writers.ROUND_NUM_KEY, metrics_writers.SECONDS_KEY)
   for name, value in callback.measure(round_end).items():
-    if name in round_end.metrics:
+    if name in round_end.metrics or name in own:
       raise ValueError(
           f'{type(callback).__name__} measures {name!r}, but the round already '
           'has a metric of that name; give it another name.'
@@ -364,8 +365,11 @@ def run_training(
     TrainingInterrupted: After Ctrl-C or SIGTERM; a KeyboardInterrupt.
     CheckpointError: If a checkpoint does not match the process, or the file of
       a client state is missing or damaged.
-    OSError: If a file cannot be written.
+    ClientStoreMemoryError: If `client_store` has no folder and its states do
+      not fit into memory.
+    OSError: If a file cannot be read or written.
     MetricsFileError: If a metrics file lacks rounds of the checkpoint.
+    TrackerError: If a tracker refuses to start a run.
 
   Example:
     >>> result = run_training(

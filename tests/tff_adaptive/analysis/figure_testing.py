@@ -10,13 +10,15 @@ from matplotlib import image
 import numpy as np
 
 from tests import folder_testing
+from tff_adaptive.analysis import _style
 
 
 class FigureTestCase(folder_testing.FolderTestCase):
-  """Draws into `png`, in a folder that does not exist yet."""
+  """Draws into `png`, coarsely, in a folder that does not exist yet."""
 
   def setUp(self):
     super().setUp()
+    self.enter_context(mock.patch.object(_style, '_DPI', 50))
     self.png = self.folder / 'plots' / 'figure.png'
 
   def draw(self, plot, *args: Any, **kwargs: Any) -> figure.Figure:

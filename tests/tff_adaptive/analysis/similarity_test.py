@@ -41,6 +41,19 @@ class LinearCKATest(parameterized.TestCase):
     expected = np.sum(a * b) / (np.linalg.norm(a) * np.linalg.norm(b))
     self.assertAlmostEqual(similarity.linear_cka(x, y), expected, places=12)
 
+  def test_wide_matrices_need_no_products_of_columns(self):
+    x = _random(2, 10**6)
+    self.assertAlmostEqual(similarity.linear_cka(x, x), 1.0, places=12)
+
+  @parameterized.parameters((3, 50), (50, 3))
+  def test_is_the_same_for_wide_and_tall_matrices(self, num_rows, num_columns):
+    x, y = _random(num_rows, num_columns), _random(num_rows, 9, seed=2)
+    a, b = (z - z.mean(axis=0) for z in (x, y))
+    expected = np.linalg.norm(a.T @ b) ** 2 / (
+        np.linalg.norm(a.T @ a) * np.linalg.norm(b.T @ b)
+    )
+    self.assertAlmostEqual(similarity.linear_cka(x, y), expected, places=12)
+
   @parameterized.parameters(1.0, 1e-90, 1e90)
   def test_is_one_for_the_same_matrix_and_symmetric(self, scale):
     x, y = scale * _random(9, 4), _random(9, 6, seed=2)

@@ -277,6 +277,11 @@ class LazyClientArraysTest(parameterized.TestCase):
     self.assertEqual(source.total_examples, 40)
     self.assertEmpty(loaded)
 
+  def test_a_client_of_another_size_than_known_raises(self):
+    source, _ = self._source(cache_bytes=0, client_sizes={'0': 9})
+    with self.assertRaisesRegex(ValueError, "'0' must have 9 .*found 10;"):
+      source.examples('0')
+
   def test_client_that_does_not_match_raises_naming_it(self):
     spec = {'x': tf.TensorSpec([], tf.float32)}
     source = client_data.LazyClientArrays(

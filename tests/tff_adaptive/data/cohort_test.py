@@ -171,6 +171,21 @@ class CohortTest(parameterized.TestCase):
     clients = _cohort(['ann', 'ann'])
     self.assertEqual(_values(clients[0]), _values(clients[1]))
 
+  def test_empty_clients_do_not_fix_a_size_that_the_spec_leaves_open(self):
+    clients = {
+        'ann': np.ones([3, 7]),
+        'bob': np.ones([0, 0]),
+        'cid': np.ones([2, 7]),
+    }
+    source = client_data.LazyClientArrays(
+        clients,
+        lambda name: {'x': clients[name]},
+        {'x': tf.TensorSpec([None], tf.float64)},
+    )
+    packed = cohort.Cohort(source, source.client_ids, 0, 0, _IN_ORDER).pack()
+    self.assertEqual(packed.rows['x'].shape, (5, 7))
+    self.assertEqual(packed.sizes.ravel().tolist(), [2, 1, 2])
+
   def test_empty_cohort(self):
     self.assertEmpty(list(_cohort([])))
 

@@ -54,6 +54,16 @@ class RandomStreamsTest(parameterized.TestCase):
     with self.assertRaisesRegex(TypeError, 'integers or strings'):
       random_streams.StreamFamily(7, 'use').start(0.5)
 
+  def test_family_gives_the_same_seeds(self):
+    family = random_streams.StreamFamily(7, 'use', 2)
+    keys = ['a', 1]
+    np.testing.assert_array_equal(
+        family.stateless_seeds(keys),
+        [random_streams.stateless_seed(7, 'use', 2, key) for key in keys],
+    )
+    none = family.stateless_seeds([])
+    self.assertEqual((none.dtype, none.shape), (np.int32, (0, 2)))
+
   def test_stateless_seeds_differ(self):
     seeds = {
         tuple(random_streams.stateless_seed(1, 'use', key).tolist())

@@ -182,6 +182,8 @@ class SampleExamplesTest(parameterized.TestCase):
       sampling.sample_examples({'x': np.arange(3)}, 0, seed=1)
     with self.assertRaisesRegex(ValueError, '`num_examples`.*found -1'):
       sampling.sample_client_examples(_lazy_clients([1], []), -1, seed=1)
+    with self.assertRaisesRegex(ValueError, '`num_examples`.*found 0'):
+      sampling.sample_examples_evenly(_lazy_clients([3], []), 0, seed=1)
 
 
 def _numbered_clients(sizes):
@@ -221,6 +223,7 @@ class SampleExamplesEvenlyTest(parameterized.TestCase):
       source, _ = _numbered_clients(sizes)
       sample = self._sample(source, num_examples)
       np.testing.assert_array_equal(np.sort(sample), np.arange(7))
+    self.assertEmpty(self._sample(_numbered_clients({'a': 0})[0], 3))
 
   def test_every_example_has_the_same_chance(self):
     sizes = {str(i): 1 + 9 * (i % 2) for i in range(30)}
@@ -245,8 +248,3 @@ class SampleExamplesEvenlyTest(parameterized.TestCase):
         self._sample(source, 50, name=3),
     ):
       self.assertLess(len(set(first) & set(other)), 25)
-
-  def test_no_example_raises(self):
-    source, _ = _numbered_clients({'a': 3})
-    with self.assertRaisesRegex(ValueError, '`num_examples`.*found 0'):
-      self._sample(source, 0)

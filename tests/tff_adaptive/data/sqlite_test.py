@@ -167,16 +167,17 @@ class WriteSqliteClientsTest(folder_testing.FolderTestCase):
         s=np.array([b'one\0\0', b'', 'zw\u00f6lf'], np.object_),
     )
     clients = _clients(**features)
-    sqlite.write_sqlite_clients(self.path, {'train': clients})
+    path = self.folder / 'new' / 'clients.sqlite'
+    sqlite.write_sqlite_clients(path, {'train': clients})
     read = sqlite.load_sqlite_clients(
-        self.path, 'train', clients.element_spec
+        path, 'train', clients.element_spec
     ).examples('a')
     for name in ('x', 'y', 'b'):
       np.testing.assert_array_equal(read[name], features[name])
     self.assertEqual(
         read['s'].tolist(), [b'one\0\0', b'', 'zw\u00f6lf'.encode()]
     )
-    self.assertEqual([p.name for p in self.folder.iterdir()], [self.path.name])
+    self.assertEqual(list(path.parent.iterdir()), [path])
 
   def test_tff_reads_it(self):
     clients = _clients(x=np.float32([[1, 2], [3, 4]]))

@@ -80,6 +80,18 @@ class NpzTest(data_source_testing.DataSourceTestCase):
       clients = sources.read_clients(path, _FEATURES)
       self.assertEqual(clients.client_ids, ('7',))
 
+  def test_names_of_another_encoding(self):
+    path = self._npz(
+        x=np.zeros([1, 2]),
+        y=np.zeros([1], int),
+        client_id=np.array(['gr\u00f6\u00dfe'.encode('latin-1')]),
+    )
+    self.assert_unreadable(
+        f"{path}: array 'client_id' must hold UTF-8 strings (",
+        path,
+        read=sources.read_clients,
+    )
+
   def test_one_array_is_no_archive(self):
     path = self.path('data.npz')
     with open(path, 'wb') as file:

@@ -10,8 +10,10 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tests import folder_testing
 from tff_adaptive import data as data_lib
 from tff_adaptive.data import client_data
+from tff_adaptive.data import sqlite
 from tff_adaptive.data import tff_client_data
 
 _CLIENTS = collections.OrderedDict(
@@ -219,6 +221,13 @@ class FromClientDataTest(parameterized.TestCase):
     data = tff_client_data.to_client_data(_packed())
     with self.assertRaisesRegex(ValueError, "single examples.*'x'.*BatchPlan"):
       tff_client_data.from_client_data(data, lambda d: d.batch(2))
+
+  def test_a_source_without_clients_raises(self):
+    path = folder_testing.new(self) / 'clients.sqlite'
+    sqlite.write_sqlite_clients(path, {'train': _packed()})
+    data = tff.simulation.datasets.SqlClientData(str(path), 'test')
+    with self.assertRaisesRegex(ValueError, 'at least one client, found none'):
+      tff_client_data.from_client_data(data)
 
   def test_nested_elements_raise(self):
     data = tff_client_data.to_client_data(_packed())

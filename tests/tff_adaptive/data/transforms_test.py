@@ -97,6 +97,15 @@ class MapClientsTest(parameterized.TestCase):
           keeps_sizes=True,
       ).examples('ann')
 
+  def test_lazy_clients_whose_sizes_are_not_kept_raise(self):
+    mapped = transforms.map_clients(
+        _lazy(), lambda raw: {'x': raw['x'][:2]}, _SPEC, keeps_sizes=True
+    )
+    with self.assertRaisesRegex(
+        ValueError, "'ann' must have 4 .*`keeps_sizes`"
+    ):
+      mapped.examples('ann')
+
 
 class ChooseClientsTest(parameterized.TestCase):
 
@@ -127,6 +136,11 @@ class ChooseClientsTest(parameterized.TestCase):
       chosen.num_examples('bob')
     with self.assertRaisesRegex(KeyError, "'dan'"):
       transforms.select_clients(source, ['dan'])
+
+  @parameterized.parameters(_packed, _lazy)
+  def test_a_client_selected_twice_raises(self, source_fn):
+    with self.assertRaisesRegex(ValueError, 'twice|more than once'):
+      transforms.select_clients(source_fn(), ['ann', 'ann'])
 
   def test_selected_rows_are_not_copied(self):
     source = _packed()

@@ -92,6 +92,11 @@ class CallbackTest(loop_testing.LoopTestCase):
     with self.assertRaisesRegex(ValueError, "_Constant measures 'constant'"):
       self.run_loop(callbacks=[_Constant(), _Constant()])
 
+  @parameterized.parameters('round_num', 'seconds', 'clients/loss')
+  def test_names_of_other_columns_cannot_be_measured(self, name):
+    with self.assertRaisesRegex(ValueError, f"_Constant measures '{name}'"):
+      self.run_loop(callbacks=[_Constant(name)])
+
   def test_the_start_has_state_weights_and_evaluation(self):
     callback = _Constant()
     evaluated = []

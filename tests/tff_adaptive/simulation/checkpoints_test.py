@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of checkpoints."""
 
+import errno
 import gc
 import os
 import pickle
@@ -231,6 +232,15 @@ class CheckpointsTest(parameterized.TestCase):
         checkpoints.CheckpointError, 'every checkpoint .* is damaged'
     ):
       self.manager.load_latest(checkpoint_testing.state())
+
+  @parameterized.parameters(errno.EACCES, errno.EMFILE)
+  def test_a_file_that_cannot_be_opened_is_not_damaged(self, number):
+    self.manager.save(1, checkpoint_testing.state())
+    self.manager.save(2, checkpoint_testing.state())
+    error = OSError(number, os.strerror(number), f'{self._path(2)}')
+    with mock.patch.object(os, 'open', side_effect=error):
+      with self.assertRaisesRegex(OSError, f'{self._path(2)}'):
+        self.manager.load_latest(checkpoint_testing.state())
 
   @parameterized.parameters(0, 1, 100, 2000, 9000, 40000)
   @pytest.mark.sample(1)

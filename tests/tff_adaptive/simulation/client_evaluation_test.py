@@ -14,6 +14,7 @@ import tensorflow as tf
 
 from tests.tff_adaptive import testing
 from tests.tff_adaptive.simulation import evaluation_testing
+from tff_adaptive import _run_metrics
 from tff_adaptive import optimizers
 from tff_adaptive.client_works import local_training
 from tff_adaptive.data import batching
@@ -44,6 +45,10 @@ class ClientMetricsTest(parameterized.TestCase):
             'clients/accuracy_worst_decile': 0.0,
         },
     )
+
+  def test_every_statistic_of_a_loss_is_better_when_lower(self):
+    for name in _metrics([1.0], metric='loss').summarize('clients/'):
+      self.assertFalse(_run_metrics.is_higher_better(name), name)
 
   @parameterized.parameters((1, 1), (9, 1), (10, 1), (19, 1), (20, 2), (35, 3))
   def test_worst_decile_is_a_tenth_rounded_down_and_one_at_least(
@@ -196,6 +201,20 @@ class ClientEvaluationTest(tf.test.TestCase, parameterized.TestCase):
     self.assertAllEqual(parts.num_examples, whole.num_examples)
     self.assertAllClose(parts.values['loss'], whole.values['loss'], rtol=1e-6)
     self.assertEqual(read, list(source.client_ids))
+
+  def test_examples_of_several_epochs_need_more_calls(self):
+    source = _clients(2, sizes=[6, 6, 6])
+    with mock.patch.object(client_evaluation, '_MAX_EXAMPLES', 12):
+      chunks = [
+          list(client_evaluation._chunks(source, source.client_ids, num_epochs))
+          for num_epochs in (1, 2)
+      ]
+    self.assertEqual(chunks, [[['c0', 'c1'], ['c2']], [['c0'], ['c1'], ['c2']]])
+
+  def test_ids_keep_zero_bytes_at_their_end(self):
+    rows = {'num_examples': np.array([2, 0]), 'metrics': {'loss': np.ones([2])}}
+    found = client_evaluation._to_metrics(['a\0', 'b'], rows)
+    self.assertEqual(found.client_ids, ('a\0',))
 
   def test_sample_of_clients_is_seeded(self):
     ids = [f'c{i}' for i in range(30)]

@@ -163,6 +163,7 @@ class ClientStatesTest(_LoopTestCase):
       error=[KeyboardInterrupt, RuntimeError],
       max_bytes=[0, 2 * _STATE_BYTES, 10**6],
   )
+  @pytest.mark.sample(9)
   def test_a_resumed_run_equals_an_uninterrupted_one(
       self, killed_in, error, max_bytes
   ):
@@ -304,7 +305,7 @@ class KillTest(_LoopTestCase, killed_loop_testing.KilledLoopTestCase):
     del files['metrics.csv']
     return self.rows(name), files
 
-  @parameterized.parameters(37, 3)
+  @parameterized.parameters(97, 3)
   @pytest.mark.sample(1)
   def test_killed_at_some_instants(self, step):
     file_name = client_states._file_name('a', 1)

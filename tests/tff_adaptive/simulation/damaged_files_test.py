@@ -9,6 +9,7 @@ import random
 import shutil
 
 from absl.testing import parameterized
+import pytest
 
 from tests.tff_adaptive.simulation import loop_testing
 from tff_adaptive import _run_metrics
@@ -23,7 +24,6 @@ _SENTENCES = (
     metrics_writers.MetricsFileError,
     run_directory.RunDirectoryError,
 )
-_NUM_CASES = 200
 
 
 def _flip(path: pathlib.Path, generator: random.Random):
@@ -95,7 +95,9 @@ class DamagedFilesTest(loop_testing.LoopTestCase):
     damage(self.folder / 'copy' / relative, generator)
     return 'copy'
 
-  def test_two_hundred_end_in_a_sentence_or_continue(self):
+  @parameterized.parameters(60, 200)
+  @pytest.mark.sample(1)
+  def test_all_end_in_a_sentence_or_continue(self, num_cases):
     self._train('run', 7)
     files = sorted(
         path.relative_to(self.folder / 'run')
@@ -105,7 +107,7 @@ class DamagedFilesTest(loop_testing.LoopTestCase):
     self.assertGreater(len(files), 5)
     generator = random.Random(1)
     counts = {'went on': 0, 'a sentence': 0}
-    for number in range(_NUM_CASES):
+    for number in range(num_cases):
       relative = generator.choice(files)
       kind = generator.choice(sorted(_DAMAGES))
       name = self._damaged_copy(relative, _DAMAGES[kind], generator)
@@ -122,8 +124,8 @@ class DamagedFilesTest(loop_testing.LoopTestCase):
           _run_metrics.read_columns(self.folder / name / 'metrics.csv')
         except (OSError, ValueError) as error:
           self.assertIn('metrics.csv', str(error))
-    self.assertEqual(sum(counts.values()), _NUM_CASES)
-    self.assertGreater(min(counts.values()), _NUM_CASES // 10, counts)
+    self.assertEqual(sum(counts.values()), num_cases)
+    self.assertGreater(min(counts.values()), num_cases // 10, counts)
 
   @parameterized.parameters((b'\xef\xbb\xbf', 0), (b'\n', 0), (b'\n\n', -1))
   def test_what_an_editor_leaves_does_no_harm(self, piece, place):

@@ -3,7 +3,6 @@
 """A test case that kills the training loop at chosen instants."""
 
 import json
-import os
 from typing import Any
 
 from tests.tff_adaptive import kill_testing
@@ -29,8 +28,6 @@ class KilledLoopTestCase(loop_testing.LoopTestCase):
     seen = self.folder / f'{name}.json'
 
     def run():
-      # A killed process leaves what it has written to the system.
-      os.fsync = lambda file: None
       with instants.watched():
         self.run_to_the_end(name)
       seen.write_text(json.dumps(instants.names))

@@ -4,6 +4,7 @@
 
 import collections
 import io
+import os
 from unittest import mock
 
 import numpy as np
@@ -65,6 +66,8 @@ class LoopTestCase(folder_testing.FolderTestCase):
     super().setUp()
     self.stderr = io.StringIO()
     self.enter_context(mock.patch('sys.stderr', self.stderr))
+    # A killed process leaves what it has written to the system.
+    self.enter_context(mock.patch.object(os, 'fsync', lambda file: None))
 
   def run_loop(self, name='run', process=None, **kwargs):
     folder = self.folder / name

@@ -6,10 +6,12 @@ import collections
 import os
 import pathlib
 import tempfile
+from unittest import mock
 
 from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
+import pytest
 from tensorboard.backend.event_processing import event_accumulator
 import tensorflow as tf
 
@@ -60,6 +62,15 @@ class FlattenMetricsTest(parameterized.TestCase):
         dict(row), {'aggregator/norm': 1, 'b': 2, 'finalizer/norm': 3}
     )
 
+  def test_names_of_the_columns_of_the_loop_are_spelt_out(self):
+    row = metrics_writers.flatten_metrics(
+        {'finalizer': {'round_num': 3, 'seconds': 0.5, 'norm': 2}}
+    )
+    self.assertEqual(
+        dict(row),
+        {'finalizer/round_num': 3, 'finalizer/seconds': 0.5, 'norm': 2},
+    )
+
   def test_a_lone_scalar_of_a_part_has_the_name_of_the_part(self):
     self.assertEqual(
         dict(metrics_writers.flatten_metrics({'aggregator': 1.0})),
@@ -72,6 +83,7 @@ class CSVMetricsWriterTest(parameterized.TestCase):
   def setUp(self):
     super().setUp()
     self.path = folder_testing.new(self) / 'metrics.csv'
+    self.enter_context(mock.patch.object(os, 'fsync', lambda file: None))
 
   def _write(self, resumed, total, evaluated=(2, 4)):
     writer = metrics_writers.CSVMetricsWriter(self.path)
@@ -193,7 +205,7 @@ class CSVMetricsWriterTest(parameterized.TestCase):
     self.assertEqual(self.path.read_text(), f'round_num,value\n1,{text}\n')
 
 
-class TensorBoardMetricsWriterTest(absltest.TestCase):
+class TensorBoardMetricsWriterTest(parameterized.TestCase):
 
   def _read(self, directory):
     accumulator = event_accumulator.EventAccumulator(
@@ -225,11 +237,14 @@ class TensorBoardMetricsWriterTest(absltest.TestCase):
     writer.close()
     self.assertEqual(self._read(directory), [(1, 1.0), (2, 2.0)])
 
-  def test_a_run_killed_at_any_byte_continues(self):
+  @parameterized.parameters(31, 7)
+  @pytest.mark.sample(1)
+  def test_a_run_killed_at_any_byte_continues(self, step):
     whole = self.enter_context(tempfile.TemporaryDirectory())
     self._write(whole, 0, 4)
     (data,) = file_testing.read_files(pathlib.Path(whole)).values()
-    for size in range(0, len(data), 7):
+    expected = self._read(whole)
+    for size in range(0, len(data), step):
       for round_num in (0, 1):
         folder = folder_testing.new(self)
         killed = folder / 'events.out.tfevents.0000000001.a.1.0'
@@ -237,7 +252,7 @@ class TensorBoardMetricsWriterTest(absltest.TestCase):
         self._write(folder, round_num, 4)
         seen = self._read(folder)
         # A file cut off before its first round has no events.
-        self.assertEqual(seen, self._read(whole)[-len(seen) :])
+        self.assertEqual(seen, expected[-len(seen) :])
         self.assertGreaterEqual(len(seen), 4 - round_num)
 
   def test_a_full_disk_is_a_sentence(self):

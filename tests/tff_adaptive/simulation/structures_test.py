@@ -57,6 +57,16 @@ class StructuresTest(absltest.TestCase):
         ),
     )
 
+  def test_map_keeps_mappings_that_take_no_pairs(self):
+    for nest in (
+        collections.Counter(a=1, b=2),
+        collections.defaultdict(int, a=1, b=2),
+    ):
+      doubled = structures.map_with_path(lambda _, leaf: 2 * leaf, nest)
+      self.assertIs(type(doubled), type(nest))
+      self.assertEqual(doubled, {'a': 2, 'b': 4})
+      self.assertEqual(nest, {'a': 1, 'b': 2})
+
   def test_map_keeps_a_lone_leaf(self):
     self.assertEqual(
         structures.map_with_path(lambda path, leaf: (path, leaf), 7), ((), 7)
