@@ -26,11 +26,22 @@ _STATELESS_OPS = {
 }
 _UNSUPPORTED_OPS = frozenset(
     {
+        'FixedUnigramCandidateSampler',
+        'FractionalAvgPool',
+        'FractionalMaxPool',
+        'LearnedUnigramCandidateSampler',
+        'LogUniformCandidateSampler',
         'Multinomial',
         'ParameterizedTruncatedNormal',
+        'RandomCrop',
         'RandomGamma',
+        'RandomPoisson',
         'RandomPoissonV2',
         'RandomShuffle',
+        'SampleDistortedBoundingBox',
+        'SampleDistortedBoundingBoxV2',
+        'ThreadUnsafeUnigramCandidateSampler',
+        'UniformCandidateSampler',
     }
 )
 # The attributes of call ops that name the called functions.

@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Measures the workloads of `experiments.benchmark` beside other frameworks.
+"""Measures `experiments.benchmark`'s workloads in other frameworks and ours.
 
     python -m benchmarks.peers --page=docs/benchmarks.md
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """so_logreg_words in PyTorch, where only rows of a client's words are touched.
 
-Gradients are written out, as somebody does who needs it fast.
+Gradients are written by hand, for speed.
 """
 
 import sys

@@ -351,7 +351,7 @@ class ChunkSum:
       body: Maps a number and a sum to the next number and sum.
       appends: The leaves of the sum that `body` does not read and for which it
         returns rows to append.
-      rows: The same for which it returns `tf.IndexedSlices` to add.
+      rows: Likewise, but it returns `tf.IndexedSlices` to add to the leaf.
       num_parallel: The number of iterations that run at once.
 
     Returns:

@@ -114,13 +114,10 @@ class RoundKey(NamedTuple):
   def client_seeds(self, num_clients: int) -> np.ndarray:
     """Returns the seeds of the clients, int32 of shape [num_clients, 2]."""
     ids: Sequence[random_streams.Key] = self.client_ids or range(num_clients)
-    seeds = [
-        random_streams.stateless_seed(
-            self.seed, random_streams.DROPOUT, self.round_num, client_id
-        )
-        for client_id in list(ids)[:num_clients]
-    ]
-    return np.asarray(seeds, np.int32).reshape([-1, 2])
+    streams = random_streams.StreamFamily(
+        self.seed, random_streams.DROPOUT, self.round_num
+    )
+    return streams.stateless_seeds(ids[:num_clients])
 
 
 class CompiledContext(tff.framework.SyncContext):

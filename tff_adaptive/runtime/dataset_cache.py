@@ -20,6 +20,7 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_adaptive.data import client_data
+from tff_adaptive.data import feature_arrays
 from tff_adaptive.runtime import elements as elements_lib
 
 DEFAULT_MAX_BYTES = 4 * 1024**3
@@ -225,7 +226,8 @@ class DatasetCache:
       rows = _read_rows(elements, leaf_type)
     except NotRowsError as error:
       return _Held(str(error), 0)
-    return _Held(rows, sum(array.nbytes for array in rows.rows))
+    sizes = (feature_arrays.num_bytes({'': array}) for array in rows.rows)
+    return _Held(rows, sum(sizes))
 
   def resident_rows(
       self, source: client_data.ClientArrays, leaf_type: tff.SequenceType
@@ -243,10 +245,10 @@ class DatasetCache:
       found = self._find(source, leaf_type)
       if found is None:
         elements_lib.check_rows(source.values, leaf_type)
-        arrays = tf.nest.flatten(dict(source.values))
-        num_bytes = sum(array.nbytes for array in arrays)
+        num_bytes = feature_arrays.num_bytes(source.values)
         found = _Held(None, 0)
         if num_bytes <= self._max_bytes:
+          arrays = tf.nest.flatten(dict(source.values))
           tensors = tuple(map(tf.convert_to_tensor, arrays))
           found = _Held(tensors, num_bytes)
         self._hold(source, leaf_type, found)

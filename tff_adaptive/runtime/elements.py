@@ -24,6 +24,7 @@ def element_spec(leaf_type: tff.SequenceType) -> Any:
   return values.build_pack(leaf_type.element)(leaves)
 
 
+@functools.lru_cache
 def component_specs(leaf_type: tff.SequenceType) -> list[tf.TensorSpec]:
   """Returns the specs of an element's components, in the order of `tf.nest`."""
   return tf.nest.flatten(element_spec(leaf_type))
@@ -31,7 +32,8 @@ def component_specs(leaf_type: tff.SequenceType) -> list[tf.TensorSpec]:
 
 def iterate(value: Any, leaf_type: tff.SequenceType) -> Iterator[list[Any]]:
   """Yields the components of each element, in the order of `tf.nest`."""
-  if not isinstance(value, Iterable):
+  # An iterator would be at its end in the next round.
+  if not isinstance(value, Iterable) or isinstance(value, Iterator):
     raise _no_sequence_error(value, leaf_type)
   flatten = values.build_flatten(leaf_type.element)
   pack = values.build_pack(leaf_type.element)
@@ -129,6 +131,8 @@ def _lost_kinds(dtype: tf.DType) -> str:
   """Returns the kinds of NumPy dtypes whose values a cast would change."""
   if dtype.is_integer or dtype.is_bool:
     return 'fcSU'
+  if dtype == tf.string:
+    return 'biufc'
   return 'cSU' if dtype.is_floating else ''
 
 
@@ -197,6 +201,13 @@ def build_leaf(leaf_type: tff.Type) -> Callable[[Any], tf.Tensor]:
   spec = values.tensor_spec(leaf_type)
 
   def convert(value):
+    # TensorFlow would cut off the fractions of NumPy's numbers, or wrap them.
+    if (
+        isinstance(value, (np.ndarray, np.generic))
+        and value.dtype != spec.dtype.as_numpy_dtype
+        and value.dtype.kind in 'biufc'
+    ):
+      value = _to_array(value, spec.dtype)
     tensor = values.to_tensor(value, spec.dtype)
     if not spec.shape.is_compatible_with(tensor.shape):
       raise TypeError(

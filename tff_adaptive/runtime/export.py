@@ -55,6 +55,7 @@ def export_round(
     UnsupportedComputationError: If XLA cannot compile the round, or a client's
       `tf.data` pipeline would have to run.
     TypeError: If the state or the clients' data do not match the process.
+    ValueError: If no client has a batch.
 
   Example:
     ```python
@@ -98,6 +99,17 @@ class _ExportedRound(rounds.CompiledRound):
     collected = self._collect(clients)
     self._note(collected.pipelines)
     self._leaves = collected.leaves
+    sizes = [
+        leaf.sizes
+        for leaf in self._leaves
+        if isinstance(leaf, batching.PackedClients)
+    ]
+    # Sequences of single rows have none.
+    if not all(map(len, tf.nest.flatten(sizes))):
+      raise ValueError(
+          'The clients have no batches, which determine the shapes of the '
+          'program; give at least one client with examples.'
+      )
     self._num_clients = len(clients)
     key = compiled.RoundKey.of(clients) or compiled.RoundKey(seed, 0)
     num_seeds = self._num_clients if self.takes_client_seeds else 0

@@ -230,7 +230,7 @@ class FlatGraph:
     Args:
       op: The op.
       inputs: The names of its inputs.
-      **dtypes: Its attributes.
+      **dtypes: Its attributes that are dtypes.
 
     Returns:
       The name of its output.

@@ -14,6 +14,7 @@ of tensors, which larger functions can call. In doing so,
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 import contextlib
+import functools
 import itertools
 import threading
 from typing import Any, Optional
@@ -198,16 +199,16 @@ _ANONYMOUS_TABLES = {
 _SEED_NAME = f'{_random_ops.SEED_ARGUMENT}:0'
 
 
-def _keeps_state(node: Any, registry: tf.Graph) -> bool:
+@functools.cache
+def _keeps_state(op: str) -> bool:
   """Returns whether an op has named state that outlives a run, as queues do."""
-  attributes = {attr.name for attr in registry.op_def_for_type(node.op).attr}
+  attributes = {attr.name for attr in tf.Graph().op_def_for_type(op).attr}
   return {'container', 'shared_name'} <= attributes
 
 
 def _make_resources_anonymous(serialized: computations.Serialized) -> None:
   """Gives every run its own resources, created when it starts."""
   graph_def = serialized.graph_def
-  registry = tf.Graph()
   library = {f.signature.name for f in graph_def.library.function}
   handles = set()
   for node in _function_library.all_nodes(graph_def):
@@ -220,7 +221,7 @@ def _make_resources_anonymous(serialized: computations.Serialized) -> None:
       node.attr['shared_name'].s = sequences.ANONYMOUS.encode()
       node.attr['container'].s = b''
       handles.add(node.name)
-    elif node.op not in library and _keeps_state(node, registry):
+    elif node.op not in library and _keeps_state(node.op):
       raise computations.UnsupportedComputationError(
           f'{node.name!r} ({node.op}) would keep its state between runs'
       )

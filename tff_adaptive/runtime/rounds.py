@@ -93,8 +93,8 @@ class Round:
     )
 
   def _note(self, pipelines: Optional[str]) -> None:
-    """Reports the reason why clients' pipelines have to run, if any."""
-    if pipelines is not None and pipelines != self.plan.pipelines:
+    """Reports the first reason why clients' pipelines have to run, if any."""
+    if pipelines is not None and self.plan.pipelines is None:
       self._note_pipelines(pipelines)
       self.plan = attrs.evolve(self.plan, pipelines=pipelines)
 

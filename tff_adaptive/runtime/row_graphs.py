@@ -90,9 +90,9 @@ class Context(NamedTuple):
 class Rewriting:
   """The rewriting of one graph.
 
-  The graph takes, after its parameters, two int32 vectors for each table: first
-  for each the positions of its rows among the named ones, then for each the
-  shape of these.
+  After its own parameters the graph takes two int32 vectors for each table: for
+  all tables the positions of their rows among the named rows, then for all
+  tables the shapes of the named rows.
 
   Attributes:
     graph: The graph, rewritten in place.

@@ -125,9 +125,13 @@ def _add_names(
             naming.graph_def, given, naming.ids.get(table, [])
         )
         for tensor in ids:
-          rows = tf.reshape(tensor, [-1, 1])
-          mask = tf.tensor_scatter_nd_update(
-              mask, rows, tf.ones(tf.shape(rows)[:1], tf.bool)
+          # Faster than an update of the mask. Ids are not sorted or unique.
+          mask |= tf.raw_ops.SparseToDense(
+              sparse_indices=tf.cast(tf.reshape(tensor, [-1, 1]), tf.int64),
+              output_shape=tf.shape(mask, tf.int64),
+              sparse_values=True,
+              default_value=False,
+              validate_indices=False,
           )
         marked.append(mask)
       return marked

@@ -154,6 +154,7 @@ class ArgumentsTest(compiled_testing.TestCase):
       ),
       ('a_string', 'xy', 'found str.'),
       ('a_number', 3, 'found int'),
+      ('an_iterator', iter([_batch()]), 'found list_iterator.'),
   )
   def test_batches_of_other(self, client, found):
     self._assert_refused([client], _XY, found)
@@ -197,6 +198,29 @@ class ArgumentsTest(compiled_testing.TestCase):
     self.assertStartsWith(str(raised.exception), f"Field '{name}': ")
     self.assertIn(f'elements of type {wanted}', str(raised.exception))
     self.assertIn(f'the number {found} ', str(raised.exception))
+
+  @parameterized.parameters(
+      (np.float64(2.5), TypeError, 'int32, found an array of type float64'),
+      (np.array(2**40), ValueError, 'the number 1099511627776 of type int64'),
+  )
+  def test_tensors_that_a_cast_would_change(self, value, error, found):
+    add_up = sequence_testing.over_clients(lambda x: x, np.int32)
+    with compiled_testing.installed():
+      self.assertEqual(add_up([np.int64(2), np.True_]), 3)
+      with self.assertRaisesRegex(error, found):
+        add_up([value])
+
+  def test_numbers_in_place_of_texts(self):
+    count = sequence_testing.over_clients(
+        lambda words: words.reduce(0, lambda n, _: n + 1),
+        tff.SequenceType(np.str_),
+    )
+    with compiled_testing.installed():
+      self.assertEqual(count([['a', 'b']]), 2)
+      with self.assertRaisesRegex(
+          TypeError, 'type string, found an array of type int64'
+      ):
+        count([[1, 2]])
 
   def test_numbers_that_a_type_holds_after_rounding(self):
     batches = [

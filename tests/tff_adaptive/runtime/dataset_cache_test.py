@@ -251,6 +251,16 @@ class DatasetsTest(tf.test.TestCase, parameterized.TestCase):
           sum(array.nbytes for array in cohort.source.values.values()),
       )
 
+  def test_contents_of_strings_count(self):
+    texts = tf.data.Dataset.from_tensor_slices(['a' * 1000, 'b' * 3000])
+    count = sequence_testing.over_clients(
+        lambda words: words.reduce(0, lambda n, w: n + tf.strings.length(w)),
+        tff.SequenceType(np.str_),
+    )
+    with runtime.compiled_context(strict=True) as context:
+      self.assertEqual(count([texts]), 4000)
+      self.assertGreaterEqual(context.num_cache_bytes, 4000)
+
   @parameterized.parameters(-1, 1.5, True)
   def test_limits_that_are_none(self, limit):
     with self.assertRaisesRegex(

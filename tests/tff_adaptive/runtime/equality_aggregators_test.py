@@ -97,7 +97,7 @@ class AggregatorsTest(equality_testing.TestCase):
       yield
 
   @parameterized.named_parameters(*_pairs())
-  @pytest.mark.sample(8)
+  @pytest.mark.sample(4)
   def test_give_the_same(self, aggregator, value):
     factory = _AGGREGATORS[aggregator]()
     value_type, build = _VALUES[value]

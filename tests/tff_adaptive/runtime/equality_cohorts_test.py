@@ -160,6 +160,7 @@ def _static(vocabulary: bool) -> Any:
 class ResourcesTest(equality_testing.TestCase):
 
   @parameterized.product(dense=[False, True], in_function=[False, True])
+  @pytest.mark.sample(2)
   def test_mutable_tables(self, dense, in_function):
     def count_distinct(words):
       table = _mutable(dense)

@@ -218,6 +218,7 @@ class ProcessesTest(equality_testing.TestCase):
     _, num_examples = found['untrained']['accuracy']
     self.assertEqual(num_examples.tolist(), [5, 5, 5])
 
+  @pytest.mark.slow
   def test_k_means_of_single_examples(self):
     process = _learning.build_fed_kmeans(3, (2,), random_seed=(1, 2))
     points = np.random.default_rng(0).normal(size=[20, 2]).astype(np.float32)
@@ -239,6 +240,7 @@ class ProcessesTest(equality_testing.TestCase):
         states[-1].append(output.metrics)
     self.assert_same(*states, atol=1e-5)
 
+  @pytest.mark.slow
   def test_double_precision_and_pairs(self):
     process = _learning.build_unweighted_fed_avg(
         testing.least_squares_model(np.float64, 1), _sgdm(0.125)

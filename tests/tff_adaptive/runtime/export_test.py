@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests that JAX runs exported rounds with the compiled runtime's results."""
 
+import functools
 import importlib.util
 import io
 import pathlib
@@ -98,6 +99,11 @@ def _load(process, clients, **kwargs):
   return np.load(io.BytesIO(runtime.export_round(process, clients, **kwargs)))
 
 
+@functools.cache
+def _dense_process():
+  return algorithms.build_fed_opt(_model(_dense), _sgd(0.1))
+
+
 def _stock_fed_avg(model):
   return tff.learning.algorithms.build_weighted_fed_avg(
       model,
@@ -154,8 +160,7 @@ class ExportTest(parameterized.TestCase):
       )
 
   def test_state_and_batches_are_inputs(self):
-    process = algorithms.build_fed_opt(_model(_dense), _sgd(0.1))
-    file = _load(process, _clients(_dense))
+    file = _load(_dense_process(), _clients(_dense))
     keys = [key for key in file if key.startswith('input/')]
     self.assertEqual(
         keys[0], 'input/000/state/global_model_weights/trainable/0'
@@ -202,12 +207,16 @@ class ExportTest(parameterized.TestCase):
     ):
       runtime.export_round(process, _clients(_dense))
 
+  @parameterized.parameters([[]], [[[]]])
+  def test_clients_without_batches_are_refused(self, clients):
+    with self.assertRaisesRegex(ValueError, 'have no batches'):
+      runtime.export_round(_dense_process(), clients)
+
   def test_pipelines_are_refused(self):
-    process = algorithms.build_fed_opt(_model(_dense), _sgd(0.1))
     ragged = [
         [(np.zeros([2, 8, 8, 1], np.float32), np.zeros([3, 1], np.int32))]
     ]
     with self.assertRaisesRegex(
         runtime.UnsupportedComputationError, 'pipelines cannot be exported'
     ):
-      runtime.export_round(process, ragged)
+      runtime.export_round(_dense_process(), ragged)

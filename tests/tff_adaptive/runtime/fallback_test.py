@@ -116,33 +116,20 @@ _NOT_COMPILED = (
 
 class FallbackTest(tf.test.TestCase, parameterized.TestCase):
 
-  @parameterized.named_parameters(*_NOT_COMPILED)
-  @pytest.mark.sample(3)
-  def test_runs_natively_after_one_warning(
-      self, computation, arguments, expected, reason
-  ):
+  def test_all_run_on_one_worker_each_after_one_warning(self):
     before = worker_testing.workers()
     with runtime.compiled_context() as context:
-      with _recorded_warnings() as texts:
-        found = computation(*arguments)
-        again = computation(*arguments)
+      for name, computation, arguments, expected, reason in _NOT_COMPILED:
+        with self.subTest(name):
+          with _recorded_warnings() as texts:
+            for _ in range(2):
+              self.assertAllEqual(computation(*arguments), expected)
+          (text,) = texts
+          self.assertIn(f'because {reason}', text)
+          self.assertIn(str(computation.type_signature), text)
+          self.assertIsNone(context.plan_of(computation))
       self.assertLen(worker_testing.workers() - before, 1)
-      self.assertIsNone(context.plan_of(computation))
-    self.assertAllEqual(found, expected)
-    self.assertAllEqual(again, expected)
-    (text,) = texts
-    self.assertIn(f'because {reason}', text)
-    self.assertIn(str(computation.type_signature), text)
     self.assertEmpty(worker_testing.workers() - before)
-
-  def test_each_computation_warns_and_all_share_a_worker(self):
-    before = worker_testing.workers()
-    with runtime.compiled_context():
-      with _recorded_warnings() as texts:
-        for _, computation, arguments, _, _ in _NOT_COMPILED:
-          computation(*arguments)
-      self.assertLen(worker_testing.workers() - before, 1)
-    self.assertLen(texts, len(_NOT_COMPILED))
 
   def test_computations_that_ran_compiled_are_handed_over(self):
     arrays = [np.ones([2], np.float32), np.ones([5], np.float32)]
@@ -294,6 +281,15 @@ class PipelinesTest(tf.test.TestCase, parameterized.TestCase):
             runtime.UnsupportedComputationError, re.escape(reason)
         ):
           computation(clients)
+
+  def test_other_shapes_in_later_rounds_do_not_warn_again(self):
+    add_up = _build_sum_of(_ROWS_TYPE, _reduce)
+    with runtime.compiled_context(), _recorded_warnings() as texts:
+      for width in (3, 4):
+        shapes = ([1, 2], [1, width])
+        clients = [[np.ones(shape, np.float32)] for shape in shapes]
+        self.assertEqual(add_up(clients), 2.0 + width)
+    self.assertLen(texts, 1)
 
   def test_of_rows_are_none(self):
     add_up = _build_sum_of(np.float32, _reduce)

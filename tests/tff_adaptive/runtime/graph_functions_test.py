@@ -285,6 +285,7 @@ class AppendedRowsTest(equality_testing.TestCase):
       ('twice', _grow_by_two),
       ('nothing', _keep),
   )
+  @pytest.mark.sample(3)
   def test_adds_up_as_the_native_runtime(self, fn):
     for num_clients in (0, 1, _NUM_CLIENTS):
       found = self.assert_equals(_aggregate(_add(fn)), _clients(num_clients))

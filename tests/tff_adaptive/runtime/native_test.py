@@ -31,11 +31,14 @@ class NativeTest(tf.test.TestCase, parameterized.TestCase):
     def add_up(values):
       return tff.federated_sum(values)
 
-    before = worker_testing.workers()
-    with runtime.native_context():
+    stack, before = tff.framework.get_context_stack(), worker_testing.workers()
+    default = stack.current
+    with runtime.native_context() as context:
+      self.assertIs(stack.current, context)
       self.assertEqual(add_up([1, 2, 3]), 6)
       started = worker_testing.workers() - before
       self.assertLen(started, 1)
+    self.assertIs(stack.current, default)
     self.assertFalse(any(worker_testing.is_alive(worker) for worker in started))
 
   def test_worker_that_ends_at_its_start_is_not_waited_for(self):
@@ -45,6 +48,7 @@ class NativeTest(tf.test.TestCase, parameterized.TestCase):
       ):
         runtime.create_native_context()
 
+  @pytest.mark.usefixtures('native_runtime')
   def test_takes_cohorts_in_any_position(self):
     source = data.PackedClientArrays.from_clients(
         {name: {'x': np.float32([size])} for name, size in (('a', 1), ('b', 2))}
@@ -71,10 +75,9 @@ class NativeTest(tf.test.TestCase, parameterized.TestCase):
     def pass_on(state, clients):
       return state, add_up_clients(clients)
 
-    with runtime.native_context():
-      self.assertEqual(add_up_clients(cohort), 3.0)
-      self.assertEqual(pass_on(5.0, cohort)[1], 3.0)
-      self.assertEqual(pass_on(5.0, clients=cohort)[1], 3.0)
+    self.assertEqual(add_up_clients(cohort), 3.0)
+    self.assertEqual(pass_on(5.0, cohort)[1], 3.0)
+    self.assertEqual(pass_on(5.0, clients=cohort)[1], 3.0)
 
   @parameterized.parameters('native', 'fallback')
   @pytest.mark.slow
@@ -98,12 +101,6 @@ class NativeTest(tf.test.TestCase, parameterized.TestCase):
       run()
     # Leftovers of other tests may come and go, but not one in each run.
     self.assertLess(len(os.listdir('/proc/self/fd')), before + 5)
-
-  def test_context_before_is_back(self):
-    before = tff.framework.get_context_stack().current
-    with runtime.native_context() as context:
-      self.assertIs(tff.framework.get_context_stack().current, context)
-    self.assertIs(tff.framework.get_context_stack().current, before)
 
 
 def _train(process: Any, *rounds: Any, **kwargs: Any) -> list[np.ndarray]:

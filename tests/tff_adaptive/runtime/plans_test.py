@@ -247,9 +247,7 @@ class DevicesTest(tf.test.TestCase, parameterized.TestCase):
       self.assertEqual(runtime.create_compiled_context().device, 'CPU:0')
 
   def test_clients_work_on_the_device(self):
-    process = tff.learning.algorithms.build_fed_sgd(
-        testing.functional_model(), tff.learning.optimizers.build_sgdm(0.1)
-    )
+    process = compiled_testing.process()
     with compiled_testing.installed('loop'):
       compiled_testing.train(process, testing.clients([5, 9]))
     function = _round_function(compiled_testing.context('loop'), process)

@@ -20,6 +20,7 @@ _learning = tff.learning.algorithms
 
 class RandomAggregatorsTest(tf.test.TestCase):
 
+  @pytest.mark.slow
   def test_noise_of_differential_privacy(self):
     # Clients without examples change nothing: what changes is the noise.
     process = _learning.build_unweighted_fed_avg(

@@ -136,6 +136,11 @@ def _run(process: Any, cohort: Any, on_rows: bool, state: Any = None) -> Any:
   return outputs, works
 
 
+@functools.cache
+def _our_process() -> Any:
+  return _ours()(_model(), optimizers.build_sgd(0.1))
+
+
 class RowWorkTest(parameterized.TestCase, tf.test.TestCase):
 
   def assert_same_bits(
@@ -207,10 +212,9 @@ class RowWorkTest(parameterized.TestCase, tf.test.TestCase):
     self.assert_same_bits(process, _cohort(3), is_on_rows=False)
 
   @parameterized.parameters(1, 16, 17, 50)
-  @pytest.mark.sample(1)
+  @pytest.mark.slow
   def test_cohorts_of_one_and_of_several_chunks(self, num_clients):
-    process = _ours()(_model(), optimizers.build_sgd(0.1))
-    self.assert_same_bits(process, _cohort(num_clients))
+    self.assert_same_bits(_our_process(), _cohort(num_clients))
 
   def test_two_tables_that_name_the_same_rows(self):
     process = _stock(_model(_embeddings), optimizers.build_sgd(0.1))
@@ -222,7 +226,7 @@ class RowWorkTest(parameterized.TestCase, tf.test.TestCase):
     self.assert_same_bits(process, [list(c) for c in _cohort(4)])
 
   def _start(self) -> Any:
-    process = _ours()(_model(), optimizers.build_sgd(0.1))
+    process = _our_process()
     with runtime.compiled_context(strict=True, seed=1):
       return process, process.initialize()
 
@@ -261,7 +265,7 @@ class RowWorkTest(parameterized.TestCase, tf.test.TestCase):
 
   @pytest.mark.usefixtures('native_runtime')
   def test_equals_native_runtime(self):
-    process = _ours()(_model(), optimizers.build_sgd(0.1))
+    process = _our_process()
     outputs, _ = _run(process, _cohort(5), True)
     expected = process.next(outputs[0], list(_cohort(5)))
     self.assertAllClose(

@@ -40,6 +40,15 @@ def connect(address: Optional[str], num_cpus: int) -> bool:
   """
   ray = _import_ray()
   if ray.is_initialized():
+    found = ray.get_runtime_context().gcs_address
+    # Not an error, since a cluster has several addresses.
+    if address not in (None, 'auto', found):
+      logging.warning(
+          'This process is connected to the Ray cluster at %s; the address %s '
+          'is not used. If it is another cluster, call `ray.shutdown()` first.',
+          found,
+          address,
+      )
     return False
   options: dict[str, Any] = {'address': address}
   if address is None:
@@ -250,7 +259,8 @@ def create_ray_context(
     address: The address of a Ray cluster: 'auto' for one on this machine, or
       the 'host:port' of its head. Every machine in it needs this library. By
       default the cluster that the process is connected to, or a new one on this
-      machine that ends with the context.
+      machine that ends with the context. A process that is connected to a
+      cluster stays so, with a warning if the address is another one.
     num_workers: The number of workers. Defaults to as many as fit: by GPUs with
       `devices='GPU'`, else by cores.
     cpus_per_worker: The number of cores of a worker, each for one client at a

@@ -21,6 +21,7 @@ from tests.tff_adaptive import client_state_testing
 from tests.tff_adaptive import testing
 from tests.tff_adaptive.runtime import compiled_testing
 from tests.tff_adaptive.runtime import equality_testing
+from tests.tff_adaptive.runtime import sequence_testing
 from tff_adaptive import algorithms
 from tff_adaptive import data
 from tff_adaptive import optimizers
@@ -110,7 +111,22 @@ class RayContextTest(compiled_testing.TestCase):
     self._check(compiled_testing.process(), _cohorts())
 
   def test_more_chunks_than_workers(self):
-    self._check(compiled_testing.process(), _cohorts(num_clients=40))
+    process = compiled_testing.process()
+    self._check(process, _cohorts(num_clients=40))
+    plan = self.context.plan_of(process.next)
+    self.assertEqual((plan.name, plan.device), ('parallel', 'CPU:0'))
+    self.assertIsNone(self.context.costs_of(process.initialize))
+    costs = self.context.costs_of(process.next)
+    size = _bytes(testing.functional_model().initial_weights[0])
+    self.assertEqual(costs.num_chunks, 14)
+    self.assertGreaterEqual(costs.broadcast_bytes, size)
+    self.assertGreaterEqual(costs.sum_bytes, 14 * size)
+    self.assertGreater(costs.chunk_bytes, 0)
+    for part in ('server_seconds', 'merge_seconds', 'work_seconds'):
+      self.assertGreater(getattr(costs, part), 0, part)
+    self.assertGreater(
+        costs.seconds, costs.server_seconds + costs.merge_seconds
+    )
 
   @pytest.mark.slow
   def test_dropout_gives_the_same_bits(self):
@@ -134,6 +150,7 @@ class RayContextTest(compiled_testing.TestCase):
     self.assertEqual([bool(code) for code in codes], empty)
     self.assertTrue(any(empty))
 
+  @pytest.mark.slow
   def test_lists_of_batches(self):
     rounds = [testing.clients([3, 9, 1]), testing.clients([5])]
     self._check(compiled_testing.process(), rounds)
@@ -143,6 +160,7 @@ class RayContextTest(compiled_testing.TestCase):
     rounds = [list(cohort) for cohort in _cohorts()]
     self._check(compiled_testing.process(), rounds)
 
+  @pytest.mark.slow
   def test_clients_that_keep_a_state(self):
     ids = ['a', 'short', 'long', 'b']
     rounds = [
@@ -155,6 +173,7 @@ class RayContextTest(compiled_testing.TestCase):
     nobody = equality_testing.cohort()[:0]
     self._check(compiled_testing.process(), [nobody])
 
+  @pytest.mark.slow
   def test_what_aggregators_draw(self):
     two = [np.float32, np.float32]
     noisy = tff.tensorflow.computation(
@@ -176,6 +195,7 @@ class RayContextTest(compiled_testing.TestCase):
     self.assertEqual(sums[0], sums[1])
     self.assertNotEqual(sums[0], sums[2])
 
+  @pytest.mark.slow
   def test_rows_are_stacked_beside_a_zero_that_changes_the_sum(self):
     add = tff.tensorflow.computation(lambda x, y: x + y, [np.int32, np.int32])
     same = tff.tensorflow.computation(lambda x: x, np.int32)
@@ -403,37 +423,27 @@ class RayContextTest(compiled_testing.TestCase):
     ]
     self.assertEqual(ray.get(limits), [_MAX_CACHE_BYTES] * 2)
 
-  def test_the_plan_is_printed(self):
-    process = compiled_testing.process()
-    with self._installed():
-      _train(process, _cohorts()[:1])
-    plan = self.context.plan_of(process.next)
-    self.assertEqual((plan.name, plan.device), ('parallel', 'CPU:0'))
-
-  def test_costs_of_a_round_are_printed(self):
-    process, cohort = compiled_testing.process(), _cohorts(num_clients=40)[0]
-    with self._installed():
-      state = process.initialize()
-      self.assertIsNone(self.context.costs_of(process.initialize))
-      process.next(state, cohort)
-    costs = self.context.costs_of(process.next)
-    weights = testing.trainable(state)
-    self.assertEqual(costs.num_chunks, 14)
-    self.assertGreaterEqual(costs.broadcast_bytes, _bytes(weights))
-    self.assertGreaterEqual(costs.sum_bytes, 14 * _bytes(weights))
-    self.assertGreater(costs.chunk_bytes, 0)
-    for part in ('server_seconds', 'merge_seconds', 'work_seconds'):
-      self.assertGreater(getattr(costs, part), 0, part)
-    self.assertGreater(
-        costs.seconds, costs.server_seconds + costs.merge_seconds
-    )
-
   def test_more_workers_than_cores_of_a_cluster_are_an_error(self):
     with self.assertRaisesRegex(
         scale_out.ClusterError, 'no room for 1000 workers with 1 cores each'
     ):
       scale_out.create_ray_context(num_workers=1000)
     self.assertTrue(ray.is_initialized())
+
+  def test_the_address_of_another_cluster_is_not_used(self):
+    with self.assertLogs('absl', 'WARNING') as logs:
+      self.assertFalse(context_lib.connect('10.0.0.5:6379', 1))
+    self.assertRegex(logs.output[0], 'cluster at .*10.0.0.5:6379 is not used')
+
+  def test_lists_that_are_no_rows_are_an_error(self):
+    add_up = sequence_testing.over_clients(
+        lambda rows: rows.reduce(0.0, lambda n, row: n + tf.reduce_sum(row)),
+        tff.SequenceType(tff.TensorType(np.float32, [None, None])),
+    )
+    client = [np.ones([1, width], np.float32) for width in (2, 3)]
+    with self._installed():
+      with self.assertRaisesRegex(TypeError, 'sent to workers as arrays of'):
+        add_up([client])
 
   def test_gpus_that_are_not_there_are_an_error(self):
     with self.assertRaisesRegex(scale_out.ClusterError, 'GPU'):
