@@ -188,7 +188,7 @@ def _parse_flags(
   try:
     define_more(argv[1:])
     arguments = flags.FLAGS(list(argv))
-  except flags.CantOpenFlagFileError as error:
+  except (flags.CantOpenFlagFileError, UnicodeDecodeError) as error:
     reason = str(error).replace('ERROR:: Unable to open flagfile: ', '')
     _exit(
         _EXIT_USER,

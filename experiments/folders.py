@@ -84,11 +84,30 @@ def check_data_dir(data_dir: Optional[str]):
   )
 
 
-def check_of_runs(flag_values: flags.FlagValues):
+def check_runs_dir(runs_dir: str):
+  """Raises unless the folder of all runs exists.
+
+  Args:
+    runs_dir: The value of --runs_dir.
+
+  Raises:
+    UserError: If it is not a folder.
+  """
+  if not os.path.isdir(runs_dir):
+    raise command_line.UserError(
+        f'--runs_dir={runs_dir} is not a folder; give the --output_dir of the '
+        'runs'
+    )
+
+
+def check_of_runs(
+    flag_values: flags.FlagValues, data_dir: Optional[str] = None
+):
   """Raises unless the folders of runs can be used.
 
   Args:
     flag_values: The parsed flags of `experiments.train`.
+    data_dir: The folder of the data sets if --data_dir is not given.
 
   Raises:
     UserError: See `check_output_dir` and `check_data_dir`, which a download
@@ -98,7 +117,7 @@ def check_of_runs(flag_values: flags.FlagValues):
   check_output_dir(flag_values.output_dir)
   names = [name for name in flag_values if name.endswith('_download')]
   if not any(flag_values[name].value for name in names):
-    check_data_dir(flag_values.data_dir)
+    check_data_dir(flag_values.data_dir or data_dir)
 
 
 def checkpoint_rounds(run: pathlib.Path) -> list[int]:

@@ -18,7 +18,7 @@ import tarfile
 import tempfile
 
 from experiments import published
-from experiments.report import drawing
+from experiments.report import figures
 from experiments.run_results import run_folder
 from tff_adaptive import _files
 
@@ -43,6 +43,10 @@ _REPORTS = (
         ('--columns=MNIST',),
     ),
     (('delta_sgd/figure_4',), ('--rows=MNIST',)),
+    (
+        ('fedopt/table_1', 'fedopt/code_shakespeare'),
+        ('--columns=Shakespeare',),
+    ),
     (
         (
             'fedcada/figure_3',
@@ -123,7 +127,7 @@ def _without_owner(member: tarfile.TarInfo) -> tarfile.TarInfo:
 def _can_be_made(name: str, runs_dir: pathlib.Path) -> bool:
   """Returns whether a table has runs, or is a figure that needs no runs."""
   table = published.find_table(name)
-  return not drawing.needs_runs(table) or any(
+  return not figures.needs_runs(table) or any(
       (runs_dir / cell.experiment_name).is_dir() for cell in table.cells
   )
 

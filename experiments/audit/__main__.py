@@ -195,6 +195,8 @@ def main(flag_values: flags.FlagValues = flags.FLAGS):
     flag_values: The parsed flags.
   """
   selected = select(flag_values['claims'].value)
+  if flag_values['runs_dir'].present:  # The default may not exist.
+    folders.check_runs_dir(flag_values.runs_dir)
   output_dir = pathlib.Path(flag_values.output_dir)
   with command_line.errors_as(command_line.EnvironmentalError, OSError):
     output_dir.mkdir(parents=True, exist_ok=True)

@@ -9,9 +9,9 @@ workload of experiments.benchmark on GPU and CPU with every plan, and some
 rounds of the protocols of FLUTE and pfl-research. That takes about ten minutes.
 Without a GPU it is a dry run on the CPU, with fewer rounds.
 
-OUTPUT_DIR gets report.md, report.html and what each part printed: it is the
-folder to send. If a part fails, the page has its error, and the others run. The
-same command again runs only what failed or is missing.
+OUTPUT_DIR gets report.md, report.html and the output of each part; send the
+whole folder to share the measurements. If a part fails, the page has its error,
+and the others run. The same command again runs only what failed or is missing.
 """
 
 import dataclasses

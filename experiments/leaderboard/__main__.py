@@ -179,7 +179,7 @@ def _run(
     print(
         f'Stopped after {flag_values.max_hours:g} hours with '
         f'{execution.describe_plan(plan)}; the page has what is finished, and '
-        'the same command goes on.'
+        'the same command continues.'
     )
   return ending.failed
 

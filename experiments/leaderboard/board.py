@@ -27,11 +27,11 @@ class Protocol:
   Attributes:
     total_rounds: The rounds of a run.
     rounds_per_evaluation: The rounds between two evaluations.
-    selection_rounds: The best trial has the least training loss in so many last
-      rounds.
+    selection_rounds: The number of last rounds whose mean training loss selects
+      the best trial.
     budgets: The numbers of trials that are compared, ascending. The first trial
       is the library's defaults.
-    search_seed: What fixes the draws.
+    search_seed: The seed of the random samples.
     tuning_seed: The seed of the trials; none of the final seeds.
     seconds_per_start: The time of a run before its first round.
   """
@@ -46,7 +46,7 @@ class Protocol:
 
   @property
   def num_trials(self) -> int:
-    """How many assignments a method tries at most."""
+    """The largest number of assignments that a method tries."""
     return self.budgets[-1]
 
   def with_trials(self, num_trials: int) -> 'Protocol':
@@ -67,7 +67,7 @@ class Task:
     metric: The evaluation metric; higher is better.
     flags: Flags that override the defaults of the task.
     seconds_per_round: The expected time of a round; None if unknown.
-    note: What a reader of the results must know of the data.
+    note: A remark on the data for readers of the results.
   """
 
   name: str
@@ -118,7 +118,7 @@ class Method:
     flags: The flags that choose it.
     search: The ranges of its hyperparameters.
     tuning_free: Whether its authors say that it needs no tuning.
-    not_on: The names of the tasks that it does not go with.
+    not_on: The names of the tasks on which it cannot run.
   """
 
   name: str
@@ -137,7 +137,7 @@ class Leaderboard:
     tasks: The tasks by name.
     methods: The methods by name.
     default_tasks: The names of the tasks that are compared by default.
-    default_methods: The names of the methods that are.
+    default_methods: The names of the methods that are compared by default.
     excluded: The tasks of the registry that are not compared, with the reason.
   """
 
@@ -175,7 +175,7 @@ class Leaderboard:
       methods: The names of the methods, or 'all'; None for the default ones.
       num_trials: The largest budget; None for that of the rules.
       **numbers: Other values of `Protocol`, and of `Task` for all tasks, by
-        their names; None for those that hold.
+        their names; None leaves them as they are.
 
     Returns:
       The leaderboard.
@@ -223,9 +223,13 @@ def _choose(
     defaults: Sequence[str],
     names: Optional[Sequence[str]],
 ) -> dict[str, Any]:
-  """Returns what a flag names; by default those of the defaults there are."""
+  """Returns the entries that a flag names, by default the known defaults."""
   if names is None:
     names = [name for name in defaults if name in known]
+  elif not names:
+    raise hparams.HparamError(
+        f'--{flag} is empty; give names, or {ALL}: {", ".join(known)}'
+    )
   if list(names) == [ALL]:
     names = list(known)
   for name in names:

@@ -38,11 +38,10 @@ def _order(trials: Sequence[TrialScore]) -> list[int]:
 def expected_scores(trials: Sequence[TrialScore]) -> list[float]:
   """Returns the expected test score after 1, 2, ... trials.
 
-  The first trial is always made: it is the library's defaults, so that one
-  trial is no tuning. The others are draws, of which n - 1 are made. After n
-  trials stands the test score of the one that is chosen among them. The
-  expectation is over all subsets of the draws that there are, so it is exact
-  for draws without replacement. With t_(i) the test score of the trial that is
+  The first trial, the library's defaults, is always included, so one trial is
+  no tuning; n - 1 of the others are sampled without replacement. The score
+  after n trials is the test score of the selected one. The expectation is
+  exact, over all subsets. With t_(i) the test score of the trial that is
   i-th by what chooses, i = 1 ... N, and d the place of the first trial:
 
   ```

@@ -2,9 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The figures of the leaderboard: the metric over trials and over rounds.
 
-The axis of the metric is logarithmic in what is missing from 100 percent: the
-methods that a reader chooses between are a point apart, some begin fifty below
-them.
+The axis of the metric is logarithmic in the distance to 100 percent: the best
+methods are a point apart, and others start fifty points lower.
 """
 
 from collections.abc import Callable, Sequence
@@ -24,7 +23,7 @@ _Curves = dict[str, analysis.BandCurve]
 _Captions = dict[pathlib.Path, str]
 # How many methods have a colour.
 _NUM_SHOWN = 8
-# It has one, for comparison.
+# Always has a colour, for comparison.
 _BASELINE = 'FedAvg'
 _PERCENT = 100.0
 _SCALE = (
@@ -35,7 +34,7 @@ _SCALE = (
 def draw(
     results: results_lib.Results, path: pathlib.Path
 ) -> tuple[_Captions, _Captions]:
-  """Draws the pictures that there are runs for.
+  """Plots the pictures for which there are runs.
 
   Args:
     results: The finished runs.
@@ -102,7 +101,7 @@ def _draw(
     shown: Sequence[str],
     **options,
 ) -> _Captions:
-  """Draws a panel a task; returns the caption by picture, {} without curves."""
+  """Plots one panel per task with curves; returns captions by picture."""
   panels = {task: build(results, task) for task in results.plan.board.tasks}
   panels = {task: curves for task, curves in panels.items() if curves}
   if not panels:

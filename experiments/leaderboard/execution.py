@@ -101,7 +101,7 @@ def _count_missing(results: results_lib.Results, task: str, method: str) -> int:
 def _expect_seconds(
     rules: board.Leaderboard, task: str, num_runs: int
 ) -> Optional[float]:
-  """Returns the time of runs one after the other; None if nobody knows."""
+  """Returns the time of sequential runs; None if unknown."""
   per_round = rules.tasks[task].seconds_per_round
   if per_round is None:
     return None
@@ -219,7 +219,6 @@ def run(
     *,
     num_at_once: int,
     max_seconds: float,
-    command: Optional[Sequence[str]] = None,
     now: Callable[[], float] = time.monotonic,
 ) -> Ending:
   """Makes the missing runs, stage by stage.
@@ -232,8 +231,6 @@ def run(
     num_at_once: The number of parallel runs.
     max_seconds: The time after which no further run starts; running ones
       finish.
-    command: The program that takes the flags of a run. Default:
-      `running.TRAIN`.
     now: Returns the seconds of a clock.
 
   Returns:
@@ -258,7 +255,6 @@ def run(
           trials,
           num_at_once=num_at_once,
           write=_note_failed,
-          command=command,
           may_start=lambda: now() < deadline,
       )
     except running.TrialsFailed as error:

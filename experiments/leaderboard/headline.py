@@ -70,7 +70,8 @@ def find_curves(results: results_lib.Results, task: str) -> Curves:
     if done:
       trials = results.trial_scores(task, method)
       found = budgets.expected_scores(trials)
-      # A choice of few values has fewer trials: no other one changes anything.
+      # With few values to choose from there are fewer trials; more would change
+      # nothing.
       scores[method] = found + found[-1:] * (done - len(found))
   lengths = sorted(map(len, scores.values()), reverse=True)
   tuned = [length for length in lengths if length > 1] or lengths

@@ -26,10 +26,10 @@ class Plan:
   ends, as where the defaults are the best, is one run.
 
   Attributes:
-    board: What is compared.
+    board: The tasks, methods and rules.
     output_dir: The folder of all runs.
     data_dir: The folder of the data sets; None if no task needs one.
-    given: The flags that gave other rules than those of the data file.
+    given: The flags that override rules of the data file.
   """
 
   board: board_lib.Leaderboard
@@ -56,7 +56,7 @@ class Plan:
     )
 
   def assignments(self, method: str) -> list[search_spaces.Assignment]:
-    """Returns what a method tries: the library's defaults, then draws.
+    """Returns a method's assignments: the defaults, then random samples.
 
     Args:
       method: The name of the method.

@@ -232,13 +232,13 @@ class Results:
     return [trial for trial in trials if not self._is_finished[trial]]
 
   def budget_done(self, task: str, method: str) -> int:
-    """Returns the largest budget of which all trials have run; 0 of none."""
+    """Returns the largest budget whose trials have all run; 0 for none."""
     trials = self.plan.tuning(task, method)
     return max(
         (
             budget
             for budget in self.plan.board.protocol.budgets
-            # Of a choice of few values there are fewer trials.
+            # A method with few values to choose from has fewer trials.
             if not self.unfinished(trials[:budget])
         ),
         default=0,

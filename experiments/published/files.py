@@ -423,8 +423,9 @@ def find_table(name: str, presets: pathlib.Path = _PRESETS) -> tables.Table:
 
 def _find_path(name: str, presets: pathlib.Path) -> pathlib.Path:
   path = presets / f'{name}.yaml'
-  if not path.is_file() or path.parent.parent != presets:
-    known = sorted(presets.glob('*/*.yaml'), key=_order)
+  known = list(presets.glob('*/*.yaml'))
+  if path not in known:
+    known.sort(key=_order)
     names = ', '.join(f'{p.parent.name}/{p.stem}' for p in known)
     raise tables.PublishedError(
         f'there is no table {name!r}; choose one of {names}'

@@ -6,6 +6,7 @@ A row is derived from the value of its task.
 """
 
 from collections.abc import Sequence
+import contextlib
 import importlib
 import os
 import pathlib
@@ -92,11 +93,15 @@ def is_own(name: str) -> bool:
   return _SEPARATOR in name
 
 
-def find_own(arguments: Sequence[str]) -> list[str]:
+def find_own(
+    arguments: Sequence[str], including: Sequence[str] = ()
+) -> list[str]:
   """Returns the names of users' own tasks on a command line.
 
   Args:
-    arguments: The flags; flagfiles among them are read.
+    arguments: The flags; flagfiles among them are read, unless they cannot be
+      read, which absl reports.
+    including: The flagfiles that contain these flags; not read again.
   """
   arguments = [argument.strip() for argument in arguments]
   names = []
@@ -109,9 +114,13 @@ def find_own(arguments: Sequence[str]) -> list[str]:
     if flag == 'task' and is_own(value):
       names.append(value)
     elif flag == 'flagfile':
-      path = pathlib.Path(os.path.expanduser(value))
-      if path.is_file():
-        names += find_own(path.read_text(encoding='utf-8').splitlines())
+      path = os.path.expanduser(value.strip())
+      if os.path.isfile(path) and path not in including:
+        with (
+            contextlib.suppress(OSError),
+            open(path, encoding='utf-8', errors='replace') as file,
+        ):
+          names += find_own(file.read().splitlines(), (*including, path))
   return names
 
 

@@ -23,7 +23,6 @@ compares any runs.
 from collections.abc import Iterator, Sequence
 import dataclasses
 import functools
-import os
 import pathlib
 from typing import Optional
 
@@ -60,7 +59,7 @@ class _Flags:
     paper: A paper, for all its tables; may be repeated.
     table: A table, such as delta_sgd/table_1; may be repeated.
     runs: Compare these comma-separated folders, each of a run or of the seeds
-      of a run.
+      of a run. Put a name with commas in double quotes.
     runs_dir: The --output_dir of the tables' runs.
     output_dir: Folder for the pages.
     data_dir: Folder of the data sets, to plot partitions without runs.
@@ -92,16 +91,9 @@ def _check(flag_values: flags.FlagValues):
     raise command_line.UserError(
         f'--runs cannot be combined with --{of_tables[0]}: drop one of them'
     )
-  if flag_values.runs or flag_values.list:
-    return
-  if not (flag_values.paper or flag_values.table):
+  if not any(flag_values[n].value for n in ('list', 'table', 'paper', 'runs')):
     raise command_line.UserError(
         'nothing to report: give --list, --table, --paper or --runs'
-    )
-  if not os.path.isdir(flag_values.runs_dir):
-    raise command_line.UserError(
-        f'--runs_dir={flag_values.runs_dir} is not a folder; give the '
-        '--output_dir of the runs'
     )
 
 
@@ -195,6 +187,8 @@ def main(flag_values: flags.FlagValues = flags.FLAGS):
       for line in format_cells(tables):
         print(line)
       return
+  if any(figures.needs_runs(table, flag_values.data_dir) for table in tables):
+    folders.check_runs_dir(flag_values.runs_dir)
   command_line.prepare_libraries()
   # TensorFlow takes seconds to import, so --help, --list and typos do without.
   from experiments.report import comparison  # pylint: disable=import-outside-toplevel

@@ -10,6 +10,7 @@ from typing import Optional
 
 import numpy as np
 
+from experiments import command_line
 from experiments import published
 from experiments.report import cell_results
 from experiments.report import figure_data
@@ -34,14 +35,6 @@ _LABELS = {
 }
 
 
-def needs_runs(table: published.Table, data_dir: Optional[str] = None) -> bool:
-  """Returns whether the figure of a table needs runs."""
-  kind = figures.read_options(table).kind
-  return kind != figures.ADJUSTMENTS and not (
-      kind == figures.PARTITION and data_dir is not None
-  )
-
-
 def draw(
     table: published.Table,
     results: figure_data.Results,
@@ -63,6 +56,7 @@ def draw(
 
   Raises:
     OSError: If a picture cannot be written; names the file.
+    UserError: If the data of a partition are missing or damaged.
   """
   options = figures.read_options(table)
   if options.kind == figures.PARTITION and data_dir is not None:
@@ -121,10 +115,14 @@ def _draw_partitions(
 
   drawn = {}
   for i, cell in enumerate(table.cells, start=1):
+    flags = [flag.text for flag in published.expand(cell.flags)]
     choices, settings = published.parse_flags(
-        published.train_arguments(cell, data_dir=data_dir)
+        [*flags, f'--data_dir={data_dir}']
     )
-    task = run_parts.build_task(choices, settings)
+    with command_line.errors_as(
+        command_line.UserError, FileNotFoundError, TypeError, ValueError
+    ):
+      task = run_parts.build_task(choices, settings)
     path = path_png.with_name(f'{path_png.stem}_{i}.png')
     place = ', '.join(filter(None, [cell.column, cell.group]))
     num_classes = task.num_classes or 0

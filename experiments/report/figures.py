@@ -191,6 +191,14 @@ def read_options(table: published.Table) -> FigureOptions:
   return FigureOptions(**options)
 
 
+def needs_runs(table: published.Table, data_dir: Optional[str] = None) -> bool:
+  """Returns whether the figure of a table needs runs."""
+  kind = read_options(table).kind
+  return kind != ADJUSTMENTS and not (
+      kind == PARTITION and data_dir is not None
+  )
+
+
 def _check_option(name: str, value: Any, known: Sequence[str], place: str):
   """Raises unless an option is known and its value has the right type."""
   if name not in known:

@@ -61,7 +61,7 @@ def write_tables(
     path = output_dir / table.place
     path_png = pages.with_suffix(path, '.png')
     command = command_of(table)
-    if not drawing.needs_runs(table, data_dir):
+    if not figures.needs_runs(table, data_dir):
       pictures = drawing.draw(table, [], path_png, data_dir)
       blocks = [
           *map(pages.paragraph, [f'Source: {table.source}.', *table.notes]),

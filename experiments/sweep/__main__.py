@@ -231,7 +231,10 @@ def main(flag_values: flags.FlagValues = flags.FLAGS):
     for trial in trials:
       print(shlex.join([*running.TRAIN, *trial.arguments]))
     return
-  folders.check_of_runs(flag_values)
+  needs_data = flag_values.table and not flag_values.use_synthetic_data
+  folders.check_of_runs(
+      flag_values, trials_lib.DATA_DIR if needs_data else None
+  )
   command_line.prepare_libraries()
   run(num_at_once=flag_values.jobs)
 

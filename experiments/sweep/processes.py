@@ -4,7 +4,7 @@
 
 A module of Python is run in a fork of a process that has the libraries of a run
 imported, once for all runs: a Python of its own would import for ten seconds.
-A fork has nothing of the runs before it.
+A fork shares nothing with earlier runs.
 """
 
 from collections.abc import Mapping, Sequence
@@ -187,7 +187,7 @@ def _run_module(
 
 
 def _end_with_parent():
-  """Asks this process to save and end when the one that wanted it is gone."""
+  """Asks this process to save and end when the one that started it ends."""
   parent = multiprocessing.parent_process()
   assert parent is not None
   parent.join()

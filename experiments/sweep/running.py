@@ -381,7 +381,6 @@ def run_trials(
         trial, scores.FINISHED
     ),
     write: _Write = lambda results: None,
-    command: Optional[Sequence[str]] = None,
     num_at_once: Optional[int] = None,
     may_start: Callable[[], bool] = lambda: True,
 ) -> list[scores.RunResult]:
@@ -392,7 +391,6 @@ def run_trials(
     measure_fn: Measures a finished trial. Default: measures nothing.
     write: Writes the results of all trials, in order, called when one changed.
       Default: writes nothing.
-    command: The program that takes the flags of a trial. Default: `TRAIN`.
     num_at_once: The number of parallel trials. Default: `default_jobs` of the
       unfinished ones.
     may_start: Returns whether another trial may start. Default: always.
@@ -417,7 +415,7 @@ def run_trials(
     stack.callback(keeper.close)
     jobs = {
         trial: processes.Job(
-            (*(command or TRAIN), *trial.arguments),
+            (*TRAIN, *trial.arguments),
             trial.log,
             [locks[trial.home]],
         )

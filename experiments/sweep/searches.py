@@ -212,6 +212,8 @@ def build_search(
         f'{best_per!r}'
     )
   trials_lib.check_are_free(names)
+  if 'output_dir' in names:
+    raise hparams.HparamError('--output_dir cannot be swept')
   stems = [pathlib.Path(path).stem for path in transfer_to]
   if len(set(stems)) < len(stems):
     raise hparams.HparamError(

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import dataclasses
 import hashlib
 import json
+import os
 import pathlib
 from typing import Any, Optional
 
@@ -22,6 +23,8 @@ from experiments.run_results import run_folder
 from experiments.sweep import search_spaces
 from tff_adaptive import _files
 
+# The default folder of the data sets of tables.
+DATA_DIR = 'data'
 # File names have at most 255 bytes.
 _MAX_SLUG = 200
 # Flags that the sweep sets for each trial, and the sweep's own flags for them.
@@ -208,7 +211,7 @@ def build_trial(
   )
   try:
     choices, settings = published.parse_flags(arguments)
-  except flags.Error as error:
+  except (flags.Error, UnicodeDecodeError) as error:
     raise hparams.HparamError(
         f'the trial {folder} has invalid flags: {error}'
     ) from error
@@ -252,7 +255,8 @@ def build_search_trials(
   labels, folder, arguments = {}, '', list(given.values())
   if transfer_to is not None:
     path = pathlib.Path(transfer_to)
-    if not path.is_file():
+    # `path.is_file` raises if the name is too long.
+    if not os.path.isfile(path):
       raise hparams.HparamError(
           f'--transfer_to={transfer_to} does not exist, give a file with one '
           'flag per line'
@@ -299,14 +303,20 @@ def build_table_trials(
 
   Raises:
     HparamError: See `build_trial`.
+    OSError: If a flagfile of a cell cannot be read.
   """
   if seeds is None:
     seeds = range(table.seeds)
-  data = [] if 'use_synthetic_data' in given else ['--data_dir=data']
+  data = [] if 'use_synthetic_data' in given else [f'--data_dir={DATA_DIR}']
   return [
       build_trial(
           {'group': cell.group, 'row': cell.row, 'column': cell.column},
-          [*data, *(flag.text for flag in cell.flags), *given.values()],
+          [
+              *data,
+              # Paths of flagfiles are relative to the project's folder.
+              *(flag.text for flag in published.expand(cell.flags)),
+              *given.values(),
+          ],
           seed=seed,
           output_dir=output_dir,
           home=f'{cell.paper}/{cell.table}',
@@ -330,13 +340,18 @@ class Record:
 
     Raises:
       UserError: If the file is damaged.
+      EnvironmentalError: If it cannot be read.
     """
     self._path = home / 'sweep.json'
     try:
-      self._finished = json.loads(self._path.read_text(encoding='utf-8'))
+      self._finished = dict(json.loads(self._path.read_text(encoding='utf-8')))
     except FileNotFoundError:
       self._finished = {}
-    except ValueError as error:
+    except OSError as error:
+      raise command_line.EnvironmentalError(
+          f'could not read {self._path}: {error.strerror}'
+      ) from error
+    except (TypeError, ValueError) as error:
       raise command_line.UserError(
           f'{self._path} is damaged ({error}); remove it, and the sweep reads '
           'the files of the runs instead'

@@ -239,7 +239,9 @@ def _check_folders(trials: Sequence[trials_lib.Trial]):
       continue
     wanted = agreement.of_arguments(trial.arguments)
     for name, found, value in wanted.find_differences(recorded):
-      if name != 'total_rounds' or value < found:
+      # The run compares the weights, whose file may have been moved.
+      is_moved = name == 'initial_weights' and found and value
+      if not is_moved and (name != 'total_rounds' or value < found):
         raise command_line.UserError(
             f'{trial.folder} holds a run with --{name}={found}, but --{name}='
             f'{value} was given; choose another --experiment_name'

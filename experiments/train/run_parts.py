@@ -111,15 +111,15 @@ def build_task(choices: _Choices, settings: hparams.Settings) -> task_lib.Task:
   )
   task = _choose_clients(task, settings)
   checks.check_central_examples(task.central_test, num_classes=task.num_classes)
-  checked = checks.check_clients(
+  bad_clients = checks.check_clients(
       task.train_data,
       num_classes=task.num_classes,
       bad_clients=settings.bad_clients,
       max_clients=_max_checked_clients(task),
   )
-  if checked.bad_clients:
+  if bad_clients:
     print(
-        f'{len(checked.bad_clients)} of {len(task.train_data.client_ids)} '
+        f'{len(bad_clients)} of {len(task.train_data.client_ids)} '
         'clients are bad and will be ignored in every round.'
     )
   return task
@@ -213,7 +213,7 @@ def build_client_optimizer(choices: _Choices, task: task_lib.Task) -> Any:
 
   Args:
     choices: The chosen rows.
-    task: What to train on.
+    task: The task.
   """
   return choices[registry.CLIENT_OPTIMIZER].build(
       num_clients=len(task.train_data.client_ids)
@@ -387,12 +387,12 @@ def build_rate_tuner(
     task: task_lib.Task,
     cohort_fn: Callable[[int], Any],
 ) -> Optional[Callable[[Any, int], Any]]:
-  """Builds what moves the learning rates between rounds.
+  """Builds the function that moves the learning rates between rounds.
 
   Args:
     process: The learning process of the run.
     settings: The flags that belong to no row.
-    task: What to train on.
+    task: The task.
     cohort_fn: From a round to its client data.
 
   Returns:

@@ -2,12 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs binaries as users do, for the tests of how these start and end."""
 
+from collections.abc import Callable, Sequence
 import contextlib
 import io
-import subprocess
+import json
 import sys
 from types import ModuleType
-from typing import Any, Callable, Optional
+from typing import Any, NamedTuple, Optional
 from unittest import mock
 
 from absl import flags
@@ -16,30 +17,58 @@ from absl.testing import flagsaver
 from experiments import command_line
 from tests import program_testing
 
-# Arguments: the binary, modules that it must not import, and its own arguments.
+# Runs command lines, each in a fork of one process that has imported a module.
 _CODE = """
-import runpy, sys
-_, binary, forbidden, *arguments = sys.argv
-sys.argv = [binary, *arguments]
-try:
-  runpy.run_module(f"experiments.{binary}", run_name="__main__")
-finally:
-  found = set(forbidden.split(",")).intersection(sys.modules)
-  assert not found, found
+import contextlib, importlib, io, json, os, runpy, sys, traceback
+importlib.import_module(sys.argv[1])
+for module, *arguments in json.loads(sys.argv[2]):
+  if os.fork():
+    os.wait()
+    continue
+  sys.argv = [module, *arguments]
+  out, err, code = io.StringIO(), io.StringIO(), 0
+  with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+    try:
+      runpy.run_module(module, run_name="__main__")
+    except SystemExit as end:
+      code = end.code or 0
+    except BaseException:
+      traceback.print_exc()
+  slow = {"matplotlib", "numpy", "tensorflow"}.intersection(sys.modules)
+  ended = code, out.getvalue(), err.getvalue(), sorted(slow)
+  print(json.dumps(ended), flush=True)
+  os._exit(0)
 """
 
 
-def run_quickly(
-    binary: str, *arguments: str, forbidden: str = 'tensorflow'
-) -> subprocess.CompletedProcess:
-  """Runs a binary in a process of its own, to an end before any slow import.
+class Ended(NamedTuple):
+  """How a program ended.
 
-  The output has a traceback if one of the forbidden modules, which commas
-  separate, was imported.
+  Attributes:
+    code: The exit code; 0 after an exception, which is in `stderr`.
+    stdout: The standard output.
+    stderr: The standard error.
+    slow_imports: Those of matplotlib, NumPy and TensorFlow that it imported.
   """
-  return program_testing.run_command(
-      sys.executable, '-c', _CODE, binary, forbidden, *arguments
+
+  code: int
+  stdout: str
+  stderr: str
+  slow_imports: list[str]
+
+
+def run_quickly(
+    *commands: Sequence[str], preloaded: str = 'experiments.registry'
+) -> list[Ended]:
+  """Runs modules with arguments, as `python -m` does, to an early end.
+
+  They run one after the other, in forks of a process that has a module loaded.
+  """
+  ended = program_testing.run_command(
+      sys.executable, '-c', _CODE, preloaded, json.dumps(commands)
   )
+  assert not ended.returncode, ended.stderr
+  return [Ended(*json.loads(line)) for line in ended.stdout.splitlines()]
 
 
 def parse(binary: ModuleType, *arguments: str) -> flags.FlagValues:

@@ -18,6 +18,7 @@ import numpy as np
 from experiments import command_line
 from experiments import hparams
 from experiments.trace import __main__ as trace
+from tests import folder_testing
 from tests import program_testing
 from tests.experiments import binary_testing
 
@@ -86,6 +87,17 @@ class RunTest(parameterized.TestCase):
     self.assertEqual(code, 2)
     self.assertEqual(err, "error: flags begin with --, found 'one two'.\n")
     main.assert_not_called()
+
+  def test_a_flagfile_that_is_not_text_is_one_sentence(self):
+    path = folder_testing.new(self) / 'best.npz'
+    path.write_bytes(b'PK\x93')
+    code, err = _run(lambda: None, f'--flagfile={path}')
+    self.assertEqual(code, 2)
+    self.assertRegex(
+        err,
+        r"^error: the --flagfile cannot be read \('utf-8' .*\); give a text "
+        r'file with one flag per line\.\n$',
+    )
 
   @parameterized.named_parameters(
       ('help', 'main = None', ['--help']),

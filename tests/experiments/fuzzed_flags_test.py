@@ -95,7 +95,7 @@ class FuzzedFlagsTest(parameterized.TestCase):
   )
   @hypothesis.given(flag_set_testing.flag_sets(min_extremes=2))
   @hypothesis.settings(
-      max_examples=5,
+      max_examples=3,
       phases=(hypothesis.Phase.explicit, hypothesis.Phase.generate),
   )
   def test_extreme_values_end_in_a_run_or_in_a_sentence(self, arguments):

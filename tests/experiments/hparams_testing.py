@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads flags of a training run, for the tests of what follows from them."""
 
+import functools
+
 from absl import flags
 
 from experiments import hparams
@@ -15,10 +17,18 @@ SMALL = (
 )
 
 
-def parse(*arguments: str) -> flags.FlagValues:
-  """Returns the parsed flags of `experiments.train`."""
+@functools.cache
+def _define() -> flags.FlagValues:
   values = flags.FlagValues()
   hparams.define(values)
+  return values
+
+
+def parse(*arguments: str) -> flags.FlagValues:
+  """Returns the parsed flags of `experiments.train`, until the next call."""
+  values = _define()
+  for name in values:
+    values[name].unparse()
   values(['train', *arguments])
   return values
 

@@ -23,6 +23,7 @@ from experiments.sweep import __main__ as sweep
 from experiments.train import __main__ as train
 from experiments.train import compare
 from tasks import definitions
+from tests import folder_testing
 from tests import page_testing
 from tests import program_testing
 from tests.experiments import binary_testing
@@ -123,6 +124,15 @@ class OwnTaskTest(parameterized.TestCase):
       ):
         self.assertEqual(registry.find_own_tasks(arguments), [_WINE])
     self.assertEmpty(registry.find_own_tasks(['--task=digits']))
+
+  def test_flagfiles_that_name_themselves_or_cannot_be_read_are_skipped(self):
+    folder = folder_testing.new(self)
+    path = folder / 'a.flags'
+    path.write_text(f'--flagfile={path}\n--task={_WINE}\n', encoding='utf-8')
+    self.assertEqual(registry.find_own_tasks([f'--flagfile={path}']), [_WINE])
+    path.write_bytes(b'PK\x93')
+    for name in (path, folder, 'a' * 256):
+      self.assertEmpty(registry.find_own_tasks([f'--flagfile={name}']))
 
   @parameterized.parameters(
       (

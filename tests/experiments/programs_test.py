@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of `tff-adaptive`, and of a Python without the packages."""
 
-import json
 import pathlib
 import re
 import sys
@@ -17,28 +16,8 @@ from experiments import hparams
 from experiments.benchmark import algorithms
 from experiments.benchmark import workloads
 from tests import program_testing
+from tests.experiments import binary_testing
 
-# Shows the help of all programs, each in a fork of one process.
-_SHOW_HELP = """
-import contextlib, io, json, os, runpy, sys
-from experiments.__main__ import PROGRAMS
-for name, module in PROGRAMS.items():
-  if name == 'doctor':
-    continue
-  if os.fork():
-    os.wait()
-    continue
-  sys.argv = [name, '--help']
-  out, code = io.StringIO(), None
-  try:
-    with contextlib.redirect_stdout(out):
-      runpy.run_module(module, run_name='__main__')
-  except SystemExit as end:
-    code = end.code
-  slow = 'tensorflow' in sys.modules
-  print(json.dumps([name, code, out.getvalue(), slow]), flush=True)
-  os._exit(0)
-"""
 # Words that the help of a program must have, beside a flag of its own.
 _HELP = {
     'train': ['--client_learning_rate', '--delta_sgd_gamma', '--flagfile'],
@@ -62,35 +41,113 @@ _HELP = {
 }
 
 
-class HelpTest(parameterized.TestCase):
+_LIST = ('experiments.report', '--list', '--table=delta_sgd/table_1')
+_SEARCH = (
+    '--sweep_name=rates',
+    '--client_optimizer=sgd',
+    '--grid=client_learning_rate=0.01,0.1',
+)
+# Programs, arguments, and the sentence on stderr.
+_TYPOS = (
+    ('train', ['--task=digit'], 'did you mean digits'),
+    ('trace', ['--run=/nowhere', '--round=1'], '--run=/nowhere is not'),
+    ('trace', ['--run=/nowhere', '--round=0'], 'round=0'),
+    ('export', ['--run=/nowhere'], '--output is missing'),
+    ('report', ['--table=x/y'], "there is no table 'x/y'"),
+    ('leaderboard', ['--methods=FedAvgg'], 'did you mean FedAvg'),
+    ('gpu_report', ['--output_dir=/dev/null/x'], '--output_dir'),
+    ('gpu_report', ['--data_dir=/nowhere'], '--data_dir'),
+    ('soak', ['--rounds=30'], 'set --rounds=80 or more'),
+    ('scaling', ['--workers=3'], "--workers takes 1, 2, 4, found '3'"),
+    ('scaling', ['--predict=0'], "takes positive integers, found '0'"),
+    ('scaling', ['--predict=two'], "takes positive integers, found 'two'"),
+    ('scaling', ['--predict='], "takes positive integers, found ''"),
+    ('sweep', ['--sedds=1'], "Unknown command line flag 'sedds'"),
+    ('sweep', [*_SEARCH, '--num_trials=3'], '--num_trials needs --random'),
+    ('sweep', [*_SEARCH, '--data_dir=no'], 'does not exist; give the folder'),
+    (
+        'sweep',
+        [*_SEARCH, '--client_optimizer=delta'],
+        '=0.01/seed_0 has invalid flags: .*mean delta_sgd',
+    ),
+    (
+        'benchmark',
+        ['--workload=tiny_many,tiny'],
+        "takes tiny_many, .*ragged,.* all, found 'tiny'",
+    ),
+    ('benchmark', ['--workload='], 'takes tiny_many, .*, found nothing'),
+    (
+        'benchmark',
+        ['--runtimes=nativ'],
+        "takes native, compiled, .*found 'nativ'",
+    ),
+    ('benchmark', ['--algorithms=sgd'], "takes fedavg, .*, found 'sgd'"),
+    ('benchmark', ['--rounds=0'], 'rounds=0'),
+    ('benchmark', ['--json=/nowhere/times'], '/nowhere/times'),
+    ('benchmark', ['--peers=/nowhere/peers'], '/nowhere/peers'),
+)
+
+
+class WithoutTensorFlowTest(parameterized.TestCase):
 
   @classmethod
   def setUpClass(cls):
     super().setUpClass()
-    ended = program_testing.run_command(sys.executable, '-c', _SHOW_HELP)
-    cls._shown = {}
-    for line in ended.stdout.splitlines():
-      name, *rest = json.loads(line)
-      cls._shown[name] = rest
-    assert not ended.returncode, ended.stderr
+    modules = {k: v for k, v in __main__.PROGRAMS.items() if k != 'doctor'}
+    commands = [
+        *((module, '--help') for module in modules.values()),
+        *((f'experiments.{row[0]}', *row[1]) for row in _TYPOS),
+        _LIST,
+    ]
+    cls._ended = dict(zip(commands, binary_testing.run_quickly(*commands)))
 
-  def test_all_programs_have_help(self):
-    self.assertCountEqual([*self._shown, 'doctor'], __main__.PROGRAMS)
+  def test_help_of_all_programs_is_tried(self):
+    self.assertCountEqual([*_HELP, 'doctor'], __main__.PROGRAMS)
 
   @parameterized.parameters(*_HELP.items())
   def test_help_needs_no_tensorflow(self, name, words):
-    code, shown, slow = self._shown[name]
-    self.assertFalse(code)
-    self.assertFalse(slow)
-    text = ''.join(shown.split())
+    ended = self._ended[__main__.PROGRAMS[name], '--help']
+    self.assertEqual(ended.code, 0, ended.stderr)
+    self.assertNotIn('tensorflow', ended.slow_imports)
+    text = ''.join(ended.stdout.split())
     for word in words:
       self.assertIn(''.join(word.split()), text)
 
   def test_help_of_training_has_all_its_flags(self):
     values = flags.FlagValues()
     hparams.define(values)
-    shown = re.findall(r'^  --(?:\[no\])?(\w+)', self._shown['train'][1], re.M)
+    text = self._ended['experiments.train', '--help'].stdout
+    shown = re.findall(r'^  --(?:\[no\])?(\w+)', text, re.M)
     self.assertContainsSubset(set(values), shown)
+
+  @parameterized.parameters(*_TYPOS)
+  def test_typos_need_no_tensorflow(self, name, arguments, sentence):
+    ended = self._ended[(f'experiments.{name}', *arguments)]
+    self.assertRegex(ended.stderr, f'^error: .*{sentence}.*[.?]\n$')
+    self.assertEqual(ended.stderr.count('\n'), 1)
+    self.assertEqual(ended.code, 2)
+    self.assertNotIn('tensorflow', ended.slow_imports)
+
+  def test_a_folder_that_is_no_run_is_named_without_numpy(self):
+    (ended,) = binary_testing.run_quickly(
+        ('experiments.export', '--run=/nowhere', '--output=x'),
+        preloaded='experiments.command_line',
+    )
+    self.assertStartsWith(ended.stderr, 'error: --run=/nowhere is not')
+    self.assertEqual(ended.code, 2)
+    self.assertEmpty(ended.slow_imports)
+
+  def test_list_of_a_report_needs_no_tensorflow(self):
+    ended = self._ended[_LIST]
+    self.assertEqual(ended.code, 0, ended.stderr)
+    self.assertNoCommonElements(
+        ended.slow_imports, ['tensorflow', 'matplotlib']
+    )
+    lines = ended.stdout.splitlines()
+    self.assertLen(lines, 1 + 3 * 8 * 5)
+    self.assertStartsWith(
+        lines[1], 'delta_sgd\ttable_1\talpha = 1 / SGD\tMNIST\t98.3\tpython -m'
+    )
 
 
 class ProgramsTest(parameterized.TestCase):
@@ -111,6 +168,9 @@ class ProgramsTest(parameterized.TestCase):
         'error: --task=digit names no task; did you mean digits?\n',
     )
     self.assertIn('emnist', self._start('fetch', '--list').stdout)
+    self.assertIn(
+        'the programs are train, sweep, ', self._start('--help').stdout
+    )
 
   def test_a_task_is_found_from_the_folder(self):
     path = pathlib.Path(self.folder, 'my_tasks.py')
@@ -130,9 +190,6 @@ class ProgramsTest(parameterized.TestCase):
     ended = self._start(*arguments)
     self.assertEqual(ended.returncode, 1)
     self.assertStartsWith(ended.stderr, begin)
-    self.assertIn(
-        'the programs are train, sweep, ', self._start('--help').stdout
-    )
 
   @parameterized.parameters('experiments.train', 'tasks.fetch')
   def test_a_python_without_packages_says_so(self, module):

@@ -9,7 +9,6 @@ import pytest
 from experiments import scaling
 from tests import folder_testing
 from tests import program_testing
-from tests.experiments import binary_testing
 
 
 @attrs.frozen
@@ -64,17 +63,6 @@ class ScalingModelTest(parameterized.TestCase):
 
 
 class ScalingTest(parameterized.TestCase):
-
-  @parameterized.parameters(
-      ('--workers=3', "--workers takes 1, 2, 4, found '3'"),
-      ('--predict=0', "--predict takes positive integers, found '0'"),
-      ('--predict=two', "--predict takes positive integers, found 'two'"),
-      ('--predict=', "--predict takes positive integers, found ''"),
-  )
-  def test_numbers_that_cannot_be_are_an_error(self, flag, message):
-    result = binary_testing.run_quickly('scaling', flag)
-    self.assertEqual(result.returncode, 2)
-    self.assertIn(message, result.stderr)
 
   @pytest.mark.slow
   def test_measures_and_predicts(self):

@@ -8,7 +8,6 @@ import pytest
 from experiments import soak
 from tests import folder_testing
 from tests import program_testing
-from tests.experiments import binary_testing
 
 
 def _samples(megabytes, num_files=(7,) * 9, num_threads=(3,) * 9):
@@ -38,11 +37,6 @@ class GrowthTest(parameterized.TestCase):
 
 
 class SoakTest(parameterized.TestCase):
-
-  def test_too_few_rounds_are_an_error(self):
-    result = binary_testing.run_quickly('soak', '--rounds=30')
-    self.assertEqual(result.returncode, 2)
-    self.assertIn('set --rounds=80 or more', result.stderr)
 
   @pytest.mark.slow
   def test_four_hundred_rounds_hold_no_more(self):

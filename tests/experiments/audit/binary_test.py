@@ -145,6 +145,13 @@ class AuditTest(parameterized.TestCase):
       _call('--claims=fedsgd', f'--output_dir={self.output_dir}')
     self.assertFalse(self.output_dir.exists())
 
+  def test_a_folder_of_runs_that_does_not_exist(self):
+    with self.assertRaisesRegex(
+        command_line.UserError, '^--runs_dir=.*runs is not a folder; give the'
+    ):
+      _call(f'--runs_dir={self.runs_dir}', f'--output_dir={self.output_dir}')
+    self.assertFalse(self.output_dir.exists())
+
   def test_folder_that_cannot_be_made(self):
     self.output_dir.write_text('a file')
     with self.assertRaisesRegex(command_line.EnvironmentalError, 'results'):

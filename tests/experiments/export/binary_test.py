@@ -243,15 +243,3 @@ class ExportTest(folder_testing.FolderTestCase):
             f'--output={self.folder}/model.{form}',
         )
     self.assertEmpty(os.listdir(self.folder))
-
-  def test_typos_need_no_tensorflow(self):
-    for arguments, exit_code, text in (
-        (['--run=/nowhere', '--output=a.npz'], 2, 'error: --run=/nowhere is'),
-        (['--run=/nowhere'], 2, 'output'),
-    ):
-      done = binary_testing.run_quickly(
-          'export', *arguments, forbidden='tensorflow,numpy'
-      )
-      self.assertEqual(done.returncode, exit_code, done.stderr)
-      self.assertIn(text, done.stdout + done.stderr)
-      self.assertNotIn('Traceback', done.stderr)

@@ -171,12 +171,6 @@ class BinaryTest(ReportTestCase):
     page = (self.folder / 'report.md').read_text(encoding='utf-8')
     self.assertIn('`late`: stopped after 0 seconds', page)
 
-  @parameterized.parameters('--output_dir=/dev/null/x', '--data_dir=/nowhere')
-  def test_folders_are_checked_first(self, argument):
-    result = binary_testing.run_quickly('gpu_report', argument)
-    self.assertRegex(result.stderr, r'^error: --.*\.\n$')
-    self.assertEqual(result.returncode, 2)
-
   @pytest.mark.slow
   def test_a_workload_and_a_protocol_are_measured(self):
     with (

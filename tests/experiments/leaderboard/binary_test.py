@@ -44,14 +44,6 @@ class LeaderboardTest(folder_testing.FolderTestCase):
         f'--results_dir={self.folder / "results"}',
     )
 
-  def test_bad_input_is_one_sentence(self):
-    result = binary_testing.run_quickly('leaderboard', '--methods=FedAvgg')
-    self.assertEqual(result.returncode, 2, result.stderr)
-    self.assertRegex(
-        result.stderr,
-        r'^error: --methods=FedAvgg .* did you mean FedAvg.*\?\n$',
-    )
-
   @parameterized.named_parameters(
       (
           'data',

@@ -9,6 +9,7 @@ import pathlib
 from absl import flags
 from absl.testing import absltest
 from absl.testing import parameterized
+import pytest
 import yaml
 
 from experiments import published
@@ -113,6 +114,11 @@ class RulesTest(parameterized.TestCase):
     self.assertEqual(everything.tasks, _BOARD.tasks)
     self.assertEqual(everything.methods, _BOARD.methods)
 
+  @parameterized.parameters('tasks', 'methods')
+  def test_an_empty_choice_is_refused(self, flag):
+    with self.assertRaisesRegex(flags.Error, f'^--{flag} is empty; give names'):
+      _BOARD.restrict(**{flag: []})
+
   def test_the_seed_of_the_trials_is_no_final_one(self):
     rules = _BOARD.restrict(tasks=['mnist'], num_seeds=100)
     self.assertLen(rules.tasks['mnist'].seeds, 100)
@@ -145,11 +151,16 @@ class RulesTest(parameterized.TestCase):
         [*_BOARD.tasks, *_BOARD.excluded], registry.ROWS[registry.TASK]
     )
 
-  def test_every_trial_of_every_method_on_every_task_fits(self):
-    plan = plans.Plan(_BOARD, 'runs', 'data')
+  @parameterized.parameters(1, 12)
+  @pytest.mark.sample(1)
+  def test_every_trial_of_every_method_on_every_task_fits(self, num_trials):
+    rules = _BOARD.restrict(
+        tasks=['all'], methods=['all'], num_trials=num_trials
+    )
+    plan = plans.Plan(rules, 'runs', 'data')
     for task, method in plan.pairs:
       trials = plan.tuning(task, method)
-      self.assertLen(trials, 12)
+      self.assertLen(trials, num_trials)
       self.assertEqual({trial.hparams['task'] for trial in trials}, {task})
 
   def test_every_value_that_is_searched_is_one_of_its_rule(self):

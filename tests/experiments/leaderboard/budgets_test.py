@@ -45,7 +45,7 @@ class BudgetsTest(parameterized.TestCase):
       ('first_worst', ((0.9, 80.0), (0.3, 90.0), (0.4, 20.0), (0.5, 60.0))),
       ('diverged', ((_NAN, -math.inf), (0.1, 90.0), (_NAN, 10.0))),
       ('one', ((0.3, 80.0),)),
-  )  # pyformat: disable
+  )
   def test_expectation_is_that_of_all_subsets_with_the_first(self, pairs):
     trials = _trials(*pairs)
     expected = [

@@ -9,6 +9,7 @@ import itertools
 import pathlib
 import tempfile
 import time
+from unittest import mock
 
 from absl.testing import absltest
 
@@ -16,6 +17,7 @@ from experiments import command_line
 from experiments import folders
 from experiments.leaderboard import execution
 from experiments.leaderboard import results as results_lib
+from experiments.sweep import running
 from tests import folder_testing
 from tests.experiments.leaderboard import board_testing
 from tests.experiments.sweep import sweep_testing
@@ -24,13 +26,12 @@ from tests.experiments.sweep import sweep_testing
 def _run(plan, max_seconds=1e6, clock=time.monotonic):
   """Runs a plan with the made-up program; returns its end and its output."""
   out = io.StringIO()
-  with contextlib.redirect_stdout(out):
+  with (
+      mock.patch.object(running, 'TRAIN', sweep_testing.FAKE_TRAIN),
+      contextlib.redirect_stdout(out),
+  ):
     ending = execution.run(
-        plan,
-        num_at_once=4,
-        max_seconds=max_seconds,
-        command=sweep_testing.FAKE_TRAIN,
-        now=clock,
+        plan, num_at_once=4, max_seconds=max_seconds, now=clock
     )
   return ending, out.getvalue()
 

@@ -358,7 +358,9 @@ class FilesTest(parameterized.TestCase):
         "rows like table_1 must be one of SGD, Adam, found 'Yogi'",
     )
 
-  @parameterized.parameters('paper/table_2', 'table_1', 'paper', '../paper/t')
+  @parameterized.parameters(
+      'paper/table_2', 'table_1', 'paper', '../paper/t', 'a' * 256
+  )
   def test_unknown_table_is_refused_with_those_there_are(self, name):
     self._write(_TABLE)
     with self.assertRaisesRegex(

@@ -18,20 +18,6 @@ def _call(*arguments):
 
 class ReportTest(page_testing.PageTestCase):
 
-  def test_the_list_needs_no_tensorflow(self):
-    done = binary_testing.run_quickly(
-        'report',
-        '--list',
-        '--table=delta_sgd/table_1',
-        forbidden='tensorflow,matplotlib',
-    )
-    self.assertEqual(done.returncode, 0, done.stderr)
-    lines = done.stdout.splitlines()
-    self.assertLen(lines, 1 + 3 * 8 * 5)
-    self.assertStartsWith(
-        lines[1], 'delta_sgd\ttable_1\talpha = 1 / SGD\tMNIST\t98.3\tpython -m'
-    )
-
   def test_the_list_can_be_restricted(self):
     out = _call(
         '--list',
@@ -127,9 +113,21 @@ class ReportTest(page_testing.PageTestCase):
     self.assertNotIn('\n', str(caught.exception))
     self.assertFalse(self.output_dir.exists())
 
-  def test_typos_need_no_tensorflow(self):
-    done = binary_testing.run_quickly(
-        'report', '--table=x/y', f'--runs_dir={self.runs_dir}'
+  def test_a_figure_without_runs_needs_no_folder_of_runs(self):
+    out = _call(
+        '--table=fedcada/figure_3',
+        '--runs_dir=/nowhere',
+        f'--output_dir={self.output_dir}',
     )
-    self.assertEqual(done.returncode, 2, done.stderr)
-    self.assertRegex(done.stderr, '^error: there is')
+    self.assertIn('figure_3.html: 1 pictures, without runs', out)
+
+  def test_names_with_commas_are_given_in_quotes(self):
+    for name in ('a=1,b=1', 'a=1,b=2'):
+      made_up_runs.write_run(self.runs_dir / name, [0.5])
+    out = _call(
+        f'--runs="{self.runs_dir}/a=1,b=1","{self.runs_dir}/a=1,b=2"',
+        f'--output_dir={self.output_dir}',
+    )
+    self.assertIn('2 runs compared', out)
+    text = (self.output_dir / 'comparison.md').read_text()
+    self.assertIn('| a=1,b=2 | 50.00 |', text)

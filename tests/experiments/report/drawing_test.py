@@ -3,11 +3,13 @@
 """Tests of the figures of published tables."""
 
 import dataclasses
+import os
 from unittest import mock
 
 from absl.testing import parameterized
 import numpy as np
 
+from experiments import command_line
 from experiments import published
 from experiments.report import drawing
 from experiments.report import figure_data
@@ -133,6 +135,19 @@ class DrawingTest(page_testing.PageTestCase):
     pictures = drawing.draw(table, [], path, data_dir='nowhere')
     self.assertLen(pictures, 2)
     self.assertTrue(all(picture.is_file() for picture in pictures))
+
+  def test_a_partition_of_damaged_data_is_one_sentence_in_any_folder(self):
+    (self.runs_dir / 'mnist.npz').write_bytes(b'PK')
+    table = published.find_table('delta_sgd/figure_8')
+    self.addCleanup(os.chdir, os.getcwd())
+    os.chdir(self.runs_dir)
+    with self.assertRaisesRegex(command_line.UserError, 'mnist.npz is damaged'):
+      drawing.draw(
+          table.restrict(columns=['MNIST']),
+          [],
+          self.output_dir / 'clients.png',
+          data_dir=str(self.runs_dir),
+      )
 
   def _draw_grids(self, finals_by_cell):
     """Returns the heat maps of two groups of one row and three columns."""

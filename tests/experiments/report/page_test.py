@@ -320,14 +320,11 @@ class SeedsTest(page_testing.PageTestCase):
     arguments = shlex.split(command.partition(' -m ')[2])[1:]
     found = binary_testing.call(sweep, *arguments, '--dry_run').splitlines()
     self.assertLen(found, 2)
+    cell = dataclasses.replace(cell, flags=tuple(published.expand(cell.flags)))
     for line, seed in zip(found, (1, 2)):
       self.assertEqual(
-          set(shlex.split(line)[1:]),
-          set(
-              shlex.split(
-                  published.build_command(cell, seed=seed, output_dir='out')
-              )[1:]
-          ),
+          set(shlex.split(line)[3:]),
+          set(published.train_arguments(cell, seed=seed, output_dir='out')),
       )
 
   def test_pictures_of_kept_states_have_a_command(self):

@@ -5,6 +5,7 @@
 import contextlib
 import io
 import pathlib
+from unittest import mock
 
 from absl.testing import parameterized
 from matplotlib import image
@@ -14,10 +15,11 @@ from experiments import published
 from experiments.report import page
 from tests import folder_testing
 from tests.experiments.report import made_up_runs
+from tff_adaptive.analysis import _style
 
 
 class PageTestCase(parameterized.TestCase):
-  """A test with a folder of runs and one of pages.
+  """A test with a folder of runs and one of pages, whose figures are coarse.
 
   Attributes:
     runs_dir: The folder of all runs.
@@ -26,6 +28,7 @@ class PageTestCase(parameterized.TestCase):
 
   def setUp(self):
     super().setUp()
+    self.enter_context(mock.patch.object(_style, '_DPI', 50))
     folder = folder_testing.new(self)
     self.runs_dir = folder / 'runs'
     self.output_dir = pathlib.Path(folder) / 'out'

@@ -8,7 +8,7 @@ from experiments import published
 from experiments.run_results import agreement
 from tasks import digits
 
-_ROUNDS = digits.DEFAULT_PROTOCOL.total_rounds
+_ROUNDS = digits.DIGITS.protocol.total_rounds
 _ARGUMENTS = ('--task=digits', '--client_optimizer=sgd', '--seed=2')
 
 

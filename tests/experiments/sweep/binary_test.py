@@ -3,6 +3,7 @@
 """Tests of the sweep binary and of its page."""
 
 import dataclasses
+import os
 import pathlib
 import shlex
 from unittest import mock
@@ -45,30 +46,6 @@ def _page_commands():
 
 
 class SweepTest(folder_testing.FolderTestCase):
-
-  @parameterized.named_parameters(
-      ('typo', ('--sedds=1',), "Unknown command line flag 'sedds'"),
-      (
-          'num_trials',
-          (*_SEARCH, '--num_trials=3'),
-          '--num_trials needs --random',
-      ),
-      (
-          'data_dir',
-          (*_SEARCH, '--data_dir=nowhere'),
-          '--data_dir=nowhere does not exist; give the folder',
-      ),
-      (
-          'trial',
-          (*_SEARCH, '--client_optimizer=delta'),
-          '=0.01/seed_0 has invalid flags: .*mean delta_sgd',
-      ),
-  )
-  def test_bad_input_is_one_sentence(self, arguments, sentence):
-    result = binary_testing.run_quickly('sweep', *arguments)
-    self.assertEqual(result.returncode, 2, result.stderr)
-    self.assertRegex(result.stderr, f'^error: .*{sentence}.*[.?]\n$')
-    self.assertLen(result.stderr.splitlines(), 1)
 
   @parameterized.named_parameters(
       ('nothing', (), 'give --grid, --log_grid, --random or --table'),
@@ -148,6 +125,7 @@ class SweepTest(folder_testing.FolderTestCase):
         '--table=delta_sgd/table_1',
         '--groups=alpha = 1',
         '--columns=MNIST',
+        f'--data_dir={self.folder}',
         f'--output_dir={self.folder}',
     )
     home = self.folder / 'delta_sgd' / 'table_1'
@@ -176,7 +154,11 @@ class SweepTest(folder_testing.FolderTestCase):
         mock.patch.object(published, 'find_table', return_value=table),
         mock.patch.object(running, 'TRAIN', sweep_testing.FAKE_TRAIN),
     ):
-      _call('--table=paper/table_1', f'--output_dir={self.folder}')
+      _call(
+          '--table=paper/table_1',
+          f'--data_dir={self.folder}',
+          f'--output_dir={self.folder}',
+      )
     path = self.folder / 'paper' / 'table_1' / 'results.csv'
     rows = folder_testing.read_rows(path)
     # With its default rate of 0 the loss is 0.1, and the accuracy 0.8.
@@ -195,12 +177,25 @@ class SweepTest(folder_testing.FolderTestCase):
           '--rows=FedAvg',
           '--columns=CIFAR-10',
           '--seeds=0',
+          f'--data_dir={self.folder}',
           f'--output_dir={self.folder}',
       )
     (path,) = self.folder.rglob('results.csv')
     self.assertEqual(path.parent, self.folder / 'fedli' / 'table_1')
     (row,) = folder_testing.read_rows(path)
     self.assertEqual(row['metric'], 'accuracy')
+
+  def test_a_table_needs_its_data_before_the_first_run(self):
+    self.addCleanup(os.chdir, os.getcwd())
+    os.chdir(self.folder)
+    with self.assertRaisesRegex(
+        command_line.UserError, '^--data_dir=data does not exist; give the'
+    ):
+      _call(
+          '--table=delta_sgd/table_1',
+          '--columns=MNIST',
+          f'--output_dir={self.folder}',
+      )
 
   def test_the_commands_of_the_page_are_true(self):
     commands = _page_commands()

@@ -160,11 +160,9 @@ class SchedulingTest(folder_testing.FolderTestCase):
       thread.start()
 
     thread = threading.Thread(target=interrupt_again)
-    start = time.monotonic()
     with self.assertRaises(running.Interrupted):
       self._run({'a': script}, tick_fn=interrupt)
     thread.join()
-    self.assertLess(time.monotonic() - start, 20)
     self.assertTrue(program_testing.ends(int(self._log('a'))))
 
   def test_an_error_of_the_observer_leaves_no_process(self):

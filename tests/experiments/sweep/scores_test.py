@@ -106,6 +106,7 @@ class ScoresTest(parameterized.TestCase):
       (scores.VALIDATION, 'loss', False),
       (scores.VALIDATION, 'evaluation/average/loss', False),
       (scores.VALIDATION, 'mean_squared_error', False),
+      (scores.POSTHOC_TEST, 'evaluation/clients/loss_mean', False),
   )
   def test_what_is_better(self, selection, metric, expected):
     self.assertEqual(selection.is_higher_better(metric), expected)

@@ -309,6 +309,7 @@ class SearchesTest(folder_testing.FolderTestCase):
           'files with distinct names',
       ),
       ('transfer', {'transfer_to': ['/nowhere.flags']}, 'does not exist'),
+      ('long_transfer', {'transfer_to': ['a' * 256]}, 'does not exist'),
       ('metric', {'metric': 'x/y', 'selection': scores.VALIDATION}, 'x/y'),
       (
           'selection',
@@ -320,10 +321,19 @@ class SearchesTest(folder_testing.FolderTestCase):
     with self.assertRaisesRegex(hparams.HparamError, sentence):
       self._build('0.1', **kwargs)
 
-  def test_a_seed_is_not_swept(self):
-    with self.assertRaisesRegex(hparams.HparamError, 'give --seeds'):
+  def test_a_transfer_to_a_file_that_is_not_text_is_refused(self):
+    path = self.folder / 'best.npz'
+    path.write_bytes(b'PK\x93')
+    with self.assertRaisesRegex(hparams.HparamError, "flags: 'utf-8' codec"):
+      self._build('0.1', transfer_to=[str(path)])
+
+  @parameterized.parameters(
+      ('seed', 'give --seeds'), ('output_dir', 'cannot be swept')
+  )
+  def test_a_flag_of_the_sweep_is_not_swept(self, flag, sentence):
+    with self.assertRaisesRegex(hparams.HparamError, sentence):
       searches.build_search(
-          [(('seed', '1'),)],
+          [((flag, '1'),)],
           {},
           seeds=[0],
           output_dir='out',

@@ -3,6 +3,7 @@
 """Tests of the trials of a sweep, and of the records that they leave."""
 
 import json
+import os
 import pathlib
 import tempfile
 
@@ -114,14 +115,23 @@ class RecordsTest(folder_testing.FolderTestCase):
     trials_lib.Record(trial.home).add(trial)
     self.assertFalse(self._is_finished(trial))
 
-  def test_a_damaged_record_is_one_sentence(self):
+  @parameterized.parameters('{', 'null', '[1]')
+  def test_a_damaged_record_is_one_sentence(self, text):
     trial = self._trial()
     trials_lib.Record(trial.home).add(trial)
-    (trial.home / 'sweep.json').write_text('{')
+    (trial.home / 'sweep.json').write_text(text)
     with self.assertRaisesRegex(
         command_line.UserError, 'sweep.json is damaged'
     ):
       trials_lib.Record(trial.home)
+
+  def test_a_record_that_cannot_be_read_is_one_sentence(self):
+    (self.folder / 'file').touch()
+    for name, reason in (('file', 'Not a directory'), ('a' * 256, 'File name')):
+      with self.assertRaisesRegex(
+          command_line.EnvironmentalError, f'could not read .*json: {reason}'
+      ):
+        trials_lib.Record(self.folder / name)
 
 
 def _given(*arguments):
@@ -270,13 +280,14 @@ class TableTrialsTest(parameterized.TestCase):
     )
 
   def test_all_cells_lie_where_their_commands_put_them(self):
-    trials = self._build()
-    self.assertLen(trials, len(self.table.cells) * self.table.seeds)
+    trials = self._build(columns=['MNIST'])
+    cells = self.table.restrict(columns=['MNIST']).cells
+    self.assertLen(trials, len(cells) * self.table.seeds)
     self.assertCountEqual(
         [trial.folder for trial in trials],
         [
             pathlib.Path('out', cell.experiment_name, f'seed_{seed}')
-            for cell in self.table.cells
+            for cell in cells
             for seed in range(self.table.seeds)
         ],
     )
@@ -303,3 +314,12 @@ class TableTrialsTest(parameterized.TestCase):
     for trial in trials:
       self.assertEqual(trial.hparams['total_rounds'], 2)
       self.assertTrue(trial.hparams['use_synthetic_data'])
+
+  def test_flagfiles_of_cells_are_found_from_any_folder(self):
+    folder = folder_testing.new(self)
+    self.addCleanup(os.chdir, os.getcwd())
+    os.chdir(folder)
+    (trial,) = self._build(
+        [0], rows=['SGD'], columns=['MNIST'], groups=['alpha = 1']
+    )
+    self.assertEqual(trial.hparams['client_optimizer'], 'sgd')

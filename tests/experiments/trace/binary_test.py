@@ -251,13 +251,3 @@ class TraceTest(folder_testing.FolderTestCase):
     self._assert_refused(r'hparams.json is damaged \(.*\); restore it')
     (self.run_dir / 'hparams.json').unlink()
     self._assert_refused('is not the folder of a run: it has no hparams.json')
-
-  def test_typos_need_no_tensorflow(self):
-    for arguments, exit_code, text in (
-        (['--run=/nowhere', '--round=1'], 2, 'error: --run=/nowhere is not'),
-        (['--run=/nowhere', '--round=0'], 2, 'round=0'),
-    ):
-      done = binary_testing.run_quickly('trace', *arguments)
-      self.assertEqual(done.returncode, exit_code, done.stderr)
-      self.assertIn(text, done.stdout + done.stderr)
-      self.assertNotIn('Traceback', done.stderr)

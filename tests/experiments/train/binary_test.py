@@ -3,11 +3,11 @@
 """Tests of the training binary: bad input, interruption, resume, repetition."""
 
 import contextlib
+import functools
 import json
+import os
 import pathlib
 import signal
-import subprocess
-import sys
 import tempfile
 import time
 from unittest import mock
@@ -19,7 +19,9 @@ import psutil
 import pytest
 
 from experiments.train import __main__ as train
+from experiments.train import run_parts
 from tests import folder_testing
+from tests import program_testing
 from tests.experiments import binary_testing
 from tests.experiments import hparams_testing
 from tff_adaptive.simulation import training_loop
@@ -36,6 +38,12 @@ def _call(*arguments):
   return binary_testing.run_here(train.main, *arguments)
 
 
+@functools.cache
+def _process():
+  run = hparams_testing.read(*_SMALL)
+  return run_parts.build_process(*run, run_parts.build_task(*run))
+
+
 class BadInputTest(parameterized.TestCase):
 
   def setUp(self):
@@ -47,6 +55,12 @@ class BadInputTest(parameterized.TestCase):
     )
     self.enter_context(
         mock.patch('tensorflow.config.experimental.enable_op_determinism')
+    )
+
+  def _take_the_process(self):
+    """Spares a test that needs no other process to build its own."""
+    self.enter_context(
+        mock.patch.object(run_parts, 'build_process', return_value=_process())
     )
 
   def _call(self, *arguments):
@@ -119,6 +133,8 @@ class BadInputTest(parameterized.TestCase):
         )
 
   def test_nan(self):
+    self._take_the_process()
+
     def change(train_data, unused_test_data):
       train_data['x'][3, 0, 0, 0] = np.nan
 
@@ -139,6 +155,7 @@ class BadInputTest(parameterized.TestCase):
   def test_empty_client(self):
     from tff_adaptive.data import partition
 
+    self._take_the_process()
     original = partition.dirichlet_per_client
 
     def with_an_empty_client(*args):
@@ -154,6 +171,7 @@ class BadInputTest(parameterized.TestCase):
     self.run_training.assert_called_once()
 
   def test_folder_of_another_configuration(self):
+    self._take_the_process()
     folder = pathlib.Path(self.output_dir) / 'run'
     self.run_training.side_effect = training_loop.TrainingInterrupted('Stop.')
     code, _, err = self._call('--experiment_name=run')
@@ -176,11 +194,13 @@ class BadInputTest(parameterized.TestCase):
     )
 
   def test_a_full_disk_is_one_sentence(self):
+    self._take_the_process()
     self.run_training.side_effect = OSError('could not write x: disk full')
     code, _, err = self._call()
     self.assertEqual((code, err), (1, 'error: could not write x: disk full.\n'))
 
   def test_a_bug_keeps_its_traceback(self):
+    self._take_the_process()
     self.run_training.side_effect = ValueError('a bug')
     with self.assertRaisesRegex(ValueError, 'a bug'):
       self._call()
@@ -192,34 +212,6 @@ class BadInputTest(parameterized.TestCase):
     ):
       with self.assertRaisesRegex(ValueError, 'cannot reshape'):
         self._call()
-
-
-class _Process:
-  """The binary in a process of its own."""
-
-  def __init__(self, *arguments):
-    self._process = subprocess.Popen(
-        [sys.executable, '-m', 'experiments.train', *arguments],
-        cwd=_ROOT,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-
-  def interrupt_when(self, condition):
-    """Sends SIGINT when `condition` is met; returns the children it had."""
-    deadline = time.monotonic() + 120
-    while not condition():
-      if self._process.poll() is not None or time.monotonic() > deadline:
-        raise AssertionError(self.wait())
-      time.sleep(0.02)
-    children = psutil.Process(self._process.pid).children(recursive=True)
-    self._process.send_signal(signal.SIGINT)
-    return children
-
-  def wait(self):
-    out, err = self._process.communicate(timeout=120)
-    return self._process.returncode, out, err
 
 
 class TrainTest(absltest.TestCase):
@@ -237,18 +229,20 @@ class TrainTest(absltest.TestCase):
         '--rounds_per_checkpoint=5',
     )
 
+  def _start(self, name):
+    return program_testing.start('experiments.train', *self._arguments(name))
+
   def _rows(self, name):
     text = (self.output_dir / name / 'metrics.csv').read_text()
     return [line.rpartition(',')[0] for line in text.splitlines()]
 
   @pytest.mark.slow
   def test_trains_repeats_and_resumes_to_the_same_bytes(self):
-    whole = _Process(*self._arguments('whole'))
-    code, out, err = whole.wait()
-    self.assertEqual(code, 0, err)
-    last = out.splitlines()[-1]
+    whole = self._start('whole').wait()
+    self.assertEqual(whole.returncode, 0, whole.stderr)
+    last = whole.stdout.splitlines()[-1]
     self.assertRegex(last, r'^test accuracy: [01]\.\d\d$')
-    self.assertIn('round 12/12', err)
+    self.assertIn('round 12/12', whole.stderr)
     run = self.output_dir / 'whole'
     for name in ('hparams.json', 'plots/training.png', 'tensorboard'):
       self.assertTrue((run / name).exists(), name)
@@ -257,23 +251,26 @@ class TrainTest(absltest.TestCase):
     self.assertStartsWith(rows[0], 'round_num,')
 
     csv = self.output_dir / 'cut' / 'metrics.csv'
-    cut = _Process(*self._arguments('cut'))
-    children = cut.interrupt_when(
-        lambda: csv.exists() and csv.read_text().count('\n') > 3
-    )
-    code, _, err = cut.wait()
-    self.assertEqual(code, 130, err)
+    program = self._start('cut')
+    while not csv.exists() or csv.read_text().count('\n') <= 3:
+      if program.poll() is not None:
+        self.fail(program.wait().stderr)
+      time.sleep(0.02)
+    children = psutil.Process(program.pid).children(recursive=True)
+    os.kill(program.pid, signal.SIGINT)
+    cut = program.wait()
+    self.assertEqual(cut.returncode, 130, cut.stderr)
     self.assertRegex(
-        err,
+        cut.stderr,
         r'Interrupted after round \d+ of 12; run the same command again to '
         r'continue\.\n$',
     )
-    self.assertNotIn('Traceback', err)
+    self.assertNotIn('Traceback', cut.stderr)
     self.assertEmpty(children)
 
-    code, out, err = _Process(*self._arguments('cut')).wait()
-    self.assertEqual(code, 0, err)
-    self.assertEqual(out.splitlines()[-1], last)
+    again = self._start('cut').wait()
+    self.assertEqual(again.returncode, 0, again.stderr)
+    self.assertEqual(again.stdout.splitlines()[-1], last)
     self.assertEqual(self._rows('cut'), rows)
 
     with mock.patch('tensorflow.config.experimental.enable_op_determinism'):

@@ -196,6 +196,27 @@ class CompareTest(folder_testing.FolderTestCase):
       )
     self.assertFalse((self.folder / 'mine' / 'sgd').exists())
 
+  def test_weights_in_another_file_are_left_to_the_run(self):
+    folder = self.folder / 'mine' / 'sgd' / 'seed_0'
+    folder.mkdir(parents=True)
+    arguments = ('--compare=sgd', '--total_rounds=3', '--experiment_name=mine')
+    recorded = {'total_rounds': 3, 'client_optimizer': 'sgd'}
+    for old in ('old.npz', None):
+      recorded['initial_weights'] = old
+      (folder / 'hparams.json').write_text(json.dumps(recorded))
+      refused = self.assertRaisesRegex(
+          command_line.UserError, '--initial_weights=None, but'
+      )
+      with contextlib.nullcontext() if old else refused:
+        self._build(*arguments, '--initial_weights=new.npz')
+
+  def test_a_file_in_the_place_of_the_folder_is_one_sentence(self):
+    (self.folder / 'mine').touch()
+    with self.assertRaisesRegex(
+        command_line.EnvironmentalError, 'could not read .*/mine/sweep.json: '
+    ):
+      self._run('--compare=sgd', '--experiment_name=mine')
+
   def test_a_page_compares_them_and_the_next_call_trains_nothing(self):
     arguments = ['--compare=fedavg,fedadam', '--client_learning_rate=0.2']
     for _ in range(2):

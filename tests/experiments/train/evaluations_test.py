@@ -4,6 +4,7 @@
 
 import collections
 import contextlib
+import functools
 import io
 import json
 import tempfile
@@ -15,7 +16,6 @@ import attrs
 import numpy as np
 import pytest
 
-from experiments import command_line
 from experiments.train import evaluations
 from experiments.train import run_parts
 from tests import folder_testing
@@ -29,6 +29,16 @@ from tff_adaptive.simulation import run_directory
 
 def _read(*arguments):
   return hparams_testing.read(*hparams_testing.SMALL, *arguments)
+
+
+@functools.cache
+def _task_of(*arguments):
+  return run_parts.build_task(*_read(*arguments))
+
+
+def _build_task(*arguments):
+  """Returns the task of flags, the same one if they hold out the same."""
+  return _task_of(*(a for a in arguments if a.startswith('--heldout')))
 
 
 class FlagsTest(parameterized.TestCase):
@@ -108,7 +118,7 @@ class BuildTest(parameterized.TestCase):
 
   def _refuse(self, sentence, *arguments, **changes):
     choices, settings = _read(*arguments)
-    task = attrs.evolve(run_parts.build_task(choices, settings), **changes)
+    task = attrs.evolve(_build_task(*arguments), **changes)
     with self.assertRaises(ValueError) as caught:
       evaluations.build_evaluations(choices, settings, task)
     self.assertEqual(str(caught.exception), sentence)
@@ -144,10 +154,9 @@ class BuildTest(parameterized.TestCase):
     )
 
   def test_augmented_examples_are_no_data_to_evaluate_on(self):
-    choices, settings = _read('--evaluation_data=train')
-    task = run_parts.build_task(choices, settings)
     augmented = batching.Augmentation(
-        lambda examples, generator: examples, task.train_data.element_spec
+        lambda examples, generator: examples,
+        _build_task().train_data.element_spec,
     )
     self._refuse(
         '--evaluation_data=train needs training examples as they are, but '
@@ -174,7 +183,7 @@ class BuildTest(parameterized.TestCase):
   )
   def test_examples_during_the_training(self, arguments, source, is_test):
     choices, settings = _read(*arguments)
-    task = run_parts.build_task(choices, settings)
+    task = _build_task()
     validation = {k: v[:99] for k, v in task.central_test.items()}
     task = attrs.evolve(task, validation=validation)
     built = []
@@ -200,12 +209,13 @@ class BuildTest(parameterized.TestCase):
     self.assertEqual(found.during_training(None), {'accuracy': size})
 
   def test_test_clients_give_other_examples_in_each_round(self):
-    choices, settings = _read(
+    arguments = (
         '--evaluation_data=test_clients',
         '--evaluation_examples=50',
         '--heldout_fraction=0.5',
     )
-    task = run_parts.build_task(choices, settings)
+    choices, settings = _read(*arguments)
+    task = _build_task(*arguments)
     samples = {}
 
     def build(model, sample_fn, devices):
@@ -234,8 +244,8 @@ class BuildTest(parameterized.TestCase):
     self.assertTrue(np.any(first['x'] != other['x']))
 
   def test_of_a_large_test_set_a_sample_is_evaluated(self):
-    choices, settings = _read()
-    task = run_parts.build_task(choices, settings)
+    _, settings = _read()
+    task = _build_task()
     self.enter_context(
         mock.patch.multiple(
             evaluations, _MAX_WHOLE_EXAMPLES=20, _SAMPLED_EXAMPLES=10
@@ -372,9 +382,3 @@ class RunTest(folder_testing.FolderTestCase):
       self.assertEqual(
           [row[column] for row in whole], [row[column] for row in resumed]
       )
-
-  @pytest.mark.slow
-  def test_data_that_the_task_does_not_have_are_one_sentence(self):
-    with self.assertRaisesRegex(command_line.UserError, '^--evaluation_data'):
-      trainer_testing.train(self.folder, '--evaluation_data=validation')
-    self.assertEmpty(list(self.folder.iterdir()))

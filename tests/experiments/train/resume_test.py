@@ -6,22 +6,30 @@ The model drops units, the rate follows a schedule, weights are averaged or the
 best ones kept.
 """
 
+from collections.abc import Sequence
 import json
 import pathlib
 import random
+import resource
 import signal
 import subprocess
 import sys
 import time
-from typing import Any
+from typing import Any, Optional
+from unittest import mock
 
 from absl.testing import parameterized
 import numpy as np
 import pytest
 from sklearn import datasets
 
+from experiments import command_line
+from experiments.train import __main__ as train
 from tests import folder_testing
+from tests import program_testing
 from tests.tff_adaptive import file_testing
+from tests.tff_adaptive import kill_testing
+from tff_adaptive.simulation import run_directory
 
 _ROOT = pathlib.Path(__file__).resolve().parents[3]
 _KILLED = -signal.SIGKILL
@@ -94,6 +102,34 @@ def _without_seconds(metrics_csv: bytes) -> list[bytes]:
   return [row.rpartition(b',')[0] for row in (header, *rows)]
 
 
+def train_and_report(
+    arguments: Sequence[str],
+    folder: pathlib.Path,
+    report: pathlib.Path,
+    kill_at: int,
+    max_file_size: Optional[int],
+):
+  """Runs the binary in this process, a fork, to its end or its death.
+
+  The report begins with the training, and ends with the names of all instants.
+  """
+  if max_file_size is not None:
+    _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (max_file_size, hard))
+  original = run_directory.RunDirectory.open
+
+  def report_and_open(*args, **kwargs):
+    report.touch()
+    return original(*args, **kwargs)
+
+  sys.argv = ['train', *arguments]
+  instants = kill_testing.Instants(folder, kill_at)
+  with mock.patch.object(run_directory.RunDirectory, 'open', report_and_open):
+    with instants.watched():
+      command_line.run(train.main)
+  report.write_text(json.dumps(instants.names))
+
+
 class ResumeTest(parameterized.TestCase):
 
   @classmethod
@@ -101,23 +137,7 @@ class ResumeTest(parameterized.TestCase):
     super().setUpClass()
     cls.folder = folder_testing.new(cls)
     _write_mnist(cls.folder / 'mnist.npz')
-    cls._errors = cls.enter_context(
-        open(cls.folder / 'driver.txt', 'w+', encoding='utf-8')
-    )
-    cls._driver = subprocess.Popen(
-        [sys.executable, '-m', 'tests.experiments.train.resume_driver'],
-        cwd=_ROOT,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=cls._errors,
-        text=True,
-    )
     cls._whole: dict[tuple[str, ...], Any] = {}
-
-  @classmethod
-  def tearDownClass(cls):
-    cls._driver.communicate(timeout=_TIMEOUT_SECONDS)
-    super().tearDownClass()
 
   def _arguments(self, name, case):
     return [
@@ -130,35 +150,38 @@ class ResumeTest(parameterized.TestCase):
   def _train(
       self, name, case, *, kill_at=0, kill_after=None, max_file_size=None
   ):
-    """Trains in a fork of the driver, with the flags of `case`.
+    """Trains in a fork, with the flags of `case`.
 
     It is killed at an instant of `kill_testing.Instants`, or seconds after the
     training begins with its folder. Returns the exit code, the seconds since
     then, and the names of all instants if the training ended.
     """
-    request = {
-        'arguments': self._arguments(name, case),
-        'folder': str(self.folder / name),
-        'stdout': str(self.folder / 'stdout.txt'),
-        'stderr': str(self.folder / 'stderr.txt'),
-        'kill_at': kill_at,
-        'kill_after': kill_after,
-        'max_file_size': max_file_size,
-    }
-    self._driver.stdin.write(json.dumps(request) + '\n')
-    self._driver.stdin.flush()
-    line = self._driver.stdout.readline()
-    if not line:
-      self._errors.seek(0)
-      self.fail(f'The driver ended: {self._errors.read()}')
-    return json.loads(line)
-
-  def _stderr(self):
-    return (self.folder / 'stderr.txt').read_text()
+    report = self.folder / 'report.json'
+    report.unlink(missing_ok=True)
+    program = program_testing.Program(
+        train_and_report,
+        self._arguments(name, case),
+        self.folder / name,
+        report,
+        kill_at,
+        max_file_size,
+    )
+    while not report.exists() and program.poll() is None:
+      time.sleep(0.005)
+    start = time.monotonic()
+    if kill_after is not None:
+      time.sleep(kill_after)
+      program.kill()
+    ended = program.wait()
+    self._stderr = ended.stderr
+    answer = {'code': ended.returncode, 'seconds': time.monotonic() - start}
+    if answer['code'] == 0:
+      answer['instants'] = json.loads(report.read_text())
+    return answer
 
   def _finish(self, name, case):
     answer = self._train(name, case)
-    self.assertEqual(answer['code'], 0, self._stderr())
+    self.assertEqual(answer['code'], 0, self._stderr)
     return answer
 
   def _contents(self, name):
@@ -172,7 +195,7 @@ class ResumeTest(parameterized.TestCase):
     }
 
   def _uninterrupted(self, case):
-    """Trains once; returns what that left and what the driver answered."""
+    """Trains once; returns what that left and how it went."""
     if case not in self._whole:
       name = f'whole_{len(self._whole)}'
       answer = self._finish(name, case)
@@ -202,7 +225,7 @@ class ResumeTest(parameterized.TestCase):
         else:
           kill = {'kill_after': generator.uniform(0, whole['seconds'])}
         code = self._train(run, case, **kill)['code']
-        self.assertIn(code, (0, _KILLED), self._stderr())
+        self.assertIn(code, (0, _KILLED), self._stderr)
         num_killed += code == _KILLED
       if code == _KILLED:
         self._finish(run, case)
@@ -219,7 +242,7 @@ class ResumeTest(parameterized.TestCase):
     instant = 'before replace checkpoint_00000008.npz.tmp'
     kill_at = whole['instants'].index(instant) + 1
     answer = self._train('fedavg', _FEDAVG, kill_at=kill_at)
-    self.assertEqual(answer['code'], _KILLED, self._stderr())
+    self.assertEqual(answer['code'], _KILLED, self._stderr)
     self.assertTrue(saved[8].with_suffix('.npz.tmp').exists())
     self.assertFalse(saved[8].with_suffix('.npz').exists())
     # The one before is damaged by others, and the disk is full.
@@ -228,7 +251,7 @@ class ResumeTest(parameterized.TestCase):
     before = good.read_bytes()
     answer = self._train('fedavg', _FEDAVG, max_file_size=len(before) - 1)
     self.assertEqual(answer['code'], 1)
-    stderr = self._stderr()
+    stderr = self._stderr
     self.assertIn(f'Skipping the damaged checkpoint {cut}', stderr)
     self.assertEndsWith(
         stderr,
@@ -242,7 +265,7 @@ class ResumeTest(parameterized.TestCase):
     seconds = random.Random(1).uniform(0, 0.5 * whole['seconds'])
     case = (*_FEDAVG, '--checkpoints_to_keep=3')
     answer = self._train('fedavg', case, kill_after=seconds)
-    self.assertEqual(answer['code'], _KILLED, self._stderr())
+    self.assertEqual(answer['code'], _KILLED, self._stderr)
     self._finish('fedavg', _FEDAVG)
     self._assert_same('fedavg', _FEDAVG)
     self.assertLen(list(good.parent.glob('checkpoint_*')), 2)

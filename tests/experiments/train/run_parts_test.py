@@ -7,7 +7,6 @@ import tempfile
 from unittest import mock
 
 from absl.testing import parameterized
-import pytest
 import tensorflow as tf
 import tensorflow_federated as tff
 
@@ -179,16 +178,6 @@ class BuildProcessTest(tf.test.TestCase, parameterized.TestCase):
         '--task=digits has none before its last layer; choose a deeper model',
     ):
       run_parts.build_process(*_read('--loss_term=moon'), self._task)
-
-  @parameterized.parameters('centralized', *[row[0] for row in _ALGORITHMS])
-  @pytest.mark.slow
-  def test_algorithm_builds_its_process(self, algorithm):
-    process = run_parts.build_process(
-        *_read(f'--algorithm={algorithm}'), self._task
-    )
-    self.assertIsInstance(process, tff.learning.templates.LearningProcess)
-    keeps_states = client_states.get_state_spec(process) is not None
-    self.assertEqual(keeps_states, algorithm == 'scaffold')
 
   def test_step_of_line_searches_needs_clients_with_a_step_size(self):
     run = _read('--algorithm=fedli_ls', '--client_optimizer=adam')

@@ -7,7 +7,6 @@ import io
 
 from absl.testing import parameterized
 import pytest
-from ray import cloudpickle
 import tensorflow as tf
 
 from experiments import published
@@ -32,6 +31,8 @@ class SentDataTest(tf.test.TestCase, parameterized.TestCase):
     )
     with contextlib.redirect_stdout(io.StringIO()):
       task = run_parts.build_task(choices, settings)
+    from ray import cloudpickle
+
     sent = cloudpickle.loads(cloudpickle.dumps(task.train_data))
     self.assertEqual(sent.client_ids, task.train_data.client_ids)
     for client_id in sent.client_ids[:3]:
