@@ -43,7 +43,7 @@ test-all: venv ## Runs all tests.
 test-data: venv ## Runs the tests that need published data; see CONTRIBUTING.md.
 	@$(PYTEST) -m published_data tests
 
-# Tests that are measured, with MARK='not slow' the fast ones, and the settings.
+# The tests to measure (MARK='not slow': the fast ones), and the settings.
 MARK :=
 RCFILE := setup.cfg
 COVERAGE := .venv-coverage/bin/python -m coverage
@@ -74,8 +74,8 @@ format: .venv-check ## Formats the sources and sorts their imports.
 .venv-check:
 	@tools/make_venv.sh .venv-check requirements-check.txt
 
-# The site needs no network. The notice that is left out is for whoever chooses
-# a generator. With --quiet, --strict would miss the warnings.
+# The variable hides a notice about MkDocs 2. With --quiet, --strict would miss
+# the warnings.
 MKDOCS := NO_MKDOCS_2_WARNING=1 .venv-docs/bin/python -m mkdocs
 
 docs: .venv-docs ## Builds site/, the documentation; any warning is an error.

@@ -64,8 +64,3 @@ AG_NEWS = definitions.ClassificationTask(
         by_hand='ag_news.jsonl.gz (rows with split, text and label)',
     ),
 )
-
-DEFAULT_PROTOCOL = AG_NEWS.protocol
-build_keras_model = AG_NEWS.build_keras_model
-create_ag_news_task = AG_NEWS.create
-create_ag_news_task_from_data = AG_NEWS.create_from_data

@@ -44,7 +44,7 @@ class Argument:
       raise ValueError(
           f'`{self.name}` must be one of {list(self.choices)}, found {value!r}.'
       )
-    # A flag that a flagfile sets is unset with nothing behind its '='.
+    # `--flag=` without a value unsets a flag that a flagfile sets.
     is_set = value not in (self.default, '')
     if self.models and model_id not in self.models and is_set:
       raise ValueError(

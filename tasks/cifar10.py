@@ -49,8 +49,3 @@ CIFAR10 = definitions.ClassificationTask(
         url='https://www.cs.toronto.edu',
     ),
 )
-
-DEFAULT_PROTOCOL = CIFAR10.protocol
-build_keras_model = CIFAR10.build_keras_model
-create_cifar10_task = CIFAR10.create
-create_cifar10_task_from_data = CIFAR10.create_from_data

@@ -49,8 +49,3 @@ CIFAR100 = attrs.evolve(
         ),
     ),
 )
-
-DEFAULT_PROTOCOL = CIFAR100.protocol
-build_keras_model = CIFAR100.build_keras_model
-create_cifar100_task = CIFAR100.create
-create_cifar100_task_from_data = CIFAR100.create_from_data

@@ -15,6 +15,16 @@ from tff_adaptive.data import transforms
 
 # These schemes take no sizes, since they divide all examples.
 _DIVIDE_ALL = ('dirichlet_per_class', 'shards')
+# The schemes that use an argument. The data's own clients use none of these.
+_USED_BY = {
+    'alpha': {*partition_lib.COARSE_SCHEMES} - {'iid', 'shards'},
+    'cap': {'dirichlet_per_class'},
+    'examples_per_client': {*partition_lib.COARSE_SCHEMES},
+    'fine_alpha': {'pachinko'},
+    'min_size': {'dirichlet_per_class'},
+    'partition': {*partition_lib.COARSE_SCHEMES},
+    'shards_per_client': {'shards'},
+}
 
 
 @attrs.frozen
@@ -105,20 +115,33 @@ class Partition:
 
     Raises:
       TypeError: If a number is not an integer.
-      ValueError: If an argument is out of range.
+      ValueError: If an argument is out of range, or has no effect.
     """
     return self._split(examples, args, seed, args.partition, args.num_clients)
 
   def choose(
       self, clients: client_data.ClientArrays, args: Any, seed: int
   ) -> client_data.ClientArrays:
-    """Samples `num_clients` of the clients that the data came with."""
+    """Samples `num_clients` of the data's own clients."""
+    self._check_used(args, None)
     if args.num_clients is None:
       return clients
     chosen = transforms.sample_client_ids(
         clients.client_ids, args.num_clients, seed
     )
     return transforms.select_clients(clients, chosen)
+
+  def _check_used(self, args: Any, scheme: Optional[str]) -> None:
+    """Raises a ValueError if an argument that has no effect is set."""
+    where = f'the partition {scheme!r}' if scheme else "the data's own clients"
+    for argument in self.arguments:
+      name, value = argument.name, getattr(args, argument.name)
+      is_used = name not in _USED_BY or scheme in _USED_BY[name]
+      if not is_used and value not in (argument.default, ''):
+        raise ValueError(
+            f'`{name}` must be {argument.default!r} for {where}, found '
+            f'{value!r}: it has no effect there.'
+        )
 
   def _split(
       self,
@@ -130,6 +153,7 @@ class Partition:
       default_size: str = '500',
       **options: Any,
   ) -> client_data.PackedClientArrays:
+    self._check_used(args, scheme)
     size = args.examples_per_client
     if size is None and scheme not in _DIVIDE_ALL:
       size = default_size

@@ -111,6 +111,8 @@ def read_prepared(
   try:
     builder = tfds.builder_from_directory(version)
     return {part: to_examples(read(part)) for part in ('train', 'test')}
+  except (MemoryError, PermissionError):
+    raise
   except Exception as error:  # pylint: disable=broad-exception-caught
     # TensorFlow, protobuf and tensorflow-datasets have different errors.
     raise ValueError(

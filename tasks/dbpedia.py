@@ -31,8 +31,3 @@ DBPEDIA = attrs.evolve(
         by_hand='dbpedia.jsonl.gz (rows with split, text and label)',
     ),
 )
-
-DEFAULT_PROTOCOL = DBPEDIA.protocol
-build_keras_model = DBPEDIA.build_keras_model
-create_dbpedia_task = DBPEDIA.create
-create_dbpedia_task_from_data = DBPEDIA.create_from_data

@@ -155,9 +155,10 @@ class TaskDefinition:
     Raises:
       FileNotFoundError: If the data do not exist.
       OSError: If they could not be downloaded.
-      TypeError: If there is no such argument, or a number is not an integer.
-      ValueError: If the data are damaged, an argument is out of range, or the
-        protocol has more clients per round than there are.
+      TypeError: If there is no such argument, a number is not an integer, or
+        `data_dir` is missing.
+      ValueError: If the data are damaged, an argument is out of range or has no
+        effect, or the protocol has more clients per round than there are.
 
     Example:
 
@@ -167,6 +168,10 @@ class TaskDefinition:
       100
     """
     args = self._complete(arguments)
+    if data_dir is None and self.data.reads_files:
+      raise TypeError(
+          f'`data_dir` is missing: the task {self.name!r} reads files.'
+      )
     splits = self.data.load(args, data_dir, seed)
     prepare = self.data.build_prepare(args, splits.train, data_dir)
     train = splits.train
@@ -218,7 +223,8 @@ class TaskDefinition:
 
     Raises:
       FileNotFoundError: If a file is missing.
-      TypeError: If an input has the wrong type, or there is no such argument.
+      TypeError: If an input has the wrong type, there is no such argument, or
+        one is about the partition or a download.
       ValueError: If the features are not those of the task, an argument is out
         of range, or the protocol has more clients per round than there are.
 
@@ -237,6 +243,12 @@ class TaskDefinition:
           f'{"".join(f", {name}" for name in self.data.extra_arguments)} as '
           'positional arguments, and all others by name.'
       )
+    of_files = self.clients.arguments if self.clients is not None else ()
+    for argument in (data_lib.DOWNLOAD, *of_files):
+      if argument.name in arguments:
+        raise TypeError(
+            f'`{argument.name}` does not apply to data of your own; omit it.'
+        )
     arguments.update(zip(self.data.extra_arguments, extra))
     args = self._complete(arguments)
     spec = self.data.published_spec()

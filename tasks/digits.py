@@ -24,11 +24,3 @@ DIGITS = definitions.ClassificationTask(
         total_rounds=100,
     ),
 )
-
-DEFAULT_PROTOCOL = DIGITS.protocol
-build_functional_model = DIGITS.build_functional_model
-build_keras_model = DIGITS.build_keras_model
-build_variable_model_fn = DIGITS.build_variable_model_fn
-create_digits_task = DIGITS.create
-create_digits_task_from_data = DIGITS.create_from_data
-load_digits = digits_data.load_digits

@@ -55,9 +55,3 @@ EMNIST_AE = definitions.TaskDefinition(
     source=EMNIST_CR.source,
     has_representations=False,
 )
-
-build_keras_model = EMNIST_CR.build_keras_model
-create_emnist_ae_task = EMNIST_AE.create
-create_emnist_ae_task_from_data = EMNIST_AE.create_from_data
-create_emnist_cr_task = EMNIST_CR.create
-create_emnist_cr_task_from_data = EMNIST_CR.create_from_data

@@ -29,8 +29,3 @@ FASHION_MNIST = attrs.evolve(
         url='http://fashion-mnist.s3-website.eu-central-1.amazonaws.com',
     ),
 )
-
-DEFAULT_PROTOCOL = FASHION_MNIST.protocol
-build_keras_model = FASHION_MNIST.build_keras_model
-create_fashion_mnist_task = FASHION_MNIST.create
-create_fashion_mnist_task_from_data = FASHION_MNIST.create_from_data

@@ -79,7 +79,8 @@ class KerasForms:
         for name, spec in element_spec.items()
     )
     self.functional: Optional[tff.learning.models.FunctionalModel] = None
-    if not any(map(_mixes_examples, keras_model.layers)):
+    # Also the layers of a model that is a layer.
+    if not any(map(_mixes_examples, keras_model.submodules)):
       self.functional = add_penalties(
           tff.learning.models.functional_model_from_keras(
               keras_model,

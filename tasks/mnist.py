@@ -37,10 +37,3 @@ MNIST = definitions.ClassificationTask(
         url='https://storage.googleapis.com',
     ),
 )
-
-DEFAULT_PROTOCOL = MNIST.protocol
-build_functional_model = MNIST.build_functional_model
-build_keras_model = MNIST.build_keras_model
-build_variable_model_fn = MNIST.build_variable_model_fn
-create_mnist_task = MNIST.create
-create_mnist_task_from_data = MNIST.create_from_data

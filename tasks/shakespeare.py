@@ -44,8 +44,3 @@ SHAKESPEARE = definitions.TaskDefinition(
         ),
     ),
 )
-
-DEFAULT_PROTOCOL = SHAKESPEARE.protocol
-build_keras_model = SHAKESPEARE.build_keras_model
-create_shakespeare_task = SHAKESPEARE.create
-create_shakespeare_task_from_data = SHAKESPEARE.create_from_data

@@ -73,8 +73,3 @@ STACKOVERFLOW_LR = definitions.TaskDefinition(
     source=_SOURCE,
     has_representations=False,
 )
-
-create_stackoverflow_lr_task = STACKOVERFLOW_LR.create
-create_stackoverflow_lr_task_from_data = STACKOVERFLOW_LR.create_from_data
-create_stackoverflow_nwp_task = STACKOVERFLOW_NWP.create
-create_stackoverflow_nwp_task_from_data = STACKOVERFLOW_NWP.create_from_data

@@ -92,8 +92,8 @@ def _draw_templates(
 ) -> np.ndarray:
   """Returns a coarse pattern for each class, in [0, 1]."""
   coarse = generator.random((num_classes, 4, 4, *shape[2:]), np.float32)
-  scale = -(-shape[0] // 4)
-  wide = coarse.repeat(scale, axis=1).repeat(scale, axis=2)
+  height, width = (-(-size // 4) for size in shape[:2])
+  wide = coarse.repeat(height, axis=1).repeat(width, axis=2)
   return wide[:, : shape[0], : shape[1]]
 
 
@@ -113,7 +113,7 @@ def _write_npz(
     labels = generator.integers(num_classes, size=size)
     images = 255 * _draw_images(generator, labels, templates)
     arrays[f'x_{split}'] = images.astype(np.uint8).reshape(-1, *shape)
-    arrays[f'y_{split}'] = labels.astype(np.uint8)
+    arrays[f'y_{split}'] = labels.astype(np.min_scalar_type(num_classes - 1))
   if client_ids is not None:
     arrays[client_ids] = np.arange(_NUM_IMAGES['train']) % _NUM_CLIENTS
   with open(path, 'wb') as file:

@@ -15,6 +15,7 @@ os.environ.setdefault('GRPC_ENABLE_FORK_SUPPORT', '0')
 if 'TFF_ADAPTIVE_TEST_GPU' not in os.environ:
   os.environ['CUDA_VISIBLE_DEVICES'] = '-1'
 
+import numpy as np  # noqa: E402
 import pytest  # noqa: E402
 
 from experiments import command_line  # noqa: E402
@@ -30,9 +31,11 @@ def pytest_collection_modifyitems(items):
       grids[item.parent, item.function.__wrapped__].append(item)
   for cells in grids.values():
     (num_cells,) = cells[0].get_closest_marker('sample').args
-    sample = cells[:: -(-len(cells) // num_cells)]
-    for cell in cells:
-      if cell not in sample:
+    # From the first cell to the last one. A stride would keep one value of an
+    # inner parameter wherever it divides the number of its values.
+    sample = set(np.linspace(0, len(cells) - 1, num_cells).round())
+    for place, cell in enumerate(cells):
+      if place not in sample:
         cell.add_marker(pytest.mark.slow)
 
 

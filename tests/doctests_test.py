@@ -69,6 +69,11 @@ _MADE_UP = (
     'shakespeare',
     'stackoverflow_nwp',
 )
+# Modules whose examples compile their own rounds.
+_LONG = (
+    'tff_adaptive.analysis.round_trace',
+    'tff_adaptive.simulation.client_evaluation',
+)
 _CODE_BLOCK = re.compile(r'^( *)```python\n(.*?)^\1```$', re.M | re.S)
 
 
@@ -91,7 +96,7 @@ def _shared() -> dict[str, Any]:
     `state` and `weights`, the clients of the rounds: `cohort_fn`, and the first
     `cohort`, as datasets `client_datasets`.
   """
-  digits = digits_lib.create_digits_task(model_id='logistic', seed=1)
+  digits = digits_lib.DIGITS.create(model_id='logistic', seed=1)
   sample = data.build_client_sampling(
       digits.train_data.client_ids, digits.protocol.clients_per_round, seed=1
   )
@@ -201,14 +206,16 @@ class ExamplesTest(parameterized.TestCase):
     self.assertEqual(''.join(messages), '')
 
   @parameterized.parameters(
-      *_modules_with('>>> ', 'tff_adaptive', 'experiments')
+      name
+      for name in _modules_with('>>> ', 'tff_adaptive', 'experiments')
+      if name not in _LONG
   )
   def test_examples(self, name):
     self._assert_examples(name)
 
-  @parameterized.parameters(*_modules_with('>>> ', 'tasks'))
+  @parameterized.parameters(*_LONG, *_modules_with('>>> ', 'tasks'))
   @pytest.mark.slow
-  def test_examples_of_the_tasks(self, name):
+  def test_long_examples_and_those_of_the_tasks(self, name):
     self._assert_examples(name)
 
   @parameterized.parameters(

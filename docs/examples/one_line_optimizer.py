@@ -1,10 +1,10 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Stock FedAvg of TFF, and the same with Delta-SGD on the clients: one line.
+"""FedAvg in stock TFF with SGD, and with Delta-SGD: one line changes.
 
   python docs/examples/one_line_optimizer.py
 
-trains both on handwritten digits and prints what they recognize afterwards.
+trains both on handwritten digits and prints their test accuracies.
 """
 
 import stock_pipeline

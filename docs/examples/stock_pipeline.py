@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Federated averaging of handwritten digits on stock TFF.
 
-The pipeline that the examples beside this file change by one line. It uses
-TensorFlow Federated alone, in the ways of its tutorials: a `ClientData`, a
-`tf.data.Dataset` for each client, a Keras model and a learning process.
+The other examples change this pipeline by one line. It uses TensorFlow
+Federated alone, like its tutorials: a `ClientData`, a `tf.data.Dataset` for
+each client, a Keras model and a learning process.
 """
 
 import collections
@@ -119,7 +119,7 @@ def train(
 def accuracy(
     weights: tff.learning.models.ModelWeights, examples: Examples
 ) -> float:
-  """Returns which part of the examples the model recognizes."""
+  """Returns the share of the examples that the model classifies correctly."""
   model = build_keras_model()
   weights.assign_weights_to(model)
   found = np.argmax(model(examples['x']), axis=-1)

@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""A task of one's own: scikit-learn's 178 wines, from a file wine.npz."""
+"""A task of your own: scikit-learn's 178 wines, from a file wine.npz."""
 
 from tasks import definitions
 

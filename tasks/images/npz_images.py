@@ -159,6 +159,8 @@ def check_examples(
   """Raises a ValueError unless examples and classes match."""
   images, labels = examples['x'], examples['y']
   x, y = f'x_{part}', f'y_{part}'
+  if images.dtype.kind not in 'biuf':
+    raise ValueError(f'{source}: {x} must be numbers, found {images.dtype}.')
   if images.shape[1:] != tuple(shape) or not len(images):
     wanted = ', '.join(['examples', *map(str, shape)])
     raise ValueError(

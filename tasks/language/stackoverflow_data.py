@@ -141,6 +141,7 @@ class Tags(_Posts):
           bags_of_words.DEFAULT_MAX_WORDS,
           'For words: the maximum number of words of an example.',
           minimum=1,
+          models=('words',),
       ),
       *_TEST_ARGUMENTS,
   )

@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of the tables of the documentation that follow from the code."""
 
+import re
+
 from absl.testing import absltest
 from absl.testing import parameterized
 
@@ -28,6 +30,28 @@ class PagesTest(parameterized.TestCase):
       for row in registry.ROWS[kind].values():
         if row.builder is not None:
           self.assertRegex(page, rf'\| `{row.name}` \| .* \| \[.*\]\(http')
+
+  def test_every_rule_is_in_the_table_of_stock_tff(self):
+    page = page_testing.read('docs/guide/one_optimizer.md')
+    rows = str(page_testing.table_rows(page, 'optimizer'))
+    for kind in ('client_optimizer', 'server_optimizer'):
+      for row in registry.ROWS[kind].values():
+        if row.builder is not None:
+          self.assertRegex(rows, rf'\bbuild_{row.name}\b')
+
+  def test_losses_of_the_first_page_are_those_of_the_leaderboard(self):
+    page = page_testing.read('docs/results/leaderboard.md')
+    section = page.split('\n## Without tuning\n')[1].split('\n## ')[0]
+    losses = dict(re.findall(r'^\| (\S+) \|[^|]*\| ([\d.]+) \|', section, re.M))
+    readme = page_testing.read('README.md')
+    told = re.search(r'^Untuned, .*?\. With', readme, re.M | re.S)[0]
+    shown = re.findall(
+        r'\b((?:Fed|Delta-)[\w-]+)(?:\s+is\s+at\s+most)?\s+([\d.]*\d)', told
+    )
+    self.assertLen(shown, 5)
+    for method, loss in shown:
+      decimals = len(loss.partition('.')[2])
+      self.assertEqual(f'{float(losses[method]):.{decimals}f}', loss, method)
 
 
 class RecommendedHyperparametersTest(absltest.TestCase):

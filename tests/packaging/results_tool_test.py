@@ -13,7 +13,7 @@ from absl.testing import absltest
 import pytest
 
 from experiments import published
-from experiments.report import drawing
+from experiments.report import figures
 from tests import folder_testing
 from tests import page_testing
 from tests import program_testing
@@ -124,7 +124,7 @@ class PagesTest(absltest.TestCase):
     ]
     self.assertNotEmpty(tables)
     boards = [module for module, *_ in commands if 'leaderboard' in module]
-    num_of_runs = sum(map(drawing.needs_runs, tables))
+    num_of_runs = sum(map(figures.needs_runs, tables))
     # A leaderboard has its numbers, and those of its headline.
     self.assertLen(written, num_of_runs + 2 * len(boards))
     for path in written:

@@ -13,6 +13,7 @@ import pytest
 from tests import folder_testing
 from tests import page_testing
 from tests import program_testing
+from tools.docs import public_api
 
 _ROOT = page_testing.ROOT
 # The packages that each package of the library may import.
@@ -94,6 +95,10 @@ class PathsTest(absltest.TestCase):
         'git', 'grep', '-nE', _OUTSIDE, '--', ':!.ci/run', ':!*tree_test.py'
     )
     self.assertEqual((found.returncode, found.stdout), (1, ''))
+
+  def test_reference_has_modules_of_every_package(self):
+    found = {m.name.partition('.')[0] for m in public_api.find_modules()}
+    self.assertEqual(found, set(public_api.PACKAGES))
 
   def test_paths_in_pages_exist(self):
     for page in page_testing.PAGES:

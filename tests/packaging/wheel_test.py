@@ -29,12 +29,9 @@ _VERSION = tff_adaptive.__version__
 # The packages whose import has another name than their distribution.
 _DISTRIBUTIONS = {
     'absl': 'absl-py',
-    'attr': 'attrs',
     'dp_accounting': 'dp-accounting',
     'google': 'protobuf',
     'grpc': 'grpcio',
-    'sklearn': 'scikit-learn',
-    'tensorflow_datasets': 'tensorflow-datasets',
     'tensorflow_federated': 'tensorflow-federated',
 }
 # Where the wheel is installed: TFF first, as a program on stock TFF does it, a
@@ -148,8 +145,7 @@ class DeclarationTest(absltest.TestCase):
   def test_imported_packages_are_declared(self):
     declared = self._declared('options', 'install_requires')
     for extra in self.config['options.extras_require']:
-      if extra != 'test':
-        declared |= self._declared('options.extras_require', extra)
+      declared |= self._declared('options.extras_require', extra)
     # No resolver can install it; setup.cfg says how it is installed.
     declared.add('tensorflow-federated')
     for package, path in _imported_packages().items():

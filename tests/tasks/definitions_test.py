@@ -61,6 +61,16 @@ def _build_with_batch_norm(input_shape, num_classes):
   )
 
 
+def _build_with_nested_batch_norm(input_shape, num_classes):
+  return tf.keras.Sequential(
+      [
+          tf.keras.Input(input_shape),
+          _build_with_batch_norm(input_shape, 4),
+          tf.keras.layers.Dense(num_classes),
+      ]
+  )
+
+
 LEAVES = definitions.ClassificationTask(
     name='leaves',
     data=definitions.NpzData('leaves.npz', (6,), 3),
@@ -68,6 +78,7 @@ LEAVES = definitions.ClassificationTask(
         'mlp': _build_mlp,
         'logistic': _build_logistic,
         'batch_norm': _build_with_batch_norm,
+        'nested_batch_norm': _build_with_nested_batch_norm,
         'recurrent': _build_recurrent,
     },
     clients=definitions.Partition(num_clients=5, alpha=1.0),
@@ -127,8 +138,9 @@ class DefinitionsTest(folder_testing.FolderTestCase):
     self.assertEqual(task.train_data.values['x'].max(), 1.0)
     self.assertAlmostEqual(float(task.central_test['x'].max()), 0.2)
 
-  def test_batch_normalization_has_no_functional_form(self):
-    task = self._create(model_id='batch_norm')
+  @parameterized.parameters('batch_norm', 'nested_batch_norm')
+  def test_batch_normalization_has_no_functional_form(self, model_id):
+    task = self._create(model_id=model_id)
     self.assertIsNone(task.functional_model)
     self.assertIsNotNone(task.variable_model_fn)
 
@@ -201,12 +213,15 @@ class DefinitionsTest(folder_testing.FolderTestCase):
     self.assertEqual(list(task.test_data.client_ids), ['a'])
     with self.assertRaisesRegex(ValueError, 'at most 1, .*found 2'):
       LEAVES.create_from_data({'ann': examples}, examples)
+    with self.assertRaisesRegex(TypeError, '`num_clients` does not apply'):
+      LEAVES.create_from_data({'ann': examples}, examples, num_clients=1)
 
   @parameterized.named_parameters(
       ('class', {'y_train': np.full([30], 7)}, 'y_train has the label 7 .* 2'),
       ('fraction', {'y_test': [0.5] * 9}, 'y_test has labels of type float64'),
       ('nan', {'y_test': [np.nan] * 9}, 'y_test has labels of type float64'),
       ('infinite', {'y_test': [np.inf] * 9}, 'y_test has labels of type float'),
+      ('text', {'x_test': np.full([9, 6], 'a')}, 'x_test must be numbers'),
       ('shape', {'x_test': np.ones([9, 7])}, r'shape \[examples, 6\]'),
       ('labels', {'y_test': np.zeros([4], int)}, r'y_test must have shape'),
   )
@@ -230,11 +245,18 @@ class DefinitionsTest(folder_testing.FolderTestCase):
   def test_missing_file_says_where_it_belongs(self):
     with self.assertRaisesRegex(FileNotFoundError, 'leaves.npz .*put it at'):
       LEAVES.create(self.folder)
+    with self.assertRaisesRegex(TypeError, "`data_dir` is .*'leaves' reads"):
+      LEAVES.create()
 
-  def test_made_up_data_have_the_shape(self):
-    LEAVES.write_synthetic_data(self.folder)
-    task = LEAVES.create(self.folder)
-    self.assertEqual(task.central_test['x'].shape[1:], (6,))
+  @parameterized.parameters(
+      ((6,), 3), ((8, 20, 1), 3), ((20, 8), 3), ((3, 50), 400)
+  )
+  def test_made_up_data_have_the_shape_and_the_classes(self, shape, classes):
+    data = definitions.NpzData('leaves.npz', shape, classes)
+    attrs.evolve(LEAVES, data=data).write_synthetic_data(self.folder)
+    train = data.load(None, self.folder, 0).train
+    self.assertEqual(train['x'].shape, (4000, *shape))
+    self.assertGreaterEqual(train['y'].max(), 0.9 * (classes - 1))
 
   def test_made_up_data_may_be_written_by_several_processes_at_once(self):
     def write(path, rng, begins=True):

@@ -27,12 +27,12 @@ class MnistTasksTest(parameterized.TestCase):
     np.savez(cls.data_dir / 'mnist.npz', **arrays)
 
   def _create(self, **kwargs):
-    return mnist_lib.create_mnist_task(
+    return mnist_lib.MNIST.create(
         self.data_dir, **{'model_id': 'logistic', **kwargs}
     )
 
   def test_defaults_are_those_of_the_experiments(self):
-    mnist = mnist_lib.create_mnist_task(self.data_dir)
+    mnist = mnist_lib.MNIST.create(self.data_dir)
     self.assertLen(mnist.train_data.client_ids, 100)
     for labels in _labels(mnist):
       self.assertBetween(len(labels), 500, 504)
@@ -51,23 +51,6 @@ class MnistTasksTest(parameterized.TestCase):
     data_testing.assert_default_partition(
         source, source.values['y'], 100, 0.1, seed=3
     )
-
-  @parameterized.parameters(
-      ('dirichlet_without_replacement', '6', 60, 60),
-      ('dirichlet_with_replacement', '10-20', 100, 240),
-      ('iid', '10-20', 100, 200),
-      ('dirichlet_per_class', None, 600, 600),
-      ('shards', None, 600, 600),
-  )
-  def test_partitions(self, scheme, size, low, high):
-    mnist = self._create(
-        num_clients=10, alpha=0.5, partition=scheme, examples_per_client=size
-    )
-    self.assertBetween(mnist.train_data.total_examples, low, high)
-    if scheme != 'dirichlet_with_replacement':
-      self.assertLen(
-          set(mnist.train_data.indices), mnist.train_data.total_examples
-      )
 
   @parameterized.named_parameters(
       ('alpha', dict(alpha=0.0), '`alpha`'),
@@ -100,7 +83,7 @@ class MnistTasksTest(parameterized.TestCase):
         'even': {'x': arrays['x_train'][::2], 'y': arrays['y_train'][::2]},
         'odd': {'x': arrays['x_train'][1::2], 'y': arrays['y_train'][1::2]},
     }
-    mnist = mnist_lib.create_mnist_task_from_data(
+    mnist = mnist_lib.MNIST.create_from_data(
         clients,
         {'x': arrays['x_test'], 'y': arrays['y_test']},
         model_id='logistic',
@@ -124,6 +107,6 @@ class MnistTasksTest(parameterized.TestCase):
   def test_from_data_of_another_kind_raises(self, images, message):
     examples = {'x': images, 'y': np.arange(3, dtype=np.int32)}
     with self.assertRaisesRegex(ValueError, message):
-      mnist_lib.create_mnist_task_from_data(
+      mnist_lib.MNIST.create_from_data(
           {'mine': examples}, examples, model_id='logistic'
       )

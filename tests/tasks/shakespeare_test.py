@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of `shakespeare_tasks`."""
+"""Tests of the task on Shakespeare."""
 
 import functools
 
@@ -23,7 +23,7 @@ _TEST = {'snippets': ['The rest is silence.', '']}
 
 @functools.cache
 def _small_task(test_data=True):
-  return shakespeare_lib.create_shakespeare_task_from_data(
+  return shakespeare_lib.SHAKESPEARE.create_from_data(
       _TEXTS,
       _TEST,
       test_data={'HAMLET': _TEST} if test_data else None,
@@ -65,7 +65,7 @@ class ShakespeareTasksTest(parameterized.TestCase):
   )
   def test_data_that_do_not_fit_raise(self, data, error, sentence):
     with self.assertRaisesRegex(error, f'The training data.*{sentence}'):
-      shakespeare_lib.create_shakespeare_task_from_data(
+      shakespeare_lib.SHAKESPEARE.create_from_data(
           data, _TEST, model_id='small_lstm', sequence_length=6
       )
 
@@ -73,7 +73,7 @@ class ShakespeareTasksTest(parameterized.TestCase):
   @pytest.mark.published_data
   def test_the_real_data(self):
     folder = data_testing.real_data('shakespeare')
-    shakespeare = shakespeare_lib.create_shakespeare_task(folder, seed=1)
+    shakespeare = shakespeare_lib.SHAKESPEARE.create(folder, seed=1)
     self.assertLen(shakespeare.train_data.client_ids, 715)
     train, test = shakespeare_data.load_shakespeare(folder)
     self.assertEqual(train.total_examples, 16_068)

@@ -26,13 +26,13 @@ _WORDS = stackoverflow_testing.WORDS
 _TAGS = stackoverflow_testing.TAGS
 _CREATE = {
     'nwp': functools.partial(
-        stackoverflow.create_stackoverflow_nwp_task,
+        stackoverflow.STACKOVERFLOW_NWP.create,
         vocab_size=9,
         sequence_length=4,
         protocol=_PROTOCOL,
     ),
     'lr': functools.partial(
-        stackoverflow.create_stackoverflow_lr_task,
+        stackoverflow.STACKOVERFLOW_LR.create,
         vocab_size=9,
         tag_vocab_size=5,
         max_words=8,
@@ -108,7 +108,7 @@ class StackOverflowTasksTest(parameterized.TestCase):
     self.assertIsNone(made.validation)
 
   def test_form_of_the_data_is_that_of_the_model(self):
-    dense = _CREATE['lr'](self.data_dir, model_id='logistic')
+    dense = _CREATE['lr'](self.data_dir, model_id='logistic', max_words=1024)
     self.assertEqual(dense.train_data.element_spec['x'].shape, [9])
     expected = bags_of_words.WordFrequencies(_WORDS, _TAGS)(
         stackoverflow_testing.examples()
@@ -124,14 +124,11 @@ class StackOverflowTasksTest(parameterized.TestCase):
           '`tag_vocab_size` must be between',
       ),
       (
-          'few_tags',
+          'max_words_of_frequencies',
           'lr',
-          dict(tag_vocab_size=4),
-          '`tag_vocab_size` must be at least 5',
+          dict(model_id='logistic'),
+          "`max_words` must be 1024 for the model 'logistic', found 8",
       ),
-      ('number', 'nwp', dict(num_test_examples=0), '`num_test_examples`'),
-      ('length', 'nwp', dict(sequence_length=0), '`sequence_length`'),
-      ('max_words', 'lr', dict(max_words=0), '`max_words`'),
       (
           'clients',
           'lr',
@@ -150,7 +147,7 @@ class StackOverflowTasksTest(parameterized.TestCase):
         'tags': ['c#', 'python|x'],
     }
     raw = {name: [text.encode() for text in one] for name, one in texts.items()}
-    made = stackoverflow.create_stackoverflow_lr_task_from_data(
+    made = stackoverflow.STACKOVERFLOW_LR.create_from_data(
         {'me': texts, 'you': texts},
         texts,
         _WORDS,
@@ -168,7 +165,7 @@ class StackOverflowTasksTest(parameterized.TestCase):
 
   def test_vocabularies_of_ones_own_are_checked(self):
     texts = {'tokens': ['how do i'], 'title': ['x'], 'tags': ['c#']}
-    create = stackoverflow.create_stackoverflow_lr_task_from_data
+    create = stackoverflow.STACKOVERFLOW_LR.create_from_data
     with self.assertRaisesRegex(
         ValueError, '`tag_vocab_size` must be at least'
     ):
@@ -183,7 +180,7 @@ class StackOverflowTasksTest(parameterized.TestCase):
     words, logistic = (
         _weights_after_a_round(
             # Room for all words of all texts.
-            _CREATE['lr'](self.data_dir, model_id=model_id, max_words=16)
+            _CREATE['lr'](self.data_dir, model_id=model_id, max_words=1024)
         )
         for model_id in ('words', 'logistic')
     )
@@ -194,7 +191,7 @@ class StackOverflowTasksTest(parameterized.TestCase):
   @pytest.mark.published_data
   def test_the_real_data(self):
     folder = data_testing.real_data('stackoverflow_nwp')
-    made = stackoverflow.create_stackoverflow_nwp_task(folder, seed=1)
+    made = stackoverflow.STACKOVERFLOW_NWP.create(folder, seed=1)
     self.assertLen(made.train_data.client_ids, 622)
     self.assertEqual(made.train_data.total_examples, 62_853)
     self.assertEqual(made.train_data._cache.num_bytes, 0)

@@ -6,6 +6,7 @@ import collections
 from unittest import mock
 
 from absl.testing import parameterized
+import pytest
 import tensorflow as tf
 from tensorflow.python.autograph.impl import api
 import tensorflow_federated as tff
@@ -125,13 +126,14 @@ def _train(model, client_optimizer, server_optimizer, loss_term):
 class AutographTest(tf.test.TestCase, parameterized.TestCase):
 
   @parameterized.parameters(
-      ('functional', _Branching(0.1), _Branching(0.5)),
       (
-          'variable',
+          'functional',
           _BranchingVector({'learning_rate': 0.1}),
           _BranchingServer(),
       ),
+      ('variable', _Branching(0.1), _Branching(0.5)),
   )
+  @pytest.mark.sample(1)
   def test_code_of_users_branches_on_tensors(self, kind, client, server):
     found = _train(
         _model(kind, lambda: [_BranchingLayer()]),

@@ -230,8 +230,16 @@ class StatelessRandomTest(tf.test.TestCase, parameterized.TestCase):
 
     self.assertLen(set(run(tf.constant([4, 5])).numpy().tolist()), 3)
 
-  def test_draws_that_cannot_be_fixed_raise(self):
-    draw = lambda: tf.random.shuffle(tf.range(5))
+  @parameterized.named_parameters(
+      ('shuffle', lambda: tf.random.shuffle(tf.range(5))),
+      (
+          'candidates',
+          lambda: tf.random.log_uniform_candidate_sampler(
+              tf.zeros([1, 1], tf.int64), 1, 2, True, 9
+          )[0],
+      ),
+  )
+  def test_draws_that_cannot_be_fixed_raise(self, draw):
     with self.assertRaisesRegex(ValueError, "previous_gradient='reuse'"):
 
       @tf.function

@@ -21,6 +21,17 @@ class RunMetricsTest(parameterized.TestCase):
     csv.write_text(text)
     return _run_metrics.read_columns(csv)
 
+  @parameterized.parameters(
+      ('accuracy', True),
+      ('clients/step_size_mean', True),
+      ('evaluation/clients/accuracy_worst_decile', True),
+      ('loss', False),
+      ('evaluation/mean_squared_error', False),
+      ('evaluation/personalized/after/error_median', False),
+  )
+  def test_losses_and_errors_are_better_when_lower(self, metric, expected):
+    self.assertEqual(_run_metrics.is_higher_better(metric), expected)
+
   def test_columns_hold_finite_numbers_with_their_rounds(self):
     self.assertEqual(
         self._read('round_num,a,b,c\n1,,0.5,CPU:0\n2,3,nan,CPU:0\n3,4,inf,\n'),

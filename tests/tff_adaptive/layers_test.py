@@ -93,7 +93,7 @@ class LSTMTest(tf.test.TestCase, parameterized.TestCase):
       return_state=[False, True],
       dtype=[tf.float32, tf.float64],
   )
-  @pytest.mark.sample(4)
+  @pytest.mark.sample(2)
   def test_outputs_and_gradients(self, return_sequences, return_state, dtype):
     self.compare(
         _inputs(4, dtype),
@@ -150,7 +150,7 @@ class LSTMTest(tf.test.TestCase, parameterized.TestCase):
       dict(go_backwards=True),
       dict(unroll=True),
   )
-  @pytest.mark.sample(2)
+  @pytest.mark.sample(1)
   def test_others_are_keras(self, **kwargs):
     with mock.patch.object(layers, 'lstm') as lstm:
       found, expected = (

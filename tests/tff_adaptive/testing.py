@@ -4,6 +4,7 @@
 
 import collections
 from collections.abc import Sequence
+import functools
 from typing import Any
 
 import numpy as np
@@ -40,8 +41,9 @@ def keras_model(
   return tf.keras.Sequential(layers)
 
 
+@functools.cache
 def functional_model(**kwargs) -> tff.learning.models.FunctionalModel:
-  """Returns the classifier as a functional model with 'accuracy'."""
+  """Returns the classifier, always the same, with 'accuracy'."""
   return tff.learning.models.functional_model_from_keras(
       keras_model(**kwargs),
       loss(),

@@ -52,7 +52,7 @@ class Cifar100TasksTest(parameterized.TestCase):
     self.empty_dir = folder_testing.new(self)
 
   def _create(self, data_dir, **kwargs):
-    return cifar100.create_cifar100_task(
+    return cifar100.CIFAR100.create(
         data_dir, **{'model_id': 'simple_cnn', 'protocol': _SMALL, **kwargs}
     )
 
@@ -104,6 +104,8 @@ class Cifar100TasksTest(parameterized.TestCase):
     self.assertLen(task.train_data.client_ids, 3)
     with self.assertRaisesRegex(ValueError, '`num_clients`.*1 and 4.*found 5'):
       self._create(self.empty_dir, num_clients=5)
+    with self.assertRaisesRegex(ValueError, '`alpha` must .*own clients'):
+      self._create(self.empty_dir, alpha=0.5)
 
   def test_clients_of_tff_can_be_split_anew(self):
     _write_sqlite(self.empty_dir)
@@ -116,7 +118,7 @@ class Cifar100TasksTest(parameterized.TestCase):
 
   @pytest.mark.slow
   def test_one_round_trains_on_augmented_images(self):
-    small = cifar100.create_cifar100_task_from_data(
+    small = cifar100.CIFAR100.create_from_data(
         {name: cifar_testing.published(8, num_classes=100) for name in 'ab'},
         cifar_testing.published(5, num_classes=100),
         model_id='simple_cnn',

@@ -35,12 +35,12 @@ class Cifar10TasksTest(parameterized.TestCase):
     cls.data_dir = folder_testing.new(cls)
     cls.arrays = cifar_testing.arrays(200, 20, 10)
     np.savez(cls.data_dir / 'cifar10.npz', **cls.arrays)
-    cls.simple = cifar10.create_cifar10_task(
+    cls.simple = cifar10.CIFAR10.create(
         cls.data_dir, model_id='simple_cnn', seed=3
     )
 
   def _create(self, **kwargs):
-    return cifar10.create_cifar10_task(
+    return cifar10.CIFAR10.create(
         self.data_dir, **{'model_id': 'simple_cnn', **kwargs}
     )
 
@@ -126,7 +126,7 @@ class Cifar10TasksTest(parameterized.TestCase):
     clients = {
         name: cifar_testing.published(5, num_classes=10) for name in 'ab'
     }
-    mine = cifar10.create_cifar10_task_from_data(
+    mine = cifar10.CIFAR10.create_from_data(
         clients,
         cifar_testing.published(7, num_classes=10),
         test_data=clients,
@@ -162,7 +162,7 @@ class Cifar10TasksTest(parameterized.TestCase):
         {'mine': {**changes, **labels}}
     )
     with self.assertRaisesRegex(ValueError, message):
-      cifar10.create_cifar10_task_from_data(
+      cifar10.CIFAR10.create_from_data(
           clients, cifar_testing.published(3, num_classes=10)
       )
 

@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of `emnist_ae_models`."""
+"""Tests of the autoencoder of EMNIST."""
 
 from absl.testing import absltest
 import numpy as np

@@ -13,7 +13,6 @@ from tasks.images import emnist_data
 from tests import folder_testing
 from tests.tasks import data_testing
 from tests.tasks.images import emnist_testing
-from tff_adaptive.data import client_data
 
 _BASELINES = tff.simulation.baselines
 # A client in one batch: TFF's order of batches is not deterministic.
@@ -95,22 +94,6 @@ class EmnistDataTest(parameterized.TestCase):
           task_name, folder, baseline, max_bytes_in_memory=0
       )
     self.assertLen(data.central_test['label'], data.test.total_examples)
-
-  def test_small_files_are_held_in_memory_and_large_ones_are_not(self):
-    emnist_testing.write(self.data_dir)
-    # Eight training and four test examples of 28 * 28 * 4 + 4 bytes.
-    for max_bytes, train_type, test_type in (
-        (8 * 3140, client_data.PackedClientArrays, None),
-        (8 * 3140 - 1, client_data.LazyClientArrays, None),
-        (4 * 3140 - 1, None, client_data.LazyClientArrays),
-        (4 * 3140, None, client_data.PackedClientArrays),
-    ):
-      data = emnist_data.load_emnist(
-          self.data_dir, max_bytes_in_memory=max_bytes
-      )
-      for source, wanted in ((data.train, train_type), (data.test, test_type)):
-        if wanted is not None:
-          self.assertIsInstance(source, wanted)
 
   def test_central_test_data_are_those_of_all_writers(self):
     emnist_testing.write(self.data_dir)

@@ -4,6 +4,7 @@
 
 from absl.testing import parameterized
 import numpy as np
+import pytest
 import tensorflow as tf
 import tensorflow_federated as tff
 
@@ -65,6 +66,7 @@ class EmnistModelsTest(parameterized.TestCase):
     )
 
   @parameterized.product(model_id=_IDS, only_digits=(False, True))
+  @pytest.mark.sample(3)
   def test_outputs_and_loss_are_those_of_tff(self, model_id, only_digits):
     ours = emnist.EMNIST_CR.build_keras_model(
         model_id, 3, only_digits=only_digits

@@ -19,12 +19,12 @@ class MnistModelsTest(parameterized.TestCase):
 
   @parameterized.parameters(('cnn', 21840), ('logistic', 7850), ('mlp', 178110))
   def test_number_of_weights_and_shape_of_logits(self, model_id, num_weights):
-    model = mnist.build_keras_model(model_id, seed=1)
+    model = mnist.MNIST.build_keras_model(model_id, seed=1)
     self.assertEqual(model.count_params(), num_weights)
     self.assertEqual(model(np.zeros([3, 28, 28, 1], np.float32)).shape, (3, 10))
 
   def test_cnn_drops_channels_and_units(self):
-    model = mnist.build_keras_model('cnn', seed=1)
+    model = mnist.MNIST.build_keras_model('cnn', seed=1)
     self.assertEqual(
         [
             (type(layer).__name__, layer.output_shape[1:], layer.rate)
@@ -35,7 +35,7 @@ class MnistModelsTest(parameterized.TestCase):
     )
 
   def test_mlp_has_three_layers_with_relu_between(self):
-    model = mnist.build_keras_model('mlp', seed=3)
+    model = mnist.MNIST.build_keras_model('mlp', seed=3)
     self.assertEqual(
         [weight.shape for weight in model.get_weights()],
         [(784, 200), (200,), (200, 100), (100,), (100, 10), (10,)],
@@ -48,7 +48,7 @@ class MnistModelsTest(parameterized.TestCase):
     np.testing.assert_allclose(model(images), x @ last + bias_3, atol=1e-5)
 
   def test_cnn_matches_a_plain_rendering(self):
-    model = mnist.build_keras_model('cnn', seed=3)
+    model = mnist.MNIST.build_keras_model('cnn', seed=3)
     images = np.random.default_rng(1).normal(size=[2, 28, 28, 1])
     images = images.astype(np.float32)
     kernel_1, bias_1, kernel_2, bias_2, dense, bias_3, last, bias_4 = (
@@ -71,7 +71,7 @@ class MnistModelsTest(parameterized.TestCase):
 
   @parameterized.parameters(*_IDS)
   def test_initial_weights_are_uniform_within_the_fan_in(self, model_id):
-    weights = mnist.build_keras_model(model_id, seed=2).get_weights()
+    weights = mnist.MNIST.build_keras_model(model_id, seed=2).get_weights()
     for i, fan_in in enumerate(_FAN_INS[model_id]):
       limit = 1 / np.sqrt(fan_in)
       kernel, bias = weights[2 * i : 2 * i + 2]
@@ -83,8 +83,8 @@ class MnistModelsTest(parameterized.TestCase):
 
   @parameterized.parameters(*_IDS)
   def test_seeds_differ_and_no_two_weights_share_numbers(self, model_id):
-    first = mnist.build_keras_model(model_id, seed=1).get_weights()
-    other = mnist.build_keras_model(model_id, seed=2).get_weights()
+    first = mnist.MNIST.build_keras_model(model_id, seed=1).get_weights()
+    other = mnist.MNIST.build_keras_model(model_id, seed=2).get_weights()
     for a, b in zip(first, other):
       self.assertTrue(np.all(a != b))
     scaled = [weight.ravel()[:10] / np.abs(weight).max() for weight in first]
@@ -93,6 +93,6 @@ class MnistModelsTest(parameterized.TestCase):
         self.assertGreater(np.abs(weight - later).max(), 0.1)
 
   def test_literal_weights_so_that_no_release_changes_a_run(self):
-    weights = mnist.build_keras_model('cnn', 1).get_weights()
+    weights = mnist.MNIST.build_keras_model('cnn', 1).get_weights()
     np.testing.assert_allclose(weights[0][0, 0, 0, 0], -0.06529255, rtol=1e-5)
     np.testing.assert_allclose(weights[7][0], -0.1049663, rtol=1e-5)

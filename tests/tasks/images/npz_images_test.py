@@ -191,6 +191,13 @@ class NpzImagesTest(parameterized.TestCase):
         f'`python -m tasks.fetch letters --data_dir={self.data_dir}`',
     )
 
+  @parameterized.parameters(MemoryError, PermissionError)
+  def test_prepared_folder_that_may_be_whole_is_not_called_damaged(self, error):
+    data_testing.prepare(self.data_dir, 'letters', '3.0.1')
+    self._fake_tfds(builder_from_directory=mock.Mock(side_effect=error))
+    with self.assertRaises(error):
+      _DATASET.load(self.data_dir)
+
   def test_the_file_comes_first(self):
     data_testing.prepare(self.data_dir, 'letters', '3.0.1')
     np.savez(self.npz, **_small())

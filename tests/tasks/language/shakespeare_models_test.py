@@ -167,13 +167,3 @@ class ShakespeareModelsTest(parameterized.TestCase):
     weights = _weights('lstm')
     np.testing.assert_allclose(weights[0][0, 0], 0.011557363, rtol=1e-5)
     np.testing.assert_allclose(weights[7][0, 0], 0.026371181, rtol=1e-5)
-
-  def test_unknown_model_and_bad_length_raise(self):
-    for build in (
-        shakespeare.SHAKESPEARE.build_functional_model,
-        shakespeare.SHAKESPEARE.build_variable_model_fn,
-    ):
-      with self.assertRaisesRegex(ValueError, "'lstm', 'small_lstm'.*'gru'"):
-        build('gru', seed=1)
-      with self.assertRaisesRegex(ValueError, '`sequence_length`.*found 0'):
-        build('lstm', seed=1, sequence_length=0)

@@ -78,7 +78,7 @@ class StackOverflowScaleTest(absltest.TestCase):
     # The one of the two tasks whose model is built in no time.
     tags, start_memory = _measured(
         f'{_NUM_TRAIN} clients opened',
-        lambda: stackoverflow.create_stackoverflow_lr_task(
+        lambda: stackoverflow.STACKOVERFLOW_LR.create(
             data_dir,
             vocab_size=9,
             tag_vocab_size=5,

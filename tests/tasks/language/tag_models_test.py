@@ -15,7 +15,6 @@ from tests.tasks import baseline_testing
 from tests.tasks.language import stackoverflow_testing
 
 _DATASETS = tff.simulation.datasets.stackoverflow
-_MAX_WORDS = 16
 _FORMS = {
     'words': bags_of_words.WordLists,
     'logistic': bags_of_words.WordFrequencies,
@@ -110,7 +109,7 @@ class TagPredictionModelsTest(parameterized.TestCase):
   def test_both_forms_start_with_the_same_weights(self):
     words, logistic = (
         stackoverflow.STACKOVERFLOW_LR.build_functional_model(
-            model_id, 1, vocab_size=30, tag_vocab_size=8, max_words=_MAX_WORDS
+            model_id, 1, vocab_size=30, tag_vocab_size=8
         )
         for model_id in ('words', 'logistic')
     )
@@ -119,7 +118,7 @@ class TagPredictionModelsTest(parameterized.TestCase):
     ):
       np.testing.assert_array_equal(a, b)
     self.assertEqual(
-        words.input_spec['x'], tf.TensorSpec([None, _MAX_WORDS], tf.int32)
+        words.input_spec['x'], tf.TensorSpec([None, 1024], tf.int32)
     )
     self.assertEqual(
         logistic.input_spec['x'], tf.TensorSpec([None, 30], tf.float32)
@@ -151,20 +150,3 @@ class TagPredictionModelsTest(parameterized.TestCase):
     words = np.array(words, np.int32)
     found = tag_models.TrimWords()(words)
     np.testing.assert_array_equal(found, words[:, :length])
-
-  @parameterized.named_parameters(
-      ('model', dict(model_id='cnn'), r"\['words', 'logistic'\].*'cnn'"),
-      ('words', dict(vocab_size=0), '`vocab_size` must be at least 1, found 0'),
-      (
-          'tags',
-          dict(tag_vocab_size=4),
-          '`tag_vocab_size` must be at least 5, found 4',
-      ),
-      ('max_words', dict(max_words=0), '`max_words` must be .*found 0'),
-  )
-  def test_bad_arguments_raise(self, change, sentence):
-    arguments = dict(model_id='words', seed=1, vocab_size=3)
-    with self.assertRaisesRegex(ValueError, sentence):
-      stackoverflow.STACKOVERFLOW_LR.build_keras_model(
-          **{**arguments, **change}
-      )

@@ -26,7 +26,7 @@ def _build(model_id='cnn', seed=1, num_classes=4, **kwargs):
 class TextModelsTest(parameterized.TestCase):
 
   def test_cnn_has_the_layers_of_its_description(self):
-    model = ag_news.build_keras_model(seed=1)
+    model = ag_news.AG_NEWS.build_keras_model(seed=1)
     self.assertEqual(model.count_params(), 690116)
     layers = [
         (layer.name, layer.output_shape[1:], layer.count_params())

@@ -3,6 +3,7 @@
 """Tests of generalized federated averaging, on TFF's native runtime."""
 
 import collections
+import functools
 
 from absl.testing import parameterized
 import numpy as np
@@ -18,6 +19,13 @@ from tff_adaptive.optimizers import schedules
 
 _UNIFORM = tff.learning.ClientWeighting.UNIFORM
 _BY_EXAMPLES = tff.learning.ClientWeighting.NUM_EXAMPLES
+
+
+@functools.cache
+def _process(build, weighting, **options):
+  return algorithms.build_fed_opt(
+      testing.functional_model(), build(), client_weighting=weighting, **options
+  )
 
 
 @pytest.mark.usefixtures('native_runtime')
@@ -54,9 +62,7 @@ class FedOptTest(tf.test.TestCase, parameterized.TestCase):
     )
 
   def test_takes_what_tff_users_pass(self):
-    process = algorithms.build_fed_opt(
-        testing.functional_model(), optimizers.build_sgd(0.1)
-    )
+    process = _process(optimizers.build_sgd, _BY_EXAMPLES)
     datasets = [testing.dataset(10, seed=1), testing.dataset(7, seed=2)]
     for w, v in zip(
         fed_opt_testing.train(process, datasets), fed_opt_testing.train(process)
@@ -142,11 +148,7 @@ class FedOptTest(tf.test.TestCase, parameterized.TestCase):
       ('uniform', _UNIFORM, 0.5), ('by_examples', _BY_EXAMPLES, 10 / 17)
   )
   def test_weighting(self, weighting, first_share):
-    process = algorithms.build_fed_opt(
-        testing.functional_model(),
-        optimizers.build_sgd(0.1),
-        client_weighting=weighting,
-    )
+    process = _process(optimizers.build_sgd, weighting)
     first, second = (
         fed_opt_testing.change(process, [c]) for c in fed_opt_testing.clients()
     )
@@ -157,9 +159,7 @@ class FedOptTest(tf.test.TestCase, parameterized.TestCase):
     )
 
   def test_hparams_and_weights_accessors(self):
-    process = algorithms.build_fed_opt(
-        testing.functional_model(), optimizers.build_delta_sgd()
-    )
+    process = _process(optimizers.build_delta_sgd, _BY_EXAMPLES)
     state = process.initialize()
     hparams = process.get_hparams(state)
     self.assertAllClose(
@@ -216,18 +216,14 @@ class FedOptTest(tf.test.TestCase, parameterized.TestCase):
   @pytest.mark.sample(1)
   def test_has_the_map_reduce_form(self, arguments):
     # Other runtimes than TFF's own need this form.
-    process = algorithms.build_fed_opt(
-        testing.functional_model(), optimizers.build_delta_sgd(), **arguments
-    )
+    process = _process(optimizers.build_delta_sgd, _BY_EXAMPLES, **arguments)
     form = tff.backends.mapreduce.get_map_reduce_form_for_computation(
         process.next
     )
     self.assertIsInstance(form, tff.backends.mapreduce.MapReduceForm)
 
   def test_measures_bytes_and_evaluations(self):
-    process = algorithms.build_fed_opt(
-        testing.functional_model(), optimizers.build_delta_sgd()
-    )
+    process = _process(optimizers.build_delta_sgd, _BY_EXAMPLES)
     output = fed_opt_testing.run_round(process)
     measured = output.metrics['client_work']['clients']
     num_weights = testing.NUM_FEATURES * testing.NUM_CLASSES + 3

@@ -249,6 +249,15 @@ class BuildErrorsTest(tf.test.TestCase, parameterized.TestCase):
     with self.assertRaisesRegex(TypeError, 'client optimizer.*str'):
       algorithms.build_fedli_ls(testing.functional_model(), 'armijo')
 
+  @parameterized.parameters(
+      'adaalter', 'fafed', 'fedcada', 'feddyn', 'scaffold'
+  )
+  def test_client_rule_without_state_across_rounds(self, name):
+    with self.assertRaisesRegex(TypeError, 'FederatedOptimizer`, found _SGD'):
+      getattr(algorithms, f'build_{name}')(
+          testing.functional_model(), optimizers.build_sgd(0.1)
+      )
+
   def test_client_rule_at_the_server(self):
     with self.assertRaisesRegex(
         ValueError, 'must not be a client rule.*FedCAda'

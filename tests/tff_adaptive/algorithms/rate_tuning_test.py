@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of tuning the learning rates by hypergradients."""
 
+import functools
 import math
 
 from absl.testing import parameterized
@@ -32,6 +33,15 @@ def _source():
     y = np.argmax(x @ kernel, axis=1).astype(np.int32)
     clients[name] = {'x': x, 'y': y}
   return clients
+
+
+@functools.cache
+def _process():
+  return algorithms.build_fed_opt(
+      testing.functional_model(),
+      optimizers.build_sgd(0.01),
+      optimizers.build_fedadam(0.01),
+  )
 
 
 class NextRatesTest(parameterized.TestCase):
@@ -72,9 +82,7 @@ class BuildRateTunerTest(tf.test.TestCase):
     super().setUp()
     self.enter_context(runtime.compiled_context(strict=True))
     self.model = testing.functional_model()
-    self.process = algorithms.build_fed_opt(
-        self.model, optimizers.build_sgd(0.01), optimizers.build_fedadam(0.01)
-    )
+    self.process = _process()
 
   def _cohort_fn(self, clients):
     source = data.PackedClientArrays.from_clients(clients)
