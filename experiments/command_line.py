@@ -187,8 +187,11 @@ def _parse_flags(
   """Parses flags; exits with 0 after `--help`, where absl exits with 1."""
   try:
     define_more(argv[1:])
-    arguments = flags.FLAGS(list(argv))
-  except (flags.CantOpenFlagFileError, UnicodeDecodeError) as error:
+    try:
+      arguments = flags.FLAGS(list(argv))
+    except UnicodeDecodeError as error:
+      raise flags.CantOpenFlagFileError(str(error)) from error
+  except flags.CantOpenFlagFileError as error:
     reason = str(error).replace('ERROR:: Unable to open flagfile: ', '')
     _exit(
         _EXIT_USER,

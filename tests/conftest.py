@@ -15,7 +15,6 @@ os.environ.setdefault('GRPC_ENABLE_FORK_SUPPORT', '0')
 if 'TFF_ADAPTIVE_TEST_GPU' not in os.environ:
   os.environ['CUDA_VISIBLE_DEVICES'] = '-1'
 
-import numpy as np  # noqa: E402
 import pytest  # noqa: E402
 
 from experiments import command_line  # noqa: E402
@@ -31,9 +30,10 @@ def pytest_collection_modifyitems(items):
       grids[item.parent, item.function.__wrapped__].append(item)
   for cells in grids.values():
     (num_cells,) = cells[0].get_closest_marker('sample').args
-    # From the first cell to the last one. A stride would keep one value of an
-    # inner parameter wherever it divides the number of its values.
-    sample = set(np.linspace(0, len(cells) - 1, num_cells).round())
+    # From the first cell to the last one. A stride that is a multiple of the
+    # number of an inner parameter's values would keep only one of them.
+    last, gaps = len(cells) - 1, max(num_cells - 1, 1)
+    sample = {round(place * last / gaps) for place in range(num_cells)}
     for place, cell in enumerate(cells):
       if place not in sample:
         cell.add_marker(pytest.mark.slow)

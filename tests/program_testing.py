@@ -122,10 +122,13 @@ class Program:
         ),
     )
     self._process.start()
+    self._deadline = time.monotonic() + _TIMEOUT_SECONDS
     self.pid: int = self._process.pid or 0
 
   def poll(self) -> Optional[int]:
-    """Returns its exit code, None while it runs."""
+    """Returns its exit code, None while it runs; kills it if it hangs."""
+    if time.monotonic() > self._deadline:
+      self.kill()
     return self._process.exitcode
 
   def kill(self):

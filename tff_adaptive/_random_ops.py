@@ -107,7 +107,8 @@ class RandomOpRewriter:
 
   def _node_draws(self, node: Any) -> bool:
     if node.op in _STATELESS_OPS or node.op in _UNSUPPORTED_OPS:
-      return True
+      # Fractional pooling with a seed has the same regions in every call.
+      return not ('deterministic' in node.attr and node.attr['deterministic'].b)
     return any(
         self._function_draws(name)
         for name in _function_library.called_functions(node, self._functions)

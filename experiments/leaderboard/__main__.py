@@ -43,8 +43,6 @@ from experiments.sweep import running
 from experiments.sweep import trials as trials_lib
 
 _SECONDS_PER_HOUR = 3600.0
-# The folder shown in commands if none is given.
-_DATA_DIR = 'data'
 _PLACES = ('tasks', 'methods', 'data_dir', 'output_dir', 'results_dir')
 # Flags that override rules of the data file.
 _RULES = ('trials', 'total_rounds', 'num_seeds', 'target', 'margin')
@@ -189,7 +187,7 @@ def _write(plan: plans.Plan, flag_values: flags.FlagValues):
   # TensorFlow takes seconds to import: not for --help and not for a typo.
   from experiments.leaderboard import page  # pylint: disable=import-outside-toplevel
 
-  data_dir = flag_values.data_dir or _DATA_DIR
+  data_dir = flag_values.data_dir or published.DATA_DIR
   catalogue = _build_plan(flag_values, [board.ALL], [board.ALL], data_dir)
   results_dir = pathlib.Path(flag_values.results_dir)
   with folders.locked(results_dir):
@@ -217,10 +215,10 @@ def main(flag_values: flags.FlagValues = flags.FLAGS):
   data_dir = flag_values.data_dir
   if flag_values.list or flag_values.report_only:
     # The commands on the page name the folder, although nothing is read.
-    data_dir = data_dir or _DATA_DIR
+    data_dir = data_dir or published.DATA_DIR
   if flag_values.list:
-    methods = methods or [board.ALL]
-    tasks = tasks or [board.ALL]
+    methods = [board.ALL] if methods is None else methods
+    tasks = [board.ALL] if tasks is None else tasks
   plan = _build_plan(flag_values, tasks, methods, data_dir)
   _check(plan)
   if flag_values.dry_run:

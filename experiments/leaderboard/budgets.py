@@ -41,8 +41,8 @@ def expected_scores(trials: Sequence[TrialScore]) -> list[float]:
   The first trial, the library's defaults, is always included, so one trial is
   no tuning; n - 1 of the others are sampled without replacement. The score
   after n trials is the test score of the selected one. The expectation is
-  exact, over all subsets. With t_(i) the test score of the trial that is
-  i-th by what chooses, i = 1 ... N, and d the place of the first trial:
+  exact, over all subsets. Let t_(i) be the test score of the trial that the
+  selection ranks i-th, i = 1 ... N, and d the rank of the first trial:
 
   ```
   E[n] = (sum_{i < d} t_(i) C(N - i - 1, n - 2) + t_(d) C(N - d, n - 1))

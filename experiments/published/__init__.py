@@ -10,6 +10,7 @@ from experiments.published.commands import argument_values
 from experiments.published.commands import AxisFlags
 from experiments.published.commands import build_command
 from experiments.published.commands import build_sweep_command
+from experiments.published.commands import DATA_DIR
 from experiments.published.commands import Hyperparameter
 from experiments.published.commands import hyperparameters
 from experiments.published.commands import parse_flags

@@ -16,7 +16,8 @@ from experiments import settings as settings_lib
 from experiments.flag_table import field
 from experiments.published import tables
 
-_DATA_DIR = 'data'
+# The folder of the data sets in commands.
+DATA_DIR = 'data'
 _OUTPUT_DIR = 'runs'
 
 
@@ -77,7 +78,7 @@ def train_arguments(
     cell: tables.Cell,
     *,
     seed: int = 0,
-    data_dir: Optional[str] = _DATA_DIR,
+    data_dir: Optional[str] = DATA_DIR,
     output_dir: str = _OUTPUT_DIR,
 ) -> list[str]:
   """Returns the flags of `experiments.train` that run a cell.
@@ -141,7 +142,7 @@ def build_sweep_command(
           f'--table={cell.paper}/{cell.table}',
           *(f'--{a}={n}' for a, n in zip(tables.AXES, cell.key) if n),
           f'--seeds={",".join(map(str, seeds))}',
-          f'--data_dir={_DATA_DIR}',
+          f'--data_dir={DATA_DIR}',
           f'--output_dir={output_dir}',
       ],
   )
@@ -197,7 +198,7 @@ def hyperparameters(cell: tables.Cell) -> list[Hyperparameter]:
   given = tables.expand(cell.flags)
   origins = {_flag_name(flag): flag.origin for flag in given}
   choices, settings = parse_flags(
-      [flag.text for flag in given] + ['--data_dir=data']
+      [flag.text for flag in given] + [f'--data_dir={DATA_DIR}']
   )
   if registry.ALGORITHM in origins:
     for part in choices[registry.ALGORITHM].row.parts:

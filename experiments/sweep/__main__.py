@@ -232,9 +232,7 @@ def main(flag_values: flags.FlagValues = flags.FLAGS):
       print(shlex.join([*running.TRAIN, *trial.arguments]))
     return
   needs_data = flag_values.table and not flag_values.use_synthetic_data
-  folders.check_of_runs(
-      flag_values, trials_lib.DATA_DIR if needs_data else None
-  )
+  folders.check_of_runs(flag_values, published.DATA_DIR if needs_data else None)
   command_line.prepare_libraries()
   run(num_at_once=flag_values.jobs)
 

@@ -23,8 +23,6 @@ from experiments.run_results import run_folder
 from experiments.sweep import search_spaces
 from tff_adaptive import _files
 
-# The default folder of the data sets of tables.
-DATA_DIR = 'data'
 # File names have at most 255 bytes.
 _MAX_SLUG = 200
 # Flags that the sweep sets for each trial, and the sweep's own flags for them.
@@ -307,7 +305,8 @@ def build_table_trials(
   """
   if seeds is None:
     seeds = range(table.seeds)
-  data = [] if 'use_synthetic_data' in given else [f'--data_dir={DATA_DIR}']
+  is_made_up = 'use_synthetic_data' in given
+  data = [] if is_made_up else [f'--data_dir={published.DATA_DIR}']
   return [
       build_trial(
           {'group': cell.group, 'row': cell.row, 'column': cell.column},

@@ -43,7 +43,7 @@ def _compare(trace: analysis.RoundTrace, round_num: int, path: pathlib.Path):
   """Prints the distance of the weights from the round's checkpoint."""
   try:
     leaves = checkpoints.read_leaves(path)
-  except (FileNotFoundError, checkpoints.CheckpointError):
+  except (OSError, checkpoints.CheckpointError):
     return
   key = 'global_model_weights'
   errors = [

@@ -68,7 +68,9 @@ def run_quickly(
       sys.executable, '-c', _CODE, preloaded, json.dumps(commands)
   )
   assert not ended.returncode, ended.stderr
-  return [Ended(*json.loads(line)) for line in ended.stdout.splitlines()]
+  lines = ended.stdout.splitlines()
+  assert len(lines) == len(commands), ended.stderr
+  return [Ended(*json.loads(line)) for line in lines]
 
 
 def parse(binary: ModuleType, *arguments: str) -> flags.FlagValues:

@@ -99,6 +99,11 @@ class RunTest(parameterized.TestCase):
         r'file with one flag per line\.\n$',
     )
 
+  def test_a_module_that_cannot_decode_its_text_keeps_its_traceback(self):
+    with mock.patch.object(sys, 'argv', ['train']):
+      with self.assertRaises(UnicodeDecodeError):
+        command_line.run(lambda: None, lambda arguments: b'\x93'.decode())
+
   @parameterized.named_parameters(
       ('help', 'main = None', ['--help']),
       ('long', 'main = lambda: [print(n) for n in range(10**6)]', []),

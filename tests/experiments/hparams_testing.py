@@ -2,11 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads flags of a training run, for the tests of what follows from them."""
 
-import functools
-
 from absl import flags
 
 from experiments import hparams
+from experiments import published
 
 # Of a model that trains in no time.
 SMALL = (
@@ -17,27 +16,17 @@ SMALL = (
 )
 
 
-@functools.cache
-def _define() -> flags.FlagValues:
+def parse(*arguments: str) -> flags.FlagValues:
+  """Returns the parsed flags of `experiments.train`."""
   values = flags.FlagValues()
   hparams.define(values)
-  return values
-
-
-def parse(*arguments: str) -> flags.FlagValues:
-  """Returns the parsed flags of `experiments.train`, until the next call."""
-  values = _define()
-  for name in values:
-    values[name].unparse()
   values(['train', *arguments])
   return values
 
 
 def read(*arguments: str) -> tuple[dict[str, hparams.Choice], hparams.Settings]:
   """Returns the choices and the settings that flags make."""
-  values = parse(*arguments)
-  choices = hparams.read_choices(values)
-  return choices, hparams.read_settings(choices, values)
+  return published.parse_flags(arguments)
 
 
 def read_settings(*arguments: str) -> hparams.Settings:

@@ -18,7 +18,7 @@ from experiments.benchmark import workloads
 from tests import program_testing
 from tests.experiments import binary_testing
 
-# Words that the help of a program must have, beside a flag of its own.
+# Words that the help of a program must have, besides a flag of its own.
 _HELP = {
     'train': ['--client_learning_rate', '--delta_sgd_gamma', '--flagfile'],
     'sweep': ['--grid', '--table', '--rows', '--client_learning_rate'],
@@ -85,6 +85,7 @@ _TYPOS = (
     ('benchmark', ['--rounds=0'], 'rounds=0'),
     ('benchmark', ['--json=/nowhere/times'], '/nowhere/times'),
     ('benchmark', ['--peers=/nowhere/peers'], '/nowhere/peers'),
+    ('benchmark', ['--peers=docs/results/claims.json'], 'json:1 is not JSON'),
 )
 
 

@@ -24,10 +24,10 @@ def _split(clients, num_examples=1200, seed=1, **changes):
 class ClientsTest(parameterized.TestCase):
 
   @parameterized.parameters(
-      ({'num_clients': 1}, 500, 510),
-      ({'examples_per_client': '10-20', 'alpha': 0.5}, 20, 60),
-      ({'examples_per_client': '30', 'partition': 'iid'}, 60, 60),
-      ({'examples_per_client': '10-20', 'partition': 'iid'}, 20, 40),
+      ({'num_clients': 1}, 500, 510, True),
+      ({'examples_per_client': '10-20', 'alpha': 0.5}, 20, 60, True),
+      ({'examples_per_client': '30', 'partition': 'iid'}, 60, 60, False),
+      ({'examples_per_client': '10-20', 'partition': 'iid'}, 20, 40, False),
       (
           {
               'examples_per_client': '30',
@@ -35,14 +35,15 @@ class ClientsTest(parameterized.TestCase):
           },
           60,
           60,
+          False,
       ),
-      ({'partition': 'shards', 'shards_per_client': 3}, 1200, 1200),
-      ({'partition': 'dirichlet_per_class', 'min_size': 9}, 1200, 1200),
+      ({'partition': 'shards', 'shards_per_client': 3}, 1200, 1200, False),
+      ({'partition': 'dirichlet_per_class', 'min_size': 9}, 1200, 1200, False),
   )
-  def test_number_of_examples(self, changes, low, high):
+  def test_number_of_examples_and_repetition(self, changes, low, high, repeats):
     found = _split(clients_lib.Partition(), **changes)
     self.assertBetween(found.total_examples, low, high)
-    if 'partition' in changes:
+    if not repeats:
       self.assertLen(set(found.indices), found.total_examples)
 
   @parameterized.parameters(

@@ -230,6 +230,14 @@ class StatelessRandomTest(tf.test.TestCase, parameterized.TestCase):
 
     self.assertLen(set(run(tf.constant([4, 5])).numpy().tolist()), 3)
 
+  @parameterized.parameters((0, True), (3, False))
+  def test_fractional_pooling_draws_unless_it_has_a_seed(self, seed, draws):
+    with tf.Graph().as_default() as graph:
+      tf.nn.fractional_max_pool(tf.zeros([1, 4, 4, 1]), 1.5, seed=seed)
+    graph_def = graph.as_graph_def()
+    rewriter = _random_ops.RandomOpRewriter(graph_def, '')
+    self.assertEqual(rewriter.draws(graph_def.node), draws)
+
   @parameterized.named_parameters(
       ('shuffle', lambda: tf.random.shuffle(tf.range(5))),
       (

@@ -215,7 +215,9 @@ def build_fed_opt(
           weighs_examples=weighs_examples,
       )
   )
-  of_reports = [report.value for report in reports]
+  shared_aggregators = dict(payload_aggregators)
+  for report in reports:
+    shared_aggregators.pop(report.value, None)
   train = client_work.build_local_training_client_work(
       model,
       client_optimizer,
@@ -225,11 +227,7 @@ def build_fed_opt(
       gradient_options=local_training.GradientOptions(clip_norm, weight_decay),
       loop_implementation=loop_implementation,
       reports=reports,
-      shared_aggregators={
-          name: aggregator
-          for name, aggregator in payload_aggregators.items()
-          if name not in of_reports
-      },
+      shared_aggregators=shared_aggregators,
       num_expected_clients=privacy.clients_per_round if privacy else None,
       trace_steps=trace_steps,
       max_update_norm=max_update_norm,

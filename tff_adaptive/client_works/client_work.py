@@ -303,8 +303,8 @@ def build_local_training_client_work(
   no examples, if its update, loss, reports, sent or kept parts are not finite,
   or if its update has a norm above `max_update_norm`. It sends zeros and counts
   only in `num_clients`, `num_rejected` and the bytes. Mime averages gradients
-  before the training, and leaves out only clients without examples or with
-  gradients that are not finite.
+  before the training. This average leaves out only clients without examples or
+  with gradients that are not finite.
 
   The measurements are an ordered dictionary of
 

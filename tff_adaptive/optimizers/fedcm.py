@@ -125,7 +125,7 @@ def build_mofedsam(
     learning_rate: See `build_fedcm`.
     alpha: See `build_fedcm`.
     rho: The size of the perturbation of the weights, not negative. Default 0.1;
-      at 0 this is FedCM, and `rho` cannot be set later.
+      at 0 this is FedCM, and `set_hparams` cannot change `rho`.
     epsilon: Added to the norm, not negative. Default 1e-7, as in published
       code.
 

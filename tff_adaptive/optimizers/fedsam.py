@@ -71,7 +71,8 @@ def build_fedsam(
     learning_rate: The step size, not negative. Default 0.1, as in the paper's
       experiments.
     rho: The size of the perturbation of the weights, not negative. Default 0.1.
-      At 0 this is SGD, one gradient per step, and `rho` cannot be set later.
+      At 0 this is SGD, one gradient per step, and `set_hparams` cannot change
+      `rho`.
     epsilon: Added to the norm, not negative. Default 1e-7, as in published
       code.
 

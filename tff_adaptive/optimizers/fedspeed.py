@@ -86,7 +86,7 @@ def build_fedspeed(
     proximal_lambda: Divides the pull to the received model, above zero, lambda
       of the paper. Default 10.0, as in its experiments.
     rho: The size of the perturbation of the weights, not negative. Default 0.1.
-      At 0 a step costs one gradient, and `rho` cannot be set later.
+      At 0 a step costs one gradient, and `set_hparams` cannot change `rho`.
     alpha: The weight of the perturbed gradient, in [0, 1]. Default 1.0.
     epsilon: Added to the norm, not negative. Default 1e-7, as in published
       code.

@@ -120,7 +120,8 @@ class HparamsInState:
     """Initializes the optimizer.
 
     Args:
-      hparams: The hyperparameters by name; a state begins with them.
+      hparams: The hyperparameters by name; a state begins with them. An integer
+        learning rate becomes a float.
     """
     self._hparams = collections.OrderedDict(hparams)
     rate = self._hparams.get(tff.learning.optimizers.LEARNING_RATE_KEY)

@@ -109,13 +109,13 @@ def to_arrays(
 
 def _to_array(component: Any, dtype: tf.DType) -> np.ndarray:
   array = np.asarray(component)
-  # An empty list becomes an array of floats.
+  # `np.array([])` is an array of floats.
   if array.size and array.dtype.kind in _lost_kinds(dtype):
     raise TypeError(
         f'Expected elements of type {dtype.name}, found an array of type '
         f'{array.dtype.name}.'
     )
-  if array.dtype.kind not in 'biuf':
+  if array.dtype.kind not in 'biuf' or dtype == tf.string:
     return np.asarray(component, dtype.as_numpy_dtype)
   cast, lost = specs_lib.cast(array, dtype.as_numpy_dtype)
   if np.any(lost):

@@ -132,8 +132,9 @@ def _summarize(
 
 _DEFAULT_BATCH_SIZE = 256
 _DEFAULT_TRAIN_BATCH_SIZE = 20
-# A call takes clients until it has this many examples, or clients.
-_MAX_EXAMPLES = 16_384
+# A call takes clients until their batches have this many rows, or there are
+# this many clients.
+_MAX_ROWS = 16_384
 _MAX_CLIENTS = 1024
 # Separates the random numbers of an evaluation from those of training.
 _USE = 'client_evaluation'
@@ -153,14 +154,13 @@ class PersonalizedMetrics(NamedTuple):
 
 def _build_evaluator(
     computation: Any,
-    clients: client_data.ClientArrays,
     client_ids: Sequence[str],
     collect: Callable[[Sequence[str]], Sequence[Any]],
+    num_rows: Callable[[str], int],
     *,
     devices: str,
     plan: str,
     seed: int,
-    num_epochs: int = 1,
 ) -> Callable[[tff.learning.models.ModelWeights], Any]:
   """Builds a function from weights to the stacked rows of all clients.
 
@@ -179,7 +179,7 @@ def _build_evaluator(
     received = tf.nest.pack_sequence_as(spec, tf.nest.flatten(weights))
     parts = []
     with tff.framework.get_context_stack().install(context):
-      for chunk in _chunks(clients, client_ids, num_epochs):
+      for chunk in _chunks(client_ids, num_rows):
         context.begin_round(seed, 0, chunk)
         part = computation(received, collect(chunk))
         parts.append(tf.nest.map_structure(np.asarray, part))
@@ -189,19 +189,17 @@ def _build_evaluator(
 
 
 def _chunks(
-    clients: client_data.ClientArrays,
-    client_ids: Sequence[str],
-    num_epochs: int,
+    client_ids: Sequence[str], num_rows: Callable[[str], int]
 ) -> Iterator[list[str]]:
-  """Yields the clients of each call; batches copy examples in every epoch."""
+  """Yields the clients of each call, given each client's number of rows."""
   chunk: list[str] = []
-  num_examples = 0
+  total = 0
   for client_id in client_ids:
     chunk.append(client_id)
-    num_examples += num_epochs * clients.num_examples(client_id)
-    if num_examples >= _MAX_EXAMPLES or len(chunk) == _MAX_CLIENTS:
+    total += num_rows(client_id)
+    if total >= _MAX_ROWS or len(chunk) == _MAX_CLIENTS:
       yield chunk
-      chunk, num_examples = [], 0
+      chunk, total = [], 0
   if chunk:
     yield chunk
 
@@ -217,20 +215,23 @@ def _to_metrics(client_ids: Sequence[str], rows: Any) -> ClientMetrics:
   )
 
 
-def _first_batches(
-    cohort: cohort_lib.Cohort, num_steps: Optional[int]
-) -> list[Any]:
-  """Returns the first batches of a cohort's only client.
+def _extend(
+    plan: batching.BatchPlan, num_steps: Optional[int], num_examples: int
+) -> batching.BatchPlan:
+  """Returns the plan with the epochs that a client needs for its steps."""
+  if num_steps is None:
+    return plan
+  one_epoch = attrs.evolve(plan, num_epochs=1)
+  in_epoch = max(1, len(batching.batch_sizes(one_epoch, num_examples)))
+  return attrs.evolve(plan, num_epochs=math.ceil(num_steps / in_epoch))
 
-  `num_steps` may span epochs; None stands for the plan's epochs.
-  """
-  if num_steps is not None:
-    one_epoch = attrs.evolve(cohort.plan, num_epochs=1)
-    in_epoch = max(1, attrs.evolve(cohort, plan=one_epoch).num_steps(0))
-    num_epochs = math.ceil(num_steps / in_epoch)
-    plan = attrs.evolve(cohort.plan, num_epochs=num_epochs)
-    cohort = attrs.evolve(cohort, plan=plan)
-  return cohort.batches(0)[:num_steps]
+
+def _num_rows(
+    plan: batching.BatchPlan, num_steps: Optional[int], num_examples: int
+) -> int:
+  """Returns the number of rows of a client's first batches."""
+  plan = _extend(plan, num_steps, num_examples)
+  return sum(batching.batch_sizes(plan, num_examples)[:num_steps])
 
 
 def _sample(
@@ -295,9 +296,9 @@ def build_client_evaluation(
 
   evaluate = _build_evaluator(
       evaluation.build_evaluation_computation(model),
-      clients,
       client_ids,
       collect,
+      clients.num_examples,
       devices=devices,
       plan=plan,
       seed=seed,
@@ -393,32 +394,34 @@ def build_personalized_evaluation(
   test_plan = batching.BatchPlan(_DEFAULT_BATCH_SIZE, shuffle=False)
 
   def collect_one(client_id):
+    num_examples = train_clients.num_examples(client_id)
     trained = cohort_lib.Cohort(
         train_clients,
         [client_id],
         round_num=0,
         seed=train_seed,
-        plan=train_plan,
+        plan=_extend(train_plan, num_steps, num_examples),
         augmentation=augmentation,
     )
     tested = cohort_lib.Cohort(
         test_clients, [client_id], round_num=0, seed=seed, plan=test_plan
     )
     return collections.OrderedDict(
-        train=_first_batches(trained, num_steps), test=tested.batches(0)
+        train=trained.batches(0)[:num_steps], test=tested.batches(0)
     )
 
   train_and_test = _build_evaluator(
       evaluation.build_personalization_computation(
           model, optimizer, gradient_options
       ),
-      train_clients,
       client_ids,
       lambda chunk: list(map(collect_one, chunk)),
+      lambda client_id: _num_rows(
+          train_plan, num_steps, train_clients.num_examples(client_id)
+      ),
       devices=devices,
       plan=plan,
       seed=train_seed,
-      num_epochs=num_epochs,
   )
 
   def evaluate(weights):

@@ -89,6 +89,8 @@ def _read_rows(path: pathlib.Path) -> tuple[list[str], list[list[str]]]:
 
 ROUND_NUM_KEY = 'round_num'
 SECONDS_KEY = 'seconds'
+# The columns that the training loop adds.
+LOOP_COLUMNS = (ROUND_NUM_KEY, SECONDS_KEY)
 EVALUATION_PREFIX = 'evaluation'
 
 _PROCESS_PARTS = ('distributor', 'client_work', 'aggregator', 'finalizer')
@@ -100,19 +102,17 @@ _PathLike = Union[str, os.PathLike]
 
 
 def _column_names(paths: Sequence[tuple[str, ...]]) -> list[str]:
-  """Joins paths, without the part of the process unless names clash.
-
-  The columns that the training loop adds count, too.
-  """
+  """Joins paths, without the part of the process unless names clash."""
   short = [
       '/'.join(path[1:] if path[0] in _PROCESS_PARTS else path)
       for path in paths
   ]
-  counts = collections.Counter([*short, ROUND_NUM_KEY, SECONDS_KEY])
-  return [
+  counts = collections.Counter([*short, *LOOP_COLUMNS])
+  names = [
       '/'.join(path) if counts[name] > 1 or not name else name
       for path, name in zip(paths, short)
   ]
+  return [f'metrics/{name}' if name in LOOP_COLUMNS else name for name in names]
 
 
 def flatten_metrics(
@@ -123,7 +123,8 @@ def flatten_metrics(
   The names of nested metrics are joined by `/`. A first name that is a part of
   the process (`distributor`, `client_work`, `aggregator`, `finalizer`) is left
   out, unless two metrics would then share a name, or one would be `round_num`
-  or `seconds`. Arrays are left out.
+  or `seconds`. Without such a part, these two get the prefix `metrics/`. Arrays
+  are left out.
 
   Args:
     metrics: The nested metrics of `LearningProcess.next`.

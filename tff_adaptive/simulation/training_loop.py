@@ -245,9 +245,8 @@ class _Run:
 
 def _measure(callback, round_end):
   """Adds a callback's measurements to the row of a round."""
-  own = (metrics_writers.ROUND_NUM_KEY, metrics_writers.SECONDS_KEY)
   for name, value in callback.measure(round_end).items():
-    if name in round_end.metrics or name in own:
+    if name in round_end.metrics or name in metrics_writers.LOOP_COLUMNS:
       raise ValueError(
           f'{type(callback).__name__} measures {name!r}, but the round already '
           'has a metric of that name; give it another name.'

@@ -152,7 +152,8 @@ def read_weights(path: _PathLike) -> StoredWeights:
     The weights, not yet compared with a model.
 
   Raises:
-    FileNotFoundError: If there is no such file, or no checkpoint in the folder.
+    OSError: If a file cannot be opened; FileNotFoundError if there is no such
+      file, or no checkpoint in the folder.
     CheckpointError: If a checkpoint is damaged.
     WeightsFileError: If another file is damaged, or holds no weights.
 
@@ -189,7 +190,8 @@ def read_newest_checkpoint(
     The file, and its leaves by name.
 
   Raises:
-    FileNotFoundError: If there is no checkpoint.
+    OSError: If a file cannot be opened; FileNotFoundError if there is no
+      checkpoint.
     CheckpointError: If none is intact.
   """
   manager = checkpoints.CheckpointManager(directory.checkpoints)

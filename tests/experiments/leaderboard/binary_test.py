@@ -60,6 +60,8 @@ class LeaderboardTest(folder_testing.FolderTestCase):
       ),
       ('trials', ('--trials=0',), flags.Error, 'trials'),
       ('hours', ('--max_hours=-1',), flags.Error, 'max_hours'),
+      ('empty', ('--methods=',), flags.Error, '--methods is empty'),
+      ('empty_list', ('--list', '--tasks='), flags.Error, '--tasks is empty'),
   )
   def test_flags_that_do_not_fit_are_refused(self, arguments, kind, sentence):
     with self.assertRaisesRegex(kind, sentence):

@@ -3,6 +3,7 @@
 """Tests of tracing a round of a run, from its files."""
 
 import json
+import pathlib
 import shutil
 from unittest import mock
 
@@ -13,10 +14,12 @@ import pytest
 from experiments import command_line
 from experiments.trace import __main__ as trace
 from experiments.trace import retraining
+from experiments.trace import views
 from tests import folder_testing
 from tests.experiments import binary_testing
 from tests.experiments.train import trainer_testing
 from tests.tff_adaptive import file_testing
+from tff_adaptive.simulation import checkpoints
 
 
 def _call(*arguments):
@@ -60,6 +63,12 @@ class TraceTest(folder_testing.FolderTestCase):
     with self.assertRaisesRegex(command_line.UserError, sentence) as caught:
       _call(f'--run={self.run_dir}', f'--round={round_num}', *arguments)
     self.assertNotIn('\n', str(caught.exception))
+
+  def test_a_checkpoint_that_cannot_be_opened_is_not_compared(self):
+    with mock.patch.object(
+        checkpoints, 'read_leaves', side_effect=PermissionError
+    ):
+      views._compare(mock.Mock(), 1, pathlib.Path('checkpoint'))
 
   def test_the_last_round_is_that_of_the_run(self):
     before = file_testing.read_files(self.run_dir)

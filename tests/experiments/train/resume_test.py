@@ -195,7 +195,7 @@ class ResumeTest(parameterized.TestCase):
     }
 
   def _uninterrupted(self, case):
-    """Trains once; returns what that left and how it went."""
+    """Trains once; returns the contents of the folder and the answer."""
     if case not in self._whole:
       name = f'whole_{len(self._whole)}'
       answer = self._finish(name, case)

@@ -112,7 +112,7 @@ class UnhealthyCohortsTest(compiled_testing.TestCase):
 
   @parameterized.parameters(*_ALGORITHMS)
   @pytest.mark.sample(1)
-  def test_algorithm_keeps_its_state(self, algorithm):
+  def test_algorithm_builds_and_keeps_its_state(self, algorithm):
     with compiled_testing.installed('loop'):
       self._check(algorithm)
 

@@ -222,6 +222,14 @@ class ArgumentsTest(compiled_testing.TestCase):
       ):
         count([[1, 2]])
 
+  def test_an_empty_array_has_no_texts(self):
+    count = sequence_testing.over_clients(
+        lambda batches: batches.reduce(0, lambda n, words: n + tf.size(words)),
+        tff.SequenceType(tff.TensorType(np.str_, [None])),
+    )
+    with compiled_testing.installed():
+      self.assertEqual(count([[np.array([]), np.array(['a', 'b'])]]), 2)
+
   def test_numbers_that_a_type_holds_after_rounding(self):
     batches = [
         _Dict(x=np.full([2, 5], 0.1, x_type), y=np.array([0, 1], y_type))

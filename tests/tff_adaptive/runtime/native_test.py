@@ -26,7 +26,7 @@ from tff_adaptive.runtime import native
 
 class NativeTest(tf.test.TestCase, parameterized.TestCase):
 
-  def test_computes_and_ends_its_worker(self):
+  def test_computes_ends_its_worker_and_restores_the_context(self):
     @tff.federated_computation(tff.FederatedType(np.int32, tff.CLIENTS))
     def add_up(values):
       return tff.federated_sum(values)

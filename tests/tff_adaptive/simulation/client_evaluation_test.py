@@ -193,23 +193,30 @@ class ClientEvaluationTest(tf.test.TestCase, parameterized.TestCase):
     )
     whole = build(source)(_weights())
     read = []
-    with mock.patch.multiple(
-        client_evaluation, _MAX_EXAMPLES=10, _MAX_CLIENTS=3
-    ):
+    with mock.patch.multiple(client_evaluation, _MAX_ROWS=10, _MAX_CLIENTS=3):
       parts = build(_lazy(source, read))(_weights())
     self.assertEqual(parts.client_ids, whole.client_ids)
     self.assertAllEqual(parts.num_examples, whole.num_examples)
     self.assertAllClose(parts.values['loss'], whole.values['loss'], rtol=1e-6)
     self.assertEqual(read, list(source.client_ids))
 
-  def test_examples_of_several_epochs_need_more_calls(self):
-    source = _clients(2, sizes=[6, 6, 6])
-    with mock.patch.object(client_evaluation, '_MAX_EXAMPLES', 12):
-      chunks = [
-          list(client_evaluation._chunks(source, source.client_ids, num_epochs))
-          for num_epochs in (1, 2)
-      ]
-    self.assertEqual(chunks, [[['c0', 'c1'], ['c2']], [['c0'], ['c1'], ['c2']]])
+  @parameterized.parameters(
+      ({}, None, [['c0', 'c1'], ['c2']]),
+      ({'num_epochs': 2}, None, [['c0'], ['c1'], ['c2']]),
+      ({'max_examples': 3}, None, [['c0', 'c1', 'c2']]),
+      ({}, 1, [['c0', 'c1', 'c2']]),
+      ({}, 4, [['c0'], ['c1'], ['c2']]),
+  )
+  def test_calls_are_bounded_by_the_rows_of_batches(
+      self, changes, num_steps, expected
+  ):
+    plan = batching.BatchPlan(4, **changes)
+    with mock.patch.object(client_evaluation, '_MAX_ROWS', 12):
+      found = client_evaluation._chunks(
+          ['c0', 'c1', 'c2'],
+          lambda _: client_evaluation._num_rows(plan, num_steps, 6),
+      )
+      self.assertEqual(list(found), expected)
 
   def test_ids_keep_zero_bytes_at_their_end(self):
     rows = {'num_examples': np.array([2, 0]), 'metrics': {'loss': np.ones([2])}}

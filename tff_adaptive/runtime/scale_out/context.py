@@ -259,8 +259,8 @@ def create_ray_context(
     address: The address of a Ray cluster: 'auto' for one on this machine, or
       the 'host:port' of its head. Every machine in it needs this library. By
       default the cluster that the process is connected to, or a new one on this
-      machine that ends with the context. A process that is connected to a
-      cluster stays so, with a warning if the address is another one.
+      machine that ends with the context. A process that is connected
+      already keeps its cluster, and warns if `address` is another one.
     num_workers: The number of workers. Defaults to as many as fit: by GPUs with
       `devices='GPU'`, else by cores.
     cpus_per_worker: The number of cores of a worker, each for one client at a

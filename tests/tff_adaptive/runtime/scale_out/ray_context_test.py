@@ -110,7 +110,7 @@ class RayContextTest(compiled_testing.TestCase):
   def test_cohorts_give_the_bits_of_the_compiled_context(self):
     self._check(compiled_testing.process(), _cohorts())
 
-  def test_more_chunks_than_workers(self):
+  def test_more_chunks_than_workers_have_a_plan_and_costs(self):
     process = compiled_testing.process()
     self._check(process, _cohorts(num_clients=40))
     plan = self.context.plan_of(process.next)
