@@ -217,6 +217,18 @@ def build_process(
   )
 
 
+def _scale_epsilon(
+    process: tff.learning.templates.LearningProcess,
+    state: Any,
+    client: Mapping[str, Any],
+    ratio: float,
+) -> Any:
+  """Returns the state with a multiple of the client rule's `epsilon`."""
+  hparams = process.get_hparams(state)
+  hparams['client_work']['epsilon'] = ratio * client.get('epsilon', 0.1)
+  return process.set_hparams(state, hparams)
+
+
 def train(
     process: tff.learning.templates.LearningProcess, run: adapters.GoldenRun
 ) -> Iterator[tuple[Any, Any]]:
@@ -233,7 +245,12 @@ def train(
       run.problem, run.configuration['batch_size'], run.configuration['epochs']
   )
   rounds = rounds_lib.Rounds(process)
-  for cohort in run.cohorts:
+  client = run.configuration['client']
+  for before, cohort in zip([(), *run.cohorts], run.cohorts):
+    if client['name'] == 'fedhyper_client_local' and before and cohort:
+      # The rule divides by the number of clients of the round before.
+      ratio = len(before) / len(cohort)
+      rounds.state = _scale_epsilon(process, rounds.state, client, ratio)
     metrics = rounds.train([batches[client] for client in cohort], cohort)
     yield rounds.state, metrics
 

@@ -295,8 +295,9 @@ def build_fedhyper_client_local(
     Federated Learning with Hypergradient Descent, ICLR 2024,
     https://arxiv.org/abs/2310.03156, FedHyper-CL in the form of the published
     code. Deviations: |S| is that of the last round, since clients do not know
-    the size of the current one; every epoch's first step is not compared with
-    P, and no batch is skipped, unlike in the code.
+    the size of the current one: for cohorts that change in size, set `epsilon`
+    before a round to epsilon |S_{t-1}| / |S_t|. Every epoch's first step is not
+    compared with P, and no batch is skipped, unlike in the code.
   """
   return _FedHyperClient(
       dict(

@@ -5,6 +5,7 @@
 import warnings
 
 from absl.testing import parameterized
+import numpy as np
 import pytest
 import tensorflow as tf
 import tensorflow_federated as tff
@@ -115,6 +116,35 @@ class ReplayerTest(tf.test.TestCase, parameterized.TestCase):
     for entry, control in zip(run['trajectory'], (-1.0, 1.0)):
       entry['server']['c'] = [control, 0.0, 0.0, 0.0]
     self.assertAllClose(replay.replay(run, problems).max_error, 1.5)
+
+  def test_fedhyper_divides_by_the_clients_of_the_round(self):
+    rng = np.random.default_rng(0)
+    data = rng.normal(size=[3, 3, 5])
+    run, problems = golden_testing.create_tiny_run(
+        client={'name': 'fedhyper_client_local', 'lr': 0.1, 'hyper_lr': 9.0}
+    )
+    problems['quadratic']['clients'] = [
+        {'X': client[:, :4].tolist(), 'y': client[:, 4].tolist()}
+        for client in data
+    ]
+    run['trajectory'] = []
+    x, change = np.zeros(4), np.zeros(4)
+    for cohort in ((0, 1, 2), (1,), (0, 2), (0, 1, 2)):
+      ends = []
+      for client in cohort:
+        y, scale, last = x, 1.0, None
+        for *features, label in data[client]:
+          step = -0.1 * scale * (features @ y - label) * np.array(features)
+          if last is not None:
+            q = step @ last + 0.1 * step @ change / len(cohort)
+            scale = np.clip(scale * min(1.1, 1 + 9.0 * q), 0.1, 10.0)
+          y, last = y + step, step
+        ends.append(y)
+      change = np.mean(ends, axis=0) - x
+      x = x + change
+      clients = [{'id': client} for client in cohort]
+      run['trajectory'].append({'clients': clients, 'server': {'x': list(x)}})
+    self.assertLess(replay.replay(run, problems).max_error, 1e-6)
 
   def test_page_has_every_alias(self):
     path = golden_testing.ROOT / 'docs/conformance.md'
