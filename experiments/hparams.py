@@ -395,6 +395,12 @@ def _check_data(task: registry.Row, values: Mapping[str, Any]):
       raise HparamError(
           f'--task={task.name} includes its data, drop --use_synthetic_data'
       )
+    assert task.task is not None
+    if not task.task.data.synthetic_files:
+      raise HparamError(
+          f'--task={task.name} has no synthetic data; give --data_dir, or '
+          'define `synthetic_files` of its data'
+      )
     if values['data_dir']:
       raise HparamError(
           '--use_synthetic_data and --data_dir cannot be combined, drop one of '

@@ -27,9 +27,12 @@ ESTIMATES = (LAST_10_EVALUATIONS, LAST_100_ROUNDS, BEST, FINAL)
 _ROUND_NUM = 'round_num'
 _NUM_LAST_EVALUATIONS = 10
 _NUM_LAST_ROUNDS = 100
-# A loss or an error, or a statistic of one over clients.
+# Above the relative error of a float32, as which metrics are measured.
+_ROUNDING = 1e-7
+# A loss or an error by its usual names, or a statistic of one over clients.
 _LOWER_IS_BETTER = re.compile(
-    r'(loss|error)(_(weighted_)?mean|_median|_worst_decile)?$'
+    r'(loss|error|crossentropy|perplexity|(\b|_)(mae|mape|mse|rmse))'
+    r'(_(weighted_)?mean|_median|_worst_decile)?$'
 )
 
 
@@ -157,7 +160,7 @@ def summarize(
 def find_round(
     series: Series, target: float, *, higher_is_better: bool = True
 ) -> float:
-  """Returns the first round that reaches a target.
+  """Returns the first round that reaches a target, up to a float32's rounding.
 
   Args:
     series: Rounds and values, see `read_columns`.
@@ -172,6 +175,7 @@ def find_round(
     10
   """
   for round_num, value in zip(*series):
-    if value >= target if higher_is_better else value <= target:
+    is_equal = math.isclose(value, target, rel_tol=_ROUNDING)
+    if is_equal or (value > target if higher_is_better else value < target):
       return round_num
   return math.inf

@@ -135,7 +135,7 @@ class Outcome:
 
   @property
   def rounds_to_target(self) -> float:
-    """The median over the seeds; infinity if most never reach the target."""
+    """The median over the seeds; infinity if half or more never reach it."""
     return statistics.median(map(self._target_round, self.runs.values()))
 
   @property

@@ -10,7 +10,7 @@ from typing import Any, Optional
 
 from experiments import command_line
 from experiments import pages
-from experiments import published
+from experiments import settings as settings_lib
 from experiments.report import figure_data
 from experiments.report import figures
 from experiments.report import views
@@ -50,7 +50,7 @@ def write_comparison(
 
   Raises:
     RunError: If a folder is neither, a file in it is damaged, or the runs have
-      no metric in common.
+      no metric in common or were evaluated on different data.
     OSError: If a file cannot be read or written.
   """
   runs = _read_runs([pathlib.Path(path) for path in paths], seeds)
@@ -58,7 +58,8 @@ def write_comparison(
   path = output_dir / 'comparison'
   picture = path.with_suffix('.png')
   unit = ' (%)' if _METRICS[metric][0] == 100.0 else ''
-  label = f'test {metric.replace("_", " ")}{unit}'
+  data = _find_data(runs)
+  label = f'{data} {metric.replace("_", " ")}{unit}'
   for file in (picture, path.with_suffix('.pdf')):
     _draw(runs, metric, label, file, title)
   columns = [kind, *_ESTIMATES.values(), 'rounds', 'time', 'seeds']
@@ -72,7 +73,7 @@ def write_comparison(
           'Over several seeds, numbers are the mean ± the standard deviation. '
           f'`{_ESTIMATES["last_10_evaluations"]}` is the mean of the last ten '
           'evaluations, or of all if there are fewer. '
-          f'`best` is for {published.REPLICATION_ONLY}.'
+          f'`best` is for replication only: chosen on the {data} data.'
       ),
       pages.table(columns, rows),
       pages.figure(
@@ -154,6 +155,21 @@ def _read_runs(
     name = str(path.absolute().relative_to(common))
     runs[name] = found or [run_folder.read_run(path)]
   return runs
+
+
+def _find_data(runs: _Runs) -> str:
+  """Returns the name of the data on which all runs were evaluated."""
+  names = {
+      run.hparams.get('evaluation_data') or settings_lib.TEST
+      for found in runs.values()
+      for run in found
+  }
+  if len(names) > 1:
+    raise run_folder.RunError(
+        f'--runs were evaluated on different data, {", ".join(sorted(names))}; '
+        'compare runs with the same --evaluation_data'
+    )
+  return names.pop().replace('_', ' ')
 
 
 def _choose_metric(runs: _Runs) -> str:

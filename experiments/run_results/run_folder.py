@@ -27,6 +27,7 @@ is_higher_better = _run_metrics.is_higher_better
 # Columns of metrics.csv.
 ROUND_NUM = 'round_num'
 SECONDS = 'seconds'
+NUM_CLIENTS = 'clients/num_clients'
 GRADIENT_EVALUATIONS = 'clients/num_gradient_evaluations'
 BYTES_UP = 'clients/bytes_up'
 BYTES_DOWN = 'clients/bytes_down'

@@ -72,7 +72,9 @@ class _Flags:
       replicate papers, the last ten on the test data.
     sweep_name: The folder of the sweep in --output_dir.
     metric: The evaluation metric, as in the column evaluation/METRIC of
-      metrics.csv; a name with a slash is a column itself.
+      metrics.csv; a name with a slash is a column itself. The smallest value is
+      the best if the name ends in loss, error, crossentropy, perplexity, mae,
+      mape, mse or rmse.
     best_per: A swept flag: choose the best for each of its values.
     transfer_to: Flagfiles of other tasks, with each of which the best is also
       run.

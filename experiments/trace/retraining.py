@@ -211,11 +211,16 @@ class Replay:
         logging.warning('Skipping a checkpoint (%s).', error)
     if newest and not from_start:
       raise folders.no_checkpoint_error(self._run.directory.path, newest)
-    start = warm_start.read(
-        self._run.settings.initial_weights,
-        self._run.recorded,
-        self._run.directory.path,
-    )
+    path = self._run.settings.initial_weights
+    try:
+      start = warm_start.read(
+          path, self._run.recorded, self._run.directory.path
+      )
+    except command_line.UserError as error:
+      raise command_line.UserError(
+          f'the first round starts from {path}, which must be there as it was '
+          f'({error})'
+      ) from error
     initial_state_fn = start.initial_state_fn(self._rounds.process, self._task)
     self._rounds.state = initial_state_fn()
 

@@ -17,6 +17,7 @@ from experiments import flag_table
 from experiments import folders
 from experiments import hparams
 from experiments import registry
+from experiments import settings as settings_lib
 from experiments.flag_table import field
 from experiments.leaderboard import board
 from experiments.run_results import agreement
@@ -168,6 +169,12 @@ def build_trials(
       for method in methods
       for seed in seeds
   ]
+  evaluations = flag_values.evaluations
+  if evaluations and settings_lib.CENTRAL not in evaluations:
+    raise hparams.HparamError(
+        f'--{_COMPARE} compares central evaluations; add '
+        f'{settings_lib.CENTRAL} to --evaluations={",".join(evaluations)}'
+    )
   _check_folders(trials)
   return trials
 

@@ -224,7 +224,7 @@ def _train(
     # Seeded, so that a resumed run on the native runtime has the same numbers.
     with run.choices[registry.RUNTIME].build(seeded_clients=True):
       result = run.train()
-      _report(result, directory, describe(run.choices))
+      _report(run, result, directory)
       test = _evaluate_at_end(run, result, directory)
   _print_last_line(test)
 
@@ -361,13 +361,19 @@ def _draw_partition(task: task_lib.Task, directory: run_directory.RunDirectory):
 
 
 def _report(
+    run: _Run,
     result: training_loop.TrainingResult,
     directory: run_directory.RunDirectory,
-    title: str,
 ):
   """Plots the curve and prints the paths of the files."""
   curve = directory.plots / 'training.png'
-  curves.plot_training_curve(directory.metrics_csv, curve, title)
+  data = run.hparams['evaluation_data'] or settings_lib.TEST
+  curves.plot_training_curve(
+      directory.metrics_csv,
+      curve,
+      describe(run.choices),
+      data=data.replace('_', ' '),
+  )
   if result.stopped:
     print(
         f'Training stopped after round {result.round_num}: the monitored '

@@ -111,6 +111,15 @@ class OwnTaskTest(parameterized.TestCase):
     ):
       board.load().restrict(tasks=[_WINE])
 
+  def test_synthetic_data_are_refused_if_nothing_writes_them(self):
+    wine = registry.load_own_task(_WINE)
+    kind = type(wine.task.data)
+    self.enter_context(mock.patch.object(kind, 'synthetic_files', {}))
+    with self.assertRaisesRegex(
+        hparams.HparamError, '^--task=.*WINE has no synthetic data; give'
+    ):
+      self._parse(f'--task={_WINE}')
+
   def test_names_are_found_in_words_and_flagfiles(self):
     with tempfile.TemporaryDirectory() as folder:
       path = pathlib.Path(folder) / 'a.flags'

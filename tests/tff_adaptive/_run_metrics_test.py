@@ -25,7 +25,12 @@ class RunMetricsTest(parameterized.TestCase):
       ('accuracy', True),
       ('clients/step_size_mean', True),
       ('evaluation/clients/accuracy_worst_decile', True),
+      ('gmae', True),
       ('loss', False),
+      ('mae', False),
+      ('perplexity', False),
+      ('sparse_categorical_crossentropy', False),
+      ('evaluation/clients/val_rmse_median', False),
       ('evaluation/mean_squared_error', False),
       ('evaluation/personalized/after/error_median', False),
   )
@@ -107,3 +112,14 @@ class RunMetricsTest(parameterized.TestCase):
         ),
         found,
     )
+
+  @parameterized.parameters(
+      # The second values are 0.95 and 0.1 as float32.
+      (0.95, True, [0.9499999, 0.949999988079071]),
+      (0.1, False, [0.10000002, 0.10000000149011612]),
+  )
+  def test_a_target_is_reached_by_its_float32(self, target, higher, values):
+    found = _run_metrics.find_round(
+        ([1, 2], values), target, higher_is_better=higher
+    )
+    self.assertEqual(found, 2)

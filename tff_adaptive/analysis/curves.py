@@ -4,6 +4,7 @@
 
 from collections.abc import Mapping, Sequence
 import dataclasses
+import functools
 import math
 import statistics
 import sys
@@ -282,7 +283,7 @@ def _set_ticks(
 
 
 _ACCURACY = 'evaluation/accuracy'
-_TEST_LOSS = 'evaluation/loss'
+_LOSS = 'evaluation/loss'
 _TRAIN_LOSS = 'clients/loss'
 _STEP_SIZES = (
     'clients/step_size_mean',
@@ -310,8 +311,8 @@ def _legend(axes):
   )
 
 
-def _draw_accuracy(axes, columns):
-  """Plots the test accuracy, with its last value next to it."""
+def _draw_accuracy(axes, columns, *, data):
+  """Plots the accuracy on the data, with its last value next to it."""
   rounds, values = columns[_ACCURACY]
   percents = [100.0 * value for value in values]
   marker = _style.marker(len(rounds))
@@ -333,14 +334,14 @@ def _draw_accuracy(axes, columns):
       fontweight='bold',
       annotation_clip=False,
   )
-  _frame(axes, 'test accuracy (%)')
+  _frame(axes, f'{data} accuracy (%)')
 
 
-def _draw_losses(axes, columns):
-  """Plots the clients' training loss and, if available, the test loss."""
+def _draw_losses(axes, columns, *, data):
+  """Plots the clients' training loss and, if measured, that on the data."""
   looks = {
       _TRAIN_LOSS: dict(label='training (clients)', color=_style.VERMILION),
-      _TEST_LOSS: dict(label='test', color=_style.BLUE, linestyle='--'),
+      _LOSS: dict(label=data, color=_style.BLUE, linestyle='--'),
   }
   drawn = [name for name in looks if name in columns]
   for name in drawn:
@@ -348,7 +349,7 @@ def _draw_losses(axes, columns):
     axes.plot(
         *columns[name],
         linewidth=1.5,
-        marker=marker if name == _TEST_LOSS else None,
+        marker=marker if name == _LOSS else None,
         markersize=3.5,
         **looks[name],
     )
@@ -376,13 +377,13 @@ def _draw_step_sizes(axes, columns):
   _frame(axes, "clients' step size")
 
 
-def _panels(columns) -> list:
+def _panels(columns, data: str) -> list:
   """Returns the panels for which there are columns, from top to bottom."""
   panels = []
   if _ACCURACY in columns:
-    panels.append(_draw_accuracy)
-  if _TRAIN_LOSS in columns or _TEST_LOSS in columns:
-    panels.append(_draw_losses)
+    panels.append(functools.partial(_draw_accuracy, data=data))
+  if _TRAIN_LOSS in columns or _LOSS in columns:
+    panels.append(functools.partial(_draw_losses, data=data))
   if all(name in columns for name in _STEP_SIZES):
     if len({len(columns[name][0]) for name in _STEP_SIZES}) == 1:
       panels.append(_draw_step_sizes)
@@ -390,9 +391,13 @@ def _panels(columns) -> list:
 
 
 def plot_training_curve(
-    metrics_csv: _style.PathLike, path: _style.PathLike, title: str = ''
+    metrics_csv: _style.PathLike,
+    path: _style.PathLike,
+    title: str = '',
+    *,
+    data: str = 'test',
 ):
-  """Plots a run: test accuracy, loss and the clients' step sizes by round.
+  """Plots a run: accuracy, loss and the clients' step sizes by round.
 
   Panels without columns in the file are left out. The figure uses no global
   state of matplotlib.
@@ -401,6 +406,7 @@ def plot_training_curve(
     metrics_csv: A file of `CSVMetricsWriter`.
     path: The .png, .pdf or .svg file to write; its folder is created.
     title: The title, for example the method and the task. Defaults to no title.
+    data: The name of the data of the evaluations. Defaults to 'test'.
 
   Raises:
     OSError: If a file cannot be read or written; names it.
@@ -412,7 +418,7 @@ def plot_training_curve(
     ...     title='delta_sgd + fedavg on digits')
   """
   columns = _run_metrics.read_columns(metrics_csv)
-  panels = _panels(columns)
+  panels = _panels(columns, data)
   if not panels:
     raise ValueError(f'{metrics_csv} has no accuracy, loss or step size.')
   drawing, stack = _style.new_stack(

@@ -230,9 +230,10 @@ def sample_examples_evenly(
   """Samples examples from many clients without reading all of them.
 
   Clients are sampled until they have ten times as many examples as wanted, and
-  examples are sampled from these, all without replacement: each example has
-  nearly the same probability, those of large clients slightly more. If there
-  are fewer examples, all clients are used.
+  examples are sampled from these, all without replacement. Each example has
+  nearly the same probability if no client has more examples than wanted; those
+  of larger clients have a smaller one. If there are fewer examples, all clients
+  are used.
 
   Args:
     source: The clients; only clients with a sampled example are read.

@@ -113,7 +113,14 @@ class RoundKey(NamedTuple):
 
   def client_seeds(self, num_clients: int) -> np.ndarray:
     """Returns the seeds of the clients, int32 of shape [num_clients, 2]."""
-    ids: Sequence[random_streams.Key] = self.client_ids or range(num_clients)
+    ids: Sequence[random_streams.Key] = (
+        range(num_clients) if self.client_ids is None else self.client_ids
+    )
+    if num_clients and num_clients != len(ids):
+      raise ValueError(
+          f'`begin_round` was given {len(ids)} client ids, but the argument '
+          f'has {num_clients} clients; call it again for other clients.'
+      )
     streams = random_streams.StreamFamily(
         self.seed, random_streams.DROPOUT, self.round_num
     )
@@ -310,11 +317,6 @@ class CompiledContext(tff.framework.SyncContext):
     key = self._current_key()
     if self._told is None:
       self._num_rounds += 1
-    elif key.client_ids is not None and len(key.client_ids) != len(clients):
-      raise ValueError(
-          f'`begin_round` was given {len(key.client_ids)} client ids, but the '
-          f'argument has {len(clients)} clients.'
-      )
     return key
 
   def _run_round(self, program: Any, arg: Any) -> Any:

@@ -30,7 +30,7 @@ _MAX_CLIENT_BYTES = 4 * 1024**3
 _ARRAY_BYTES = 128
 # Datasets without inputs that hold their elements themselves. Files are not
 # among them: they may change between two reads.
-_SOURCES = ('Range', 'SparseTensorSlice', 'Tensor', 'TensorSlice')
+_SOURCES = ('List', 'Range', 'SparseTensorSlice', 'Tensor', 'TensorSlice')
 # Parts of class names of datasets whose elements differ between reads.
 _CHANGING_KINDS = ('Random', 'Shuffle')
 # Ops that read files, although TensorFlow declares them stateless.

@@ -118,6 +118,8 @@ class Callback:
   def on_training_start(self, start: TrainingStart):
     """Observes the start of a run; called once, before `set_state`.
 
+    Reset the state here, so that one object can serve several runs.
+
     Args:
       start: The start of the run, even if the run is resumed later.
     """
@@ -311,6 +313,8 @@ class EarlyStopping(Callback):
 
   def on_training_start(self, start: TrainingStart):
     self._monitor.check(start)
+    self._best = np.float64(self._monitor.worst)
+    self._num_bad = np.int64(0)
 
   def on_round_end(self, round_end: RoundEnd) -> bool:
     value = self._monitor.read(round_end)

@@ -271,7 +271,8 @@ def inject_faults(
   A client that drops out does not participate: its data are not read, it sends
   nothing, and it counts only in the metric `NUM_DROPPED_OUT_KEY`. If all
   clients of a round drop out, its cohort is empty: the state of the process
-  does not change, except for counts of rounds, and means are NaN.
+  does not change, except for counts of rounds, means over clients are NaN, and
+  the metrics in `train/` are those of no example, such as an accuracy of 0.
 
   A straggler trains only on the first of its k batches; their number is sampled
   uniformly from 1 to k - 1. A straggler with a single batch drops out. The work

@@ -66,6 +66,8 @@ class BestCheckpoint(callbacks.Callback):
 
   def on_training_start(self, start: callbacks.TrainingStart):
     self._monitor.check(start)
+    self._best = np.float64(self._monitor.worst)
+    self._round_num = np.int64(0)
 
   def on_round_end(self, round_end: callbacks.RoundEnd):
     value = self._monitor.read(round_end)
@@ -205,6 +207,9 @@ class WeightsMovingAverage(_WeightsAverage):
       if not _is_floating(array):
         return array
       step = array.dtype.type(1 / self._sum)
+      # Without rounding, and without a NaN of rounds that no longer count.
+      if step == 1:
+        return array
       return np.asarray(average + (array - average) * step)
 
     self._average = tf.nest.map_structure(

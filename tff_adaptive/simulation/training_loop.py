@@ -332,6 +332,9 @@ def run_training(
     rounds_per_checkpoint: The number of rounds between checkpoints; the last
       round is always saved. Defaults to 10.
     checkpoints: The manager of the checkpoints; None (the default) saves none.
+      Its folder belongs to one run: a checkpoint also restores learning rates
+      and other hyperparameters, so a process with other ones needs another
+      folder.
     writers: The writers of the rounds' metrics. Defaults to none.
     callbacks: See `Callback`; called in order.
     get_weights: Maps the state of the process to its global model weights.

@@ -160,7 +160,8 @@ class RulesTest(parameterized.TestCase):
     plan = plans.Plan(rules, 'runs', 'data')
     for task, method in plan.pairs:
       trials = plan.tuning(task, method)
-      self.assertLen(trials, num_trials)
+      # A rule without numbers has only its defaults.
+      self.assertLen(trials, num_trials if rules.methods[method].search else 1)
       self.assertEqual({trial.hparams['task'] for trial in trials}, {task})
 
   def test_every_value_that_is_searched_is_one_of_its_rule(self):

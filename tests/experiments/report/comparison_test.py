@@ -46,10 +46,26 @@ class ComparisonTest(page_testing.PageTestCase):
     text = (self.output_dir / 'comparison.md').read_text()
     self.assertIn('| 2 of 4 |', text)
 
+  def test_the_data_of_the_evaluations_are_named(self):
+    made_up_runs.write_run(
+        self.runs_dir / 'a', [0.2], evaluation_data='validation'
+    )
+    with contextlib.redirect_stdout(io.StringIO()) as out:
+      comparison.write_comparison(
+          [f'{self.runs_dir}/a'], self.output_dir, 'report --runs'
+      )
+    self.assertStartsWith(out.getvalue(), 'validation accuracy (%):\n')
+    text = (self.output_dir / 'comparison.md').read_text()
+    self.assertIn('chosen on the validation data.', text)
+
   def test_what_cannot_be_compared(self):
     made_up_runs.write_run(self.runs_dir / 'a', [0.2])
     made_up_runs.write_run(self.runs_dir / 'b', [0.2], metric='perplexity')
+    made_up_runs.write_run(
+        self.runs_dir / 'd', [0.2], evaluation_data='validation'
+    )
     for paths, sentence in (
+        (['a', 'd'], '^--runs .* different data, test, validation; compare '),
         (['a', 'b'], '^--runs have none of the metrics '),
         (['c'], 'c is not the folder of a run: it has no hparams.json$'),
     ):

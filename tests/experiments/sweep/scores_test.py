@@ -94,6 +94,20 @@ class ScoresTest(parameterized.TestCase):
     found = scores.compute_score(scores.TRAIN_LOSS, run, 'accuracy')
     self.assertEqual(found, 1.0)
 
+  @parameterized.parameters(
+      # The values that are measured without examples.
+      (scores.TRAIN_LOSS, 'clients__loss', math.nan),
+      (scores.TRAIN_ACCURACY, 'train__accuracy', 0.0),
+  )
+  def test_rounds_without_clients_do_not_count(self, selection, name, value):
+    run = _run(
+        100,
+        clients__num_clients=lambda n: float(n < 100),
+        **{name: lambda n: 1.0 if n < 100 else value},
+    )
+    found = scores.compute_score(selection, run, 'accuracy')
+    self.assertEqual(found, 1.0)
+
   def test_accuracy_of_a_run_of_less_than_100_rounds_has_no_score(self):
     run = _run(99, train__accuracy=float)
     found = scores.compute_score(scores.TRAIN_ACCURACY, run, 'accuracy')

@@ -123,6 +123,16 @@ class TraceTest(folder_testing.FolderTestCase):
     self.assertStartsWith(out, 'round 3, retrained from round 1\n')
     self.assertIn('equal those of', out)
 
+  def test_initial_weights_that_were_moved_are_named(self):
+    path = self.run_dir / 'hparams.json'
+    recorded = json.loads(path.read_text())
+    recorded['initial_weights'] = '/gone.npz'
+    path.write_text(json.dumps(recorded))
+    self._assert_refused(
+        '^the first round starts from /gone.npz, which must be there as it was',
+        round_num=1,
+    )
+
   @pytest.mark.slow
   def test_rates_that_are_tuned_while_training_are_tuned_again(self):
     self._train_another(

@@ -163,6 +163,11 @@ class CompareTest(folder_testing.FolderTestCase):
       ('seeds', ['--compare=sgd', '--seeds=x'], "--seeds takes .* 'x'"),
       ('both', ['--compare=sgd', '--seeds=1', '--seed=1'], 'exclude each'),
       (
+          'evaluations',
+          ['--compare=sgd', '--evaluations=per_client'],
+          'add central to --evaluations=per_client$',
+      ),
+      (
           'general',
           ['--compare=sgd', '--dp_clip_norm=1'],
           'sgd/seed_0 has invalid flags: --dp_clip_norm needs',

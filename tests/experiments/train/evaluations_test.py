@@ -21,6 +21,7 @@ from experiments.train import run_parts
 from tests import folder_testing
 from tests.experiments import hparams_testing
 from tests.experiments.train import trainer_testing
+from tff_adaptive.analysis import curves
 from tff_adaptive.data import batching
 from tff_adaptive.simulation import client_evaluation
 from tff_adaptive.simulation import evaluation
@@ -373,7 +374,9 @@ class RunTest(folder_testing.FolderTestCase):
     )
     trainer_testing.train(self.folder, *arguments, '--experiment_name=whole')
     trainer_testing.train(self.folder, *arguments, '--total_rounds=1')
-    trainer_testing.train(self.folder, *arguments)
+    with mock.patch.object(curves, 'plot_training_curve') as plot:
+      trainer_testing.train(self.folder, *arguments)
+    self.assertEqual(plot.call_args.kwargs['data'], 'test clients')
     whole, resumed = (
         folder_testing.read_rows(self.folder / name / 'metrics.csv')
         for name in ('whole', 'run')

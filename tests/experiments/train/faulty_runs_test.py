@@ -35,6 +35,8 @@ class FaultyRunsTest(folder_testing.FolderTestCase):
     self.assertEqual(self._column(_STRAGGLERS), [0, 0])
     self.assertEqual(self._column('clients/num_clients'), [0, 0])
     self.assertEqual(self._column('clients/num_rejected'), [0, 0])
+    np.testing.assert_equal(self._column('clients/loss'), [np.nan] * 2)
+    self.assertEqual(self._column('train/accuracy'), [0, 0])
     # The logistic regression begins with zero biases, that any step would move.
     _, bias = testing.trainable(result.state)
     np.testing.assert_array_equal(bias, np.zeros(10))

@@ -71,6 +71,23 @@ class CurvesTest(figure_testing.FigureTestCase):
     self.assertEqual(drawing.axes[-1].get_xlabel(), 'round')
     self.assertEqual(drawing.get_suptitle(), 'digits: delta_sgd')
 
+  def test_the_data_of_the_evaluations_are_named(self):
+    self._write(
+        {
+            'clients/loss': 1.0,
+            'evaluation/loss': 1.5,
+            'evaluation/accuracy': 0.5,
+        }
+    )
+    accuracy, loss = self.draw(
+        curves.plot_training_curve, self.csv, self.png, data='validation'
+    ).axes
+    self.assertEqual(accuracy.get_ylabel(), 'validation accuracy (%)')
+    self.assertEqual(
+        [text.get_text() for text in loss.get_legend().texts],
+        ['training (clients)', 'validation'],
+    )
+
   @parameterized.parameters(('.pdf', b'%PDF'), ('.svg', b'<?xml'))
   def test_formats_of_vector_graphics(self, suffix, start):
     self._write({'evaluation/accuracy': 0.25})

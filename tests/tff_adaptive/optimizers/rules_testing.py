@@ -11,7 +11,6 @@ import tensorflow as tf
 
 from experiments import registry
 from tff_adaptive import finalizers
-from tff_adaptive import optimizers
 from tff_adaptive.optimizers import optimizer as optimizer_lib
 
 
@@ -155,19 +154,6 @@ _VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     'sm3_delay': ('sm3', dict(version='i', delay=2)),
     'fedams_amsgrad': ('fedams', dict(option=2, bias_correction=True)),
 }
-_OF_NUM_CLIENTS = ('feddyn', 'fedspeed', 'scaffold_sgd')
-
-
-def _special(name: str) -> tuple[str, Any, dict[str, Any], dict[str, Any]]:
-  """Returns the row of a rule in `RULES`."""
-  rule, both = _VARIANTS.get(name, (name, {}))
-  build = getattr(optimizers, f'build_{rule}')
-  if name in _OF_NUM_CLIENTS:
-    build = functools.partial(build, 3)
-  second = {**both, **_SECOND[name]} if name in _SECOND else {}
-  return name, build, {**both, **_FIRST[name]}, second
-
-
 _CLIENTS = builders(registry.CLIENT_OPTIMIZER)
 # Those that take gradients, or changes, alone.
 _SERVERS = {
@@ -175,11 +161,19 @@ _SERVERS = {
     for name, build in builders(registry.SERVER_OPTIMIZER).items()
     if not isinstance(build(), finalizers.ReportsOptimizer)
 }
+_ALL = {**_CLIENTS, **_SERVERS}
+
+
+def _special(name: str) -> tuple[str, Any, dict[str, Any], dict[str, Any]]:
+  """Returns the row of a rule in `RULES`."""
+  rule, both = _VARIANTS.get(name, (name, {}))
+  second = {**both, **_SECOND[name]} if name in _SECOND else {}
+  return name, _ALL[rule], {**both, **_FIRST[name]}, second
+
+
 # Rows of name, builder, first and second arguments.
 RULES = tuple(map(_special, _FIRST)) + tuple(
-    (name, build, {}, {})
-    for name, build in {**_CLIENTS, **_SERVERS}.items()
-    if name not in _FIRST
+    (name, build, {}, {}) for name, build in _ALL.items() if name not in _FIRST
 )
 # Rules of servers alone: their names in `RULES`.
 SERVER_RULES = (*_SERVERS, 'fedams_amsgrad')

@@ -98,6 +98,12 @@ class DatasetsTest(tf.test.TestCase, parameterized.TestCase):
       ('repeated', lambda dataset: dataset.unbatch().repeat(2).batch(3)),
       ('prefetched', lambda dataset: dataset.prefetch(tf.data.AUTOTUNE)),
       ('of_tensorflow_1', lambda dataset: _as_v1(dataset).map(_scale)),
+      (
+          'of_a_list',
+          lambda dataset: tf.data.experimental.from_list(
+              list(dataset.unbatch())
+          ).batch(4),
+      ),
   )
   @pytest.mark.sample(1)
   def test_are_read_once(self, change):

@@ -127,9 +127,12 @@ class RandomNumbersTest(compiled_testing.TestCase):
     with runtime.compiled_context(strict=True) as context:
       context.begin_round(1, 0, ['a', 'b'])
       with self.assertRaisesRegex(
-          ValueError, 'given 2 client ids, but .* has 1 clients'
+          ValueError, 'given 2 client ids, but .* has 1 clients; call it again'
       ):
         draw([0.0])
+      # Where nothing is drawn, ids do not matter.
+      add_up = sequence_testing.over_clients(lambda value: value, np.float32)
+      self.assertEqual(add_up([1.0, 2.0, 4.0]), 7.0)
 
   @parameterized.parameters(
       (-1, 0, ValueError),

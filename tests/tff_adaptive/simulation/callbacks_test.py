@@ -264,6 +264,15 @@ class EarlyStoppingTest(loop_testing.LoopTestCase):
     again = self.run_loop('parts', callbacks=make(None), **kwargs)
     self.assertEqual((again.num_new_rounds, again.stopped), (0, True))
 
+  def test_a_second_run_starts_anew(self):
+    kwargs = dict(
+        callbacks=[callbacks.EarlyStopping(patience=3)],
+        evaluate_fn=_peaked,
+        rounds_per_evaluation=1,
+    )
+    results = [self.run_loop(name, **kwargs) for name in ('one', 'two')]
+    self.assertEqual([result.round_num for result in results], [7, 7])
+
   def test_an_unknown_metric_ends_the_run_before_the_first_round(self):
     with self.assertRaisesRegex(
         callbacks.UnknownMetricError, "'evaluation/acc'.*evaluation/accuracy"

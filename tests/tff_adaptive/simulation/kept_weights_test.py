@@ -4,6 +4,7 @@
 
 import collections
 import errno
+import functools
 import os
 import types
 from unittest import mock
@@ -112,6 +113,13 @@ class BestCheckpointTest(loop_testing.LoopTestCase):
         )
     self.assertEqual(self.load().round_num, 3)
 
+  def test_a_second_run_starts_anew(self):
+    keep = kept_weights.BestCheckpoint(self.folder / 'best', 'clients/loss')
+    self.run_loop('one', callbacks=[keep])
+    keep.path.unlink()
+    self.run_loop('two', callbacks=[keep])
+    self.assertEqual(_load(self.folder / 'best').round_num, 1)
+
   def test_a_lost_file_is_an_error_on_resume(self):
     self.run_loop(
         total_rounds=6, callbacks=_make(self.folder / 'run'), **_KWARGS
@@ -170,6 +178,14 @@ class AveragingTest(loop_testing.LoopTestCase):
     self.assertAlmostEqual(
         average.get_weights(), np.average(_WEIGHTS, weights=shares), places=6
     )
+
+  def test_without_decay_it_is_the_current_weights(self):
+    average = kept_weights.WeightsMovingAverage(0.0)
+    average.on_training_start(_start(_TEMPLATE))
+    for weights in np.float32([1e8, 1.0, np.nan, 1.0]):
+      get_weights = functools.partial(np.float32, weights)
+      average.on_round_end(loop_testing.round_end(get_weights=get_weights))
+      np.testing.assert_array_equal(average.get_weights(), weights)
 
   @parameterized.parameters((1, 10, 5.5), (2, 10, 5.0), (4, 2, 0.2))
   def test_last_rounds(self, num_rounds, total_rounds, expected):
