@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Curves over rounds: of single runs, and with bands over several seeds."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 import dataclasses
 import functools
 import math
@@ -379,7 +379,7 @@ def _draw_step_sizes(axes, columns):
 
 def _panels(columns, data: str) -> list:
   """Returns the panels for which there are columns, from top to bottom."""
-  panels = []
+  panels: list[Callable[..., None]] = []
   if _ACCURACY in columns:
     panels.append(functools.partial(_draw_accuracy, data=data))
   if _TRAIN_LOSS in columns or _LOSS in columns:
