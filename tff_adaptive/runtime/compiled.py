@@ -430,7 +430,7 @@ def check_seed(seed: Optional[int]) -> int:
 
 
 def set_compiled_context(**kwargs: Any) -> CompiledContext:
-  """Makes a compiled context TFF's default context.
+  """Makes a compiled context TFF's default context in the calling thread.
 
   Args:
     **kwargs: See `create_compiled_context`, also for errors.

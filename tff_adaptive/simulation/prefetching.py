@@ -31,7 +31,8 @@ class CohortPrefetcher:
 
     Args:
       cohort_fn: Maps the number of finished rounds to the client data of the
-        next one. It must be a pure function, and is called in another thread.
+        next one. It must be a pure function, and is called in another thread,
+        where it must not run TFF computations: contexts are per thread.
       total_rounds: The number of rounds; nothing is read beyond them.
     """
     self._cohort_fn = cohort_fn

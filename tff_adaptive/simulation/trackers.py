@@ -55,6 +55,8 @@ class _Tracker(metrics_writers.MetricsWriter):
     self._name = name or self._directory.name
     self._id_file = self._directory / f'{self._package}_run_id'
     self._run: Any = None
+    # The exception that the caller handles, as in a retry.
+    self._handled: Optional[BaseException] = None
 
   def resume(self, round_num: int):
     """Starts a run of the tracker at round 0; continues it in later rounds.
@@ -66,6 +68,7 @@ class _Tracker(metrics_writers.MetricsWriter):
       TrackerError: If the tracker refuses, for example because of a login.
       OSError: If the id cannot be stored; names its file.
     """
+    self._handled = sys.exc_info()[1]
     run_id = None
     if round_num > 0 and self._id_file.is_file():
       run_id = self._id_file.read_text(encoding='utf-8').strip()
@@ -94,8 +97,9 @@ class _Tracker(metrics_writers.MetricsWriter):
   def close(self):
     """Ends the tracker's run; marks it as failed if an exception ends ours."""
     if self._run is not None:
-      self._end(failed=sys.exc_info()[0] is not None)
+      self._end(failed=sys.exc_info()[1] is not self._handled)
       self._run = None
+    self._handled = None
 
   @abc.abstractmethod
   def _start(self, tracker: Any, run_id: Optional[str]) -> str:

@@ -349,13 +349,15 @@ def run_training(
       other learning rates. It must be a pure function. Defaults to the state
       itself.
     read_ahead: Whether to prepare the next round's cohort in another thread,
-      see `CohortPrefetcher`. It does not affect the results. Defaults to False.
+      see `CohortPrefetcher`. It does not affect the results, but `cohort_fn`
+      must not run TFF computations. Defaults to False.
     profile_path: The file for a Chrome trace of the third round that is
       trained, or of the last one if there are fewer; see `profile`. None (the
       default) for none.
 
   Returns:
-    A `TrainingResult`. A run that is already finished is only evaluated.
+    A `TrainingResult`. A run that is already finished is only evaluated; its
+    writers keep any rows beyond a smaller `total_rounds`.
 
   Raises:
     ValueError: If a number of rounds is not positive, a callback measures an

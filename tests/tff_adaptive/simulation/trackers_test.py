@@ -132,6 +132,14 @@ class StandInTest(_TrackerTestCase):
       with self.assertRaisesRegex(trackers.TrackerError, '^wandb: no login$'):
         self.run_to_the_end(self._make_writer)
 
+  def test_a_retry_that_succeeds_has_not_failed(self):
+    try:
+      raise ValueError('of an earlier attempt')
+    except ValueError:
+      self.run_and_fail(self._make_writer)
+      self.run_to_the_end(self._make_writer)
+    self.assertEqual([run.exit_code for run in self.runs], [1, 0])
+
 
 class MLflowWriterTest(_TrackerTestCase):
 
