@@ -220,12 +220,11 @@ def build_process(
 def _scale_epsilon(
     process: tff.learning.templates.LearningProcess,
     state: Any,
-    client: Mapping[str, Any],
     ratio: float,
 ) -> Any:
   """Returns the state with a multiple of the client rule's `epsilon`."""
-  hparams = process.get_hparams(state)
-  hparams['client_work']['epsilon'] = ratio * client.get('epsilon', 0.1)
+  hparams = process.get_hparams(process.initialize())
+  hparams['client_work']['epsilon'] *= ratio
   return process.set_hparams(state, hparams)
 
 
@@ -245,12 +244,12 @@ def train(
       run.problem, run.configuration['batch_size'], run.configuration['epochs']
   )
   rounds = rounds_lib.Rounds(process)
-  client = run.configuration['client']
+  name = run.configuration['client']['name']
   for before, cohort in zip([(), *run.cohorts], run.cohorts):
-    if client['name'] == 'fedhyper_client_local' and before and cohort:
+    if name == 'fedhyper_client_local' and before and cohort:
       # The rule divides by the number of clients of the round before.
       ratio = len(before) / len(cohort)
-      rounds.state = _scale_epsilon(process, rounds.state, client, ratio)
+      rounds.state = _scale_epsilon(process, rounds.state, ratio)
     metrics = rounds.train([batches[client] for client in cohort], cohort)
     yield rounds.state, metrics
 
