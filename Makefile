@@ -94,7 +94,9 @@ tables: venv ## Writes the tables of docs/ that follow from the code.
 	@$(VENV)/bin/python -m tools.tables
 
 peers: venv ## Measures other frameworks beside ours; writes docs/benchmarks.md.
-	@$(VENV)/bin/python -m benchmarks.peers --page=docs/benchmarks.md
+	@rm -f docs/results/peers.jsonl
+	@$(VENV)/bin/python -m benchmarks.peers --page=docs/benchmarks.md \
+	  --json=docs/results/peers.jsonl
 
 gpu-report: venv ## Measures everything on a GPU; writes runs/gpu_report/.
 	@$(VENV)/bin/python -m experiments.gpu_report

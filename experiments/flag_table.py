@@ -27,18 +27,28 @@ _DEFINE: dict[Any, Any] = {
 
 
 def field(
-    default: Any = None, *, is_hparam: bool = True, **options: Any
+    default: Any = None,
+    *,
+    is_hparam: bool = True,
+    is_addition: bool = False,
+    **options: Any,
 ) -> Any:
   """Returns the dataclass field of a flag with options.
 
   Args:
     default: The default value. Default None.
     is_hparam: Whether another value makes a different run. Default True.
+    is_addition: Whether it only adds files or columns to a run, whose numbers
+      stay the same. Default False.
     **options: Options of absl, such as `lower_bound` and `required`;
       `enum_values` for choices that are not listed by a `Literal`; and
       `repeated` for a list with one flag per value.
   """
-  metadata = {'is_hparam': is_hparam, 'options': options}
+  metadata = {
+      'is_hparam': is_hparam,
+      'is_addition': is_addition,
+      'options': options,
+  }
   return dataclasses.field(default=default, metadata=metadata)
 
 

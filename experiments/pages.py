@@ -147,7 +147,7 @@ def origin(runs: Sequence[run_folder.Run], command: str) -> list[str]:
     rows += [
         ['seeds', ', '.join(map(str, seeds))],
         ['runs', f'{len(runs)}, from {first} to {last}'],
-        ['time of all rounds', time],
+        ['time of all rounds, without starts and evaluations', time],
     ]
   return [
       heading('How this page was made'),

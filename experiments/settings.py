@@ -197,8 +197,8 @@ class Settings:
       Literal['test', 'test_clients', 'validation', 'train']
   ] = field()
   evaluation_examples: Optional[int] = field(lower_bound=1)
-  evaluation_clients: Optional[int] = field(lower_bound=1)
-  personalization_epochs: Optional[int] = field(lower_bound=1)
+  evaluation_clients: Optional[int] = field(lower_bound=1, is_addition=True)
+  personalization_epochs: Optional[int] = field(lower_bound=1, is_addition=True)
   rounds_per_evaluation: int = field(5, lower_bound=1)
   rounds_per_checkpoint: int = field(10, lower_bound=1, is_hparam=False)
   checkpoints_to_keep: int = field(3, lower_bound=1, is_hparam=False)
@@ -206,14 +206,18 @@ class Settings:
   seed: int = field(0, lower_bound=0, upper_bound=2**32 - 1)
   initial_weights: Optional[str] = field()
   bad_clients: Literal['error', 'reject'] = field('error')
-  early_stopping_patience: Optional[int] = field(lower_bound=1)
-  keep_best: bool = field(False)
-  monitored_metric: Optional[str] = field()
-  monitored_mode: Optional[Literal['max', 'min']] = field()
-  weights_average_decay: Optional[float] = field(
-      lower_bound=0.0, upper_bound=1.0
+  early_stopping_patience: Optional[int] = field(
+      lower_bound=1, is_addition=True
   )
-  weights_average_rounds: Optional[int] = field(lower_bound=1, upper_bound=1000)
+  keep_best: bool = field(False, is_addition=True)
+  monitored_metric: Optional[str] = field(is_addition=True)
+  monitored_mode: Optional[Literal['max', 'min']] = field(is_addition=True)
+  weights_average_decay: Optional[float] = field(
+      lower_bound=0.0, upper_bound=1.0, is_addition=True
+  )
+  weights_average_rounds: Optional[int] = field(
+      lower_bound=1, upper_bound=1000, is_addition=True
+  )
   client_states_memory_mb: int = field(1024, lower_bound=0, is_hparam=False)
   profile: bool = field(False, is_hparam=False)
   data_dir: Optional[str] = field(is_hparam=False)
@@ -283,6 +287,9 @@ _RANGES: dict[str, tuple[Callable[[float], bool], str]] = {
     'dp_adaptive_clip_count_stddev': (lambda value: value > 0, 'above 0'),
     'dp_delta': (lambda value: 0 < value < 1, 'between 0 and 1'),
     'tune_rates_step': (lambda value: value > 0, 'above 0'),
+    # The bounds of a flag do not catch NaN.
+    'drop_clients': (lambda value: 0 <= value <= 1, 'from 0 to 1'),
+    'straggler_fraction': (lambda value: 0 <= value <= 1, 'from 0 to 1'),
 }
 # Flags that are needed by others.
 _NEEDS = {
@@ -392,11 +399,6 @@ def _complete_faults(values: dict[str, Any], algorithm: registry.Row):
     probability = values[flag]
     if probability is None:
       continue
-    # The bounds of a flag do not catch NaN.
-    if not 0.0 <= probability <= 1.0:
-      raise flag_table.HparamError(
-          f'--{flag} must be from 0 to 1, found {probability}'
-      )
     if probability and algorithm.pools_clients:
       raise flag_table.HparamError(
           f'--{registry.ALGORITHM}={algorithm.name} trains on the pooled '

@@ -19,8 +19,8 @@ class Argument:
     choices: The possible values of a str; all if empty.
     minimum: The smallest value of a number, if any.
     may_be_infinite: Whether a number may be infinite.
-    is_hparam: Whether the value affects results. False for example for where
-      data come from.
+    is_hparam: Whether another value makes a different run; False for arguments
+      on obtaining data or on execution.
     models: The models for which other values than the default are allowed; all
       if empty.
   """

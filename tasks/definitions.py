@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 import functools
 import importlib
 import inspect
+import operator
 import os
 import pathlib
 import types
@@ -50,12 +51,12 @@ SCORE_LOSSES: Mapping[str, Reference] = {
 }
 
 
-def resolve(reference: Reference) -> Callable[..., Any]:
-  """Returns the function that a reference names; imports its module."""
+def resolve(reference: Reference) -> Any:
+  """Returns what a reference names; its name may have dots."""
   if not isinstance(reference, str):
     return reference
   module, _, name = reference.partition(':')
-  return getattr(importlib.import_module(module), name)
+  return operator.attrgetter(name)(importlib.import_module(module))
 
 
 def _call(reference: Reference, **offered: Any) -> Callable[[], Any]:

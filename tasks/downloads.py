@@ -151,7 +151,7 @@ def _fetch(url: str, part: pathlib.Path) -> Optional[str]:
     length = answer.headers.get('Content-Length')
     size = None if length is None else held + int(length)
     with open(part, 'ab' if held else 'wb') as file:
-      with _progress(f'downloading {_name(part)}', size, held) as bar:
+      with _progress(f'downloading {part.stem}', size, held) as bar:
         for chunk in _chunks(answer, url):
           file.write(chunk)
           bar.update(len(chunk))
@@ -287,10 +287,6 @@ def _copy(
         return
       file.write(chunk)
       report()
-
-
-def _name(part: pathlib.Path) -> str:
-  return part.name.removesuffix(PART_SUFFIX)
 
 
 def _progress(title: str, total: Optional[int], initial: int = 0) -> tqdm.tqdm:

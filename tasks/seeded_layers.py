@@ -4,7 +4,7 @@
 
 from collections.abc import Sequence
 import math
-from typing import Any
+from typing import Any, Optional
 
 import tensorflow as tf
 
@@ -55,6 +55,43 @@ def glorot_uniform(
     TensorShape([784, 10])
   """
   return tf.keras.initializers.GlorotUniform(initializer_seed(seed, *keys))
+
+
+def glorot_convolution(
+    name: str,
+    filters: int,
+    kernel_size: int,
+    seed: int,
+    *,
+    family: str,
+    padding: str = 'valid',
+) -> tf.keras.layers.Layer:
+  """Builds a convolution with ReLU and Keras' default initial weights."""
+  return tf.keras.layers.Conv2D(
+      filters,
+      kernel_size,
+      padding=padding,
+      activation='relu',
+      kernel_initializer=glorot_uniform(seed, family, name),
+      name=name,
+  )
+
+
+def glorot_dense(
+    name: str,
+    units: int,
+    seed: int,
+    *,
+    family: str,
+    activation: Optional[str] = 'relu',
+) -> tf.keras.layers.Layer:
+  """Builds a dense layer with Keras' default initial weights."""
+  return tf.keras.layers.Dense(
+      units,
+      activation=activation,
+      kernel_initializer=glorot_uniform(seed, family, name),
+      name=name,
+  )
 
 
 def uniform_convolution(

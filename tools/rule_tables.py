@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The tables of docs/algorithms.md, read from the builders of the rules.
+"""The tables of the rules in docs/, read from their builders.
 
 Name, arguments and paper of a rule come from the signature and docstring of its
 builder; the entries of its state come from a state.
@@ -16,6 +16,7 @@ from experiments import registry
 from tools import recommended_hyperparameters
 
 PAGE = 'docs/algorithms.md'
+STOCK_TFF_PAGE = 'docs/guide/one_optimizer.md'
 _URL = re.compile(r'(.*?), (https?://[^\s,;]+[^\s,;.])')
 
 
@@ -109,6 +110,70 @@ def client_states() -> str:
           'kept by each client, one per weight',
       ),
       lines,
+  )
+
+
+def _needs(rule: Any) -> str:
+  """Returns what stock TFF would have to give a rule besides a gradient."""
+  import tensorflow as tf  # After prepare_libraries.
+
+  from tff_adaptive.optimizers import optimizer
+
+  if hasattr(rule, 'client_reports'):
+    return 'reports of clients'
+  needs = []
+  if optimizer.evaluates_again(rule):
+    needs.append('another evaluation of the same batch')
+  if hasattr(rule, 'initialize_shared'):
+    needs.append('state shared by the server or kept by clients')
+  if getattr(rule, 'scales_client_rate', False):
+    needs.append("a loop that scales the clients' rate")
+  if needs:
+    return ', and '.join(needs)
+  state, x = rule.initialize(tf.TensorSpec([3])), tf.zeros([3])
+  try:
+    for _ in range(2):
+      state, x = rule.next(state, x, tf.ones([3]))
+  except ValueError:
+    return 'the loss of the batch'
+  if tf.reduce_any(optimizer.final_weights(rule, state, x) != x):
+    return 'a last step that sends the mean of the iterates'
+  return 'nothing'
+
+
+# What becomes of a rule in stock TFF, if it is not refused.
+_IN_STOCK_TFF = {
+    'nothing': 'works',
+    "a loop that scales the clients' rate": (
+        'do not use: it is gradient descent'
+    ),
+    'a last step that sends the mean of the iterates': (
+        'do not use: a client sends its last point'
+    ),
+}
+
+
+def stock_tff() -> str:
+  """Returns the table of the rules that fit into stock TFF.
+
+  Returns:
+    One row per side and need: the builders, with their defaults.
+  """
+  builders: dict[tuple[str, str], list[str]] = {}
+  sides = {
+      'clients': registry.CLIENT_OPTIMIZER,
+      'server': registry.SERVER_OPTIMIZER,
+  }
+  for side, kind in sides.items():
+    for row, builder in _rules(kind):
+      key = (side, _needs(_build(row, builder)))
+      builders.setdefault(key, []).append(f'build_{row.name}')
+  return recommended_hyperparameters.to_table(
+      ('side', 'optimizer', 'needs besides a gradient', 'in stock TFF'),
+      [
+          (side, _names(names), needs, _IN_STOCK_TFF.get(needs, 'refused'))
+          for (side, needs), names in builders.items()
+      ],
   )
 
 

@@ -20,8 +20,11 @@ _SECTION = re.compile(r'(<!-- begin (\w+) -->\n)(.*?)(<!-- end \2 -->)', re.S)
 
 # The tables of each page by name.
 PAGES: Mapping[str, Mapping[str, Callable[[], str]]] = {
-    module.PAGE: module.SECTIONS
-    for module in (recommended_hyperparameters, rule_tables, task_table)
+    **{
+        module.PAGE: module.SECTIONS
+        for module in (recommended_hyperparameters, rule_tables, task_table)
+    },
+    rule_tables.STOCK_TFF_PAGE: {'stock_tff': rule_tables.stock_tff},
 }
 
 

@@ -6,8 +6,9 @@
 
 makes an environment for each framework in `.venv-peers`, trains each workload
 with each of them and with ours in turns, and writes the section `peers` of the
-page. All train the same data, with equal sizes of cohorts and batches and the
-same kinds of optimizers; each measurement is a process of its own.
+page, which links to the lines that `--json` appends to a file. All train the
+same data, with equal sizes of cohorts and batches and the same kinds of
+optimizers; each measurement is a process of its own.
 """
 
 import argparse
@@ -31,6 +32,7 @@ import psutil
 from benchmarks.peers import federation
 from experiments.benchmark import reports
 from experiments.benchmark import workloads
+from experiments.run_results import environments
 
 _FOLDER = pathlib.Path(__file__).parent
 _OURS = 'tff_adaptive, compiled'
@@ -255,16 +257,17 @@ def _machine() -> str:
   gigabytes = psutil.virtual_memory().total / 2**30
   return (
       f'Measured on {datetime.date.today()} on {psutil.cpu_count()} CPU cores '
-      f'with {gigabytes:.0f} GiB of memory.'
+      f'({environments.processor()}) with {gigabytes:.0f} GiB of memory.'
   )
 
 
-def write_section(page: pathlib.Path, section: str) -> None:
+def write_section(page: pathlib.Path, section: str, json_path: str) -> None:
   """Writes the section `peers` of a page anew.
 
   Args:
     page: A page with `<!-- begin peers -->` and `<!-- end peers -->`.
     section: The new text between the two.
+    json_path: The file of all lines, to which a link after the text leads.
 
   Raises:
     ValueError: If the page has no such section.
@@ -275,6 +278,8 @@ def write_section(page: pathlib.Path, section: str) -> None:
   )
   if found is None:
     raise ValueError(f'{page} has no section `<!-- begin peers -->`.')
+  link = os.path.relpath(json_path, page.parent)
+  section += f'\n[All measurements]({link}), one a line.\n'
   text = text[: found.start()] + section + text[found.end() :]
   page.write_text(text, encoding='utf-8')
 
@@ -310,7 +315,7 @@ def main() -> None:
   section = format_section(lines)
   print(section)
   if options.page is not None:
-    write_section(options.page, section)
+    write_section(options.page, section, options.json)
 
 
 if __name__ == '__main__':

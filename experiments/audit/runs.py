@@ -27,7 +27,8 @@ RULE = (
     'if none of it is. In all other cases the claim is **open**: the seeds are '
     'inconclusive. A single seed has no interval and is inconclusive, unless a '
     'run diverged; its numbers are shown all the same. The rival shown is the '
-    'one against which the method does worst. A claim holds if it holds '
+    'one against which the method does worst; unless the claim holds, others '
+    'with the same outcome are named after it. A claim holds if it holds '
     'against every rival, which needs no correction for their number; choosing '
     'the rival with the best mean beforehand would mistake luck on these seeds '
     'for skill. A claim fails if it fails against one rival, without '
@@ -160,12 +161,14 @@ class _Comparison:
     difference: To the rival.
     status: The outcome for the claim.
     means: The measured means of all compared rows, over their common seeds.
+    alike: The other rivals with this status, unless the claim holds.
   """
 
   rival: str
   difference: Difference
   status: claim.Status
   means: Mapping[str, Any]
+  alike: Sequence[str] = ()
 
   def describe(self, row: str) -> str:
     """Returns the comparison as text."""
@@ -173,7 +176,8 @@ class _Comparison:
         f'{name} {mean:.2f}' if math.isfinite(mean) else f'{name} diverged'
         for name, mean in ((r, self.means[r]) for r in (row, self.rival))
     )
-    return f'{ours}, {theirs}, {self.difference}: {self.status.value}'
+    also = f' (also against {", ".join(self.alike)})' if self.alike else ''
+    return f'{ours}, {theirs}, {self.difference}: {self.status.value}{also}'
 
   def to_numbers(self) -> dict[str, Any]:
     """Returns the numbers for a file."""
@@ -344,7 +348,15 @@ def _find_worst(
     rank = _FROM_WORST.index(comparison.status)
     return rank, -math.inf if math.isnan(mean) else mean
 
-  return min(found, key=from_worst)
+  worst = min(found, key=from_worst)
+  if worst.status is claim.Status.HOLDS:
+    return worst
+  alike = [
+      comparison.rival
+      for comparison in found
+      if comparison is not worst and comparison.status is worst.status
+  ]
+  return dataclasses.replace(worst, alike=alike)
 
 
 def _read_scores(

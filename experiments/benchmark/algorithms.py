@@ -101,10 +101,14 @@ class Algorithm:
     return gradients_per_step + self.extra_gradients + _COST_OF_LOSS * losses
 
 
-# The representation of a step, and those of the two other models.
 _EXTRA: Mapping[str, Mapping[str, Any]] = {
-    'moon': {'extra_gradients': 1, 'extra_losses': 2}
+    # The representation of a step, and those of the two other models.
+    'moon': {'extra_gradients': 1, 'extra_losses': 2},
+    # The loss of every batch at the final model.
+    'fedexprox_stops': {'extra_losses': 1},
 }
+# Two exchanges a round, which the compiled runtime refuses.
+_NOT_COMPILED = frozenset({'mime'})
 
 
 def _rules() -> Iterator[tuple[str, str]]:
@@ -112,7 +116,7 @@ def _rules() -> Iterator[tuple[str, str]]:
   for kind, usual in _ROWS.items():
     for name, row in registry.ROWS[kind].items():
       needs_values = any(argument.is_required for argument in row.arguments)
-      if name != usual and name not in registry.FIXED:
+      if name != usual and name not in registry.FIXED | _NOT_COMPILED:
         if not needs_values:
           yield kind, name
 

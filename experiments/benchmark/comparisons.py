@@ -5,6 +5,7 @@
 from collections.abc import Mapping, Sequence
 import contextlib
 import functools
+import operator
 import statistics
 from typing import Any, NamedTuple, Optional
 
@@ -54,7 +55,7 @@ class _AlgorithmTrainer(measurement.Trainer):
 
   def costs(self) -> dict[str, float]:
     """Returns the mean evaluations per step in the timed rounds."""
-    counted = self._measured[2 * self.num_warm_up_turns + 1 :: 2]
+    counted = self.timed(self._measured)
 
     def mean(name):
       return float(np.mean([clients[name] for clients in counted]))
@@ -162,11 +163,8 @@ class _TaskTrainer(measurement.Trainer):
 
   def wait_share(self) -> float:
     """Returns the median share of a round spent waiting for its clients."""
-    first = 2 * self.num_warm_up_turns + 1
-    return statistics.median(
-        wait / seconds
-        for wait, seconds in zip(self._waits[first::2], self.seconds[first::2])
-    )
+    waits, seconds = self.timed(self._waits), self.timed(self.seconds)
+    return statistics.median(map(operator.truediv, waits, seconds))
 
 
 def _build_process(
@@ -192,27 +190,6 @@ def _build_task(row: registry.Row, data_dir: Optional[str]) -> task_lib.Task:
     )
   return hparams.Choice(row, {}).build(
       data_dir=data_dir, protocol=protocol, seed=measurement.SEED
-  )
-
-
-def _describe(task: task_lib.Task) -> workloads.Workload:
-  """Returns the workload that describes a task."""
-  sizes = [
-      task.train_data.num_examples(name) for name in task.train_data.client_ids
-  ]
-  form = workloads.FUNCTIONAL if task.functional_model else workloads.VARIABLE
-  return workloads.Workload(
-      name=f'tasks/{task.name}',
-      summary='',
-      model=task.name,
-      num_clients=len(sizes),
-      clients_per_round=(task.protocol.clients_per_round,),
-      examples_per_client=(min(sizes), max(sizes)),
-      batch_size=task.protocol.client_batch_size,
-      client_learning_rate=0.0,
-      server_optimizer='sgd',
-      server_learning_rate=1.0,
-      form=form,
   )
 
 
@@ -258,7 +235,9 @@ def measure_task(
       hparams.Settings(seed=measurement.SEED),
       task,
   )
-  workload = _describe(task)
+  workload = attrs.evolve(
+      workloads.WORKLOADS['tasks'], name=f'tasks/{task.name}'
+  )
   with contextlib.ExitStack() as stack:
     contexts = stack.enter_context(
         measurement.open_contexts(runtimes, settings)
@@ -314,8 +293,8 @@ class _WorkersTrainer(measurement.Trainer):
 
   def median_costs(self) -> scale_out.RoundCosts:
     """Returns the median costs of the timed rounds."""
-    counted = self._costs[2 * self.num_warm_up_turns + 1 :: 2]
-    return scale_out.RoundCosts(*map(statistics.median, zip(*counted)))
+    counted = zip(*self.timed(self._costs))
+    return scale_out.RoundCosts(*map(statistics.median, counted))
 
 
 def measure_workers(

@@ -188,6 +188,10 @@ class Trainer:
         self._train(round_num, cohort_fn)
         self.seconds.append(time.perf_counter() - start)
 
+  def timed(self, values: Sequence[Any]) -> Sequence[Any]:
+    """Returns the values of the timed rounds, out of those of all rounds."""
+    return values[2 * self.num_warm_up_turns + 1 :: 2]
+
   @property
   def plan(self) -> Any:
     """The plan for running clients, if the runtime has plans."""
@@ -295,7 +299,7 @@ def report(clients_per_round: int, trainer: Trainer) -> reports.Line:
     trainer: The trainer.
   """
   workload = trainer.workload
-  seconds = trainer.seconds[2 * trainer.num_warm_up_turns + 1 :: 2]
+  seconds = trainer.timed(trainer.seconds)
   median = statistics.median(seconds)
   return {
       'peer': 'tff_adaptive',

@@ -250,7 +250,7 @@ def create_adapter(value: str, timeout: float = 600.0) -> Adapter:
     The adapter.
 
   Raises:
-    ValueError: If the adapter is unknown or cannot be imported.
+    ValueError: If the adapter is unknown, cannot be imported or is no function.
   """
   if is_command(value):
     command = value[len(_COMMAND) :]
@@ -268,4 +268,9 @@ def create_adapter(value: str, timeout: float = 600.0) -> Adapter:
         f'the adapter {value!r} cannot be imported ({error}); give '
         'module:attribute, from a folder on PYTHONPATH'
     ) from error
+  if not callable(build):
+    raise ValueError(
+        f'the adapter {value!r} must be a function that returns an Adapter, '
+        f'found {type(build).__name__}'
+    )
   return build()

@@ -304,6 +304,7 @@ def _shared_fields(client_work: Any, weights: Any) -> dict[str, Any]:
       'second_moment': 'agg_v',
       'control': 'c',
       'global_direction': 'global_dir',
+      'mean_change': 'prev_D',
   }
   fields = {
       name: golden_problems.flatten_weights(shared[key])
@@ -372,6 +373,9 @@ def _compare_round(
   """Returns the largest difference of server fields and step sizes."""
   differences = [0.0]
   held = _server_fields(state)
+  if 'prev_D' in held:
+    # The state has it divided by the number of clients.
+    held['prev_D'] = len(reference['clients']) * held['prev_D']
   for name in {'x', *(set(held) & set(reference['server']))}:
     expected = np.asarray(reference['server'][name])
     if expected.ndim:

@@ -88,7 +88,8 @@ def _run(report: parts_lib.Report, data_dir: Optional[str]) -> list[str]:
     report.run(part)
   gpus = parts_lib.find_gpus(report)
   print(gpus or _NO_GPU, flush=True)
-  if gpus is None and 'nvidia_smi' in report.results:
+  drivers = machine[1:]  # nvidia-smi, where it is installed.
+  if gpus is None and drivers and not page.list_failed(report, drivers):
     print(_NO_LIBRARIES, flush=True)
   if data_dir is not None:
     data_dir = str(pathlib.Path(data_dir).resolve())

@@ -109,7 +109,7 @@ def _show_goldens(report: parts_lib.Report) -> Iterator[str]:
     lines = report.read(name).splitlines() or ['']
     is_whole = re.fullmatch(r'\d+ passed, \d+ failed', lines[-1])
     rows.append([f'`{name}.json`', lines[-1] if is_whole else _NOTHING])
-    wrong += [line for line in lines if line.endswith(' FAIL')]
+    wrong += [line for line in lines if ' FAIL' in line]
   yield pages.table(['file', 'result'], rows, num_labels=2)
   if wrong:
     yield pages.code('\n'.join(wrong))

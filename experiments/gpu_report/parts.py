@@ -130,8 +130,9 @@ class Report:
     command = shlex.join(part.command)
     if found and found['command'] == command and not found['error']:
       return False
-    for path in self.path(part.name).parent.glob(f'{part.name}.*'):
-      path.unlink()
+    # Not by a pattern: a protocol may have the name of a workload.
+    for suffix in ('.txt', '.jsonl', '.csv'):
+      self.path(part.name, suffix).unlink(missing_ok=True)
     run = self.folder / 'work' / part.name
     shutil.rmtree(run, ignore_errors=True)
     start = time.monotonic()

@@ -164,7 +164,7 @@ def _run(
   """Runs what is not finished, says what is left, returns what failed."""
   folders.check_output_dir(flag_values.output_dir)
   folders.check_data_dir(flag_values.data_dir)
-  to_do = execution.describe_plan(plan)
+  to_do = execution.describe_missing(results_lib.Results(plan))
   if to_do:
     print(to_do, flush=True)
   trials = [trial for pair in plan.pairs for trial in plan.tuning(*pair)]
@@ -174,10 +174,11 @@ def _run(
       max_seconds=flag_values.max_hours * _SECONDS_PER_HOUR,
   )
   if not ending.in_time:
+    left = execution.describe_missing(results_lib.Results(plan))
     print(
         f'Stopped after {flag_values.max_hours:g} hours with '
-        f'{execution.describe_plan(plan)}; the page has what is finished, and '
-        'the same command continues.'
+        f'{left}; the page has what is finished, and the same command '
+        'continues.'
     )
   return ending.failed
 

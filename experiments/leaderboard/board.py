@@ -13,6 +13,7 @@ from experiments import hparams
 from experiments import published
 from experiments import registry
 from experiments.published import files
+from tasks import catalogue
 from tasks import definitions
 
 _PATH = published.ROOT / 'experiments' / 'presets' / 'leaderboard.yaml'
@@ -85,7 +86,7 @@ class Task:
     return range(self.num_seeds)
 
 
-# The rules for a user's own task.
+# The rules for a classification task that the data file does not list.
 OWN_TASK = Task('package.module:VALUE', num_seeds=3, target=80.0, margin=0.5)
 
 
@@ -354,6 +355,12 @@ def load(path: pathlib.Path = _PATH) -> Leaderboard:
   for name in raw['excluded']:
     files.check_choice(name, others, 'an excluded task')
   tasks = {name: _read_task(name, item) for name, item in raw['tasks'].items()}
+  tasks |= {
+      name: dataclasses.replace(OWN_TASK, name=name)
+      for name, task in catalogue.TASKS.items()
+      if name not in (*tasks, *raw['excluded'])
+      and isinstance(task, definitions.ClassificationTask)
+  }
   for part, known in zip(defaults, ([*tasks], [*methods])):
     for name in raw[part]:
       files.check_choice(name, known, part)

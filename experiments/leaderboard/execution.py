@@ -66,9 +66,9 @@ def list_missing(
     yield [board.ALL, board.ALL, *about]
 
 
-def describe_plan(plan: plans.Plan) -> str:
+def describe_missing(results: results_lib.Results) -> str:
   """Returns how many runs are missing and how long they take; empty if none."""
-  rows = list(list_missing(results_lib.Results(plan), per_method=False))
+  rows = list(list_missing(results, per_method=False))
   if not rows:
     return ''
   *_, num_runs, time_text, _ = rows[-1]

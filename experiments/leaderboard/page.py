@@ -32,10 +32,7 @@ _HEADER = (
 )
 # Attributes of an outcome in the CSV file.
 _CSV_QUANTITIES = (
-    'rounds_to_target',
-    'seconds_to_target',
-    'gradient_evaluations_to_target',
-    'megabytes_to_target',
+    *_QUANTITIES.values(),
     'seconds_per_round',
     'gradient_evaluations',
     'megabytes_up',
@@ -131,7 +128,7 @@ def write(
     blocks += [pages.heading('Figures'), *_figures(others, command)]
   blocks += _failure_blocks(failed)
   blocks += _search_blocks(plan.board)
-  blocks += _missing_blocks(results_lib.Results(catalogue))
+  blocks += _missing_blocks(results, results_lib.Results(catalogue))
   blocks += pages.origin(results.runs(), command)
   pages.write_csv(path.with_suffix('.csv'), _CSV_HEADER, _csv_rows(results))
   pages.write_csv(
@@ -395,8 +392,10 @@ def _search_blocks(rules: board.Leaderboard) -> list[str]:
   ]
 
 
-def _missing_blocks(catalogue: results_lib.Results) -> list[str]:
-  """Returns the section of missing runs with their commands."""
+def _missing_blocks(
+    results: results_lib.Results, catalogue: results_lib.Results
+) -> list[str]:
+  """Returns the section of missing runs, with the commands of all."""
   blocks = []
   rows = [
       [*fields, f'`{command}`']
@@ -405,9 +404,11 @@ def _missing_blocks(catalogue: results_lib.Results) -> list[str]:
       )
   ]
   if rows:
+    to_do = execution.describe_missing(results) or 'no runs to go'
     blocks += [
+        pages.paragraph(f'Of the tasks and methods compared above: {to_do}.'),
         pages.paragraph(
-            'The number of missing runs per task, over all methods. The time '
+            'The missing runs per task, of all tasks and methods. The time '
             'is the total for sequential runs at the speed of FedAvg on two '
             'cores; it is unknown if no round was measured.'
         ),

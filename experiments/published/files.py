@@ -1,6 +1,22 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Reads the data files of published tables and figures."""
+"""Reads the data files of published tables and figures.
+
+A file names its `title` and `source`; the `metric`, its `scale` and whether
+`higher_is_better`; the `estimate` of a run's result; the number of `seeds`; and
+the axes `groups`, `rows` and `columns`. An axis is a list of names, or of
+mappings with a `name` and flags, or the name of the paper's table that has it;
+an entry that is `like` another table has the flags that it has there.
+
+Flags are in lists under `specified`, `assumed` and `lost`. Those of a cell are
+the flags of the file, of its group, column and row, and of the items of `cells`
+that name it or a part of the table; later ones win. `{task}` in a flag stands
+for the value of that flag. `published` and `published_std` have a list per row,
+in the order of the columns.
+
+A file with `runs_of` shows the runs of other tables, as for a `figure`; one
+with `beside` has their cells, too.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 import dataclasses
@@ -23,7 +39,14 @@ _ORIGINS = tuple(origin.value for origin in tables.Origin)
 _NUMBERS = ('published', 'published_std')
 _MEASURE_KEYS = ('metric', 'scale', 'higher_is_better')
 _CELL_KEYS = (*_NAMES, 'like', 'of', 'origin', *_ORIGINS)
-_TEXT_KEYS = ('title', 'source', 'chosen_on_test', 'figure', 'notes')
+_TEXT_KEYS = (
+    'title',
+    'source',
+    'chosen_on_test',
+    'figure',
+    'differs',
+    'notes',
+)
 # The keys of a table that shows another table's runs by another metric.
 _REMEASURED_KEYS = (*_MEASURE_KEYS, 'estimate', *_NUMBERS)
 _SHOWN_KEYS = (*_TEXT_KEYS, 'runs_of', *tables.AXES)
@@ -114,7 +137,7 @@ class _File:
         seeds=int(self.raw.get('seeds', 1)),
         cells=self._read_cells(list(axes.values())),
         **axes,
-        **vars(_read_measure(self.raw)),
+        default_measure=_read_measure(self.raw),
         **self._read_texts(chosen_on_test=False),
     )
     others = self._find_all(self.raw.get('beside') or [])
@@ -137,6 +160,7 @@ class _File:
         'title': raw['title'],
         'source': raw['source'],
         'figure': raw.get('figure'),
+        'differs': tuple(raw.get('differs') or ()),
         'notes': tuple(raw.get('notes') or ()),
         'chosen_on_test': bool(raw.get('chosen_on_test', chosen_on_test)),
     }
@@ -175,7 +199,7 @@ class _File:
         estimate=self.raw['estimate'],
         cells=self._replace_numbers(table.cells, list(axes.values())),
         **axes,
-        **vars(_read_measure(self.raw)),
+        default_measure=_read_measure(self.raw),
     )
 
   def read_axis(self, axis: str) -> tables.Axis:

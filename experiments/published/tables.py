@@ -234,10 +234,7 @@ class Table:
     name: The name, such as 'table_1' or 'figure_2'.
     title: A sentence on its contents.
     source: Its place in the literature.
-    metric: The metric, see `Measure`; a column or group may have its own
-      measure.
-    scale: The factor of a measured metric.
-    higher_is_better: Whether higher numbers are better.
+    default_measure: The measure of columns and groups without their own.
     estimate: The summary of a run: 'last_10_evaluations' and 'last_100_rounds'
       are means, 'best' and 'final' single values.
     seeds: The number of runs per cell, with the seeds 0, 1, ...
@@ -246,6 +243,8 @@ class Table:
     columns: The columns, from left to right.
     cells: The cells, ordered by group, row and column.
     figure: The kind and options of a figure; None for a table.
+    differs: Sentences on what differs from the paper and what explains the
+      numbers, as Markdown; they end the first paragraph of a page.
     notes: Notes for the reader, as Markdown.
     chosen_on_test: Whether it shows values chosen on the test data, whatever
       the estimate.
@@ -255,9 +254,7 @@ class Table:
   name: str
   title: str
   source: str
-  metric: str
-  scale: float
-  higher_is_better: bool
+  default_measure: Measure
   estimate: str
   seeds: int
   groups: Axis
@@ -265,6 +262,7 @@ class Table:
   columns: Axis
   cells: tuple[Cell, ...]
   figure: Optional[Mapping[str, Any]] = None
+  differs: tuple[str, ...] = ()
   notes: tuple[str, ...] = ()
   chosen_on_test: bool = False
 
@@ -274,7 +272,7 @@ class Table:
       for entry in axis:
         if entry.name == name and entry.measure is not None:
           return entry.measure
-    return Measure(self.metric, self.scale, self.higher_is_better)
+    return self.default_measure
 
   @property
   def place(self) -> str:

@@ -19,7 +19,6 @@ from experiments.registry.rows import LOSS_TERM
 from experiments.registry.rows import NATIVE
 from experiments.registry.rows import Part
 from experiments.registry.rows import RAY
-from experiments.registry.rows import resolve
 from experiments.registry.rows import Row
 from experiments.registry.rows import RULES
 from experiments.registry.rows import RUNTIME
@@ -29,6 +28,7 @@ from experiments.registry.rows import TASK
 from experiments.registry.tasks import find_own as find_own_tasks
 from experiments.registry.tasks import is_own as is_own_task
 from experiments.registry.tasks import load_own as load_own_task
+from tasks.definitions import resolve
 
 ROWS = {
     kind: {row.name: row for row in rows_of_kind}

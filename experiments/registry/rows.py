@@ -4,9 +4,11 @@
 
 from collections.abc import Callable
 import dataclasses
-import importlib
 from typing import Any, Optional, Union
 
+import attrs
+
+from tasks import arguments as arguments_lib
 from tasks import definitions
 
 TASK = 'task'
@@ -25,48 +27,31 @@ NATIVE = 'native'
 RAY = 'ray'
 
 
-@dataclasses.dataclass(frozen=True)
-class Argument:
+@attrs.frozen
+class Argument(arguments_lib.Argument):
   """An argument of a builder that has a flag.
 
   Attributes:
-    name: The builder's name of the argument.
-    type: One of float, int, bool and str.
-    default: The builder's default, in the form of the flag's value.
-    help: One sentence for `--help`, without the default.
     flag: The name of the flag; by default `{row}_{argument}`.
-    choices: The allowed values of a str; any if empty.
     references: The objects that the choices stand for, as 'module:attribute',
       in the order of `choices`; empty if they are plain strings.
-    minimum: The smallest value of a number, if there is one.
-    may_be_infinite: Whether a number may be infinite.
     parser: The function that converts the flag's text to the builder's value,
       as 'module:function'.
     is_required: Whether the builder has no default.
-    is_hparam: Whether another value makes a different run; False for flags on
-      obtaining data or on execution.
   """
 
-  name: str
-  type: type
-  default: Any
-  help: str
-  flag: Optional[str] = None
-  choices: tuple[str, ...] = ()
-  references: tuple[str, ...] = ()
-  minimum: Optional[float] = None
-  may_be_infinite: bool = False
-  parser: Optional[str] = None
-  is_required: bool = False
-  is_hparam: bool = True
+  flag: Optional[str] = attrs.field(default=None, kw_only=True)
+  references: tuple[str, ...] = attrs.field(default=(), kw_only=True)
+  parser: Optional[str] = attrs.field(default=None, kw_only=True)
+  is_required: bool = attrs.field(default=False, kw_only=True)
 
   def to_builder_value(self, value: Any) -> Any:
     """Converts a value of the flag to one of the builder's argument."""
     if self.parser is not None:
-      return resolve(self.parser)(value)
+      return definitions.resolve(self.parser)(value)
     if not self.references:
       return value
-    return resolve(self.references[self.choices.index(value)])
+    return definitions.resolve(self.references[self.choices.index(value)])
 
 
 @dataclasses.dataclass(frozen=True)
@@ -126,14 +111,3 @@ class Row:
   def flag_name(self, argument: Argument) -> str:
     """Returns the name of an argument's flag."""
     return argument.flag or f'{self.name}_{argument.name}'
-
-
-def resolve(reference: Union[str, Callable[..., Any]]) -> Any:
-  """Returns the object at 'module:attribute'; the attribute may have dots."""
-  if not isinstance(reference, str):
-    return reference
-  module_name, _, path = reference.partition(':')
-  value = importlib.import_module(module_name)
-  for name in path.split('.'):
-    value = getattr(value, name)
-  return value

@@ -11,6 +11,8 @@ from collections.abc import Mapping
 import dataclasses
 from typing import Optional
 
+import attrs
+
 from experiments.registry import rows
 from experiments.registry import signatures
 
@@ -96,7 +98,6 @@ _FLAGS = {
 }
 _CLIENT_WEIGHTING = rows.Argument(
     'client_weighting',
-    str,
     'examples',
     'Weight clients by their examples, or all equally.',
     flag='client_weighting',
@@ -113,7 +114,7 @@ def _algorithm(
 ) -> rows.Row:
   """Returns the row of `build_fed_opt` or of a builder on top of it."""
   row = _row(signatures.find(_ALGORITHMS, 'fed_opt'), _FLAGS)
-  weighting = dataclasses.replace(_CLIENT_WEIGHTING, default=client_weighting)
+  weighting = attrs.evolve(_CLIENT_WEIGHTING, default=client_weighting)
   return dataclasses.replace(
       row,
       name=name,
@@ -157,7 +158,6 @@ ALGORITHMS = (
 
 _PLAN = rows.Argument(
     'plan',
-    str,
     'auto',
     'Run clients one after the other (loop), several in parallel (parallel), '
     'or as suits the device (auto).',
@@ -173,7 +173,6 @@ RUNTIMES = (
         (
             rows.Argument(
                 'devices',
-                str,
                 'auto',
                 "The device for the clients' work: CPU, GPU or a name such as "
                 'GPU:1; auto is the first GPU, or the CPU if there is none.',
@@ -204,26 +203,25 @@ RUNTIMES = (
         (
             rows.Argument(
                 'address',
-                str,
                 None,
                 'The address of a Ray cluster: auto for one on this machine, '
                 'or host:port of its head. By default a cluster is started on '
                 'this machine for the run.',
+                type=str,
                 is_hparam=False,
             ),
             rows.Argument(
                 'num_workers',
-                int,
                 None,
                 'The number of worker processes. By default as many as fit on '
                 'the cluster.',
+                type=int,
                 flag='ray_workers',
                 minimum=1,
                 is_hparam=False,
             ),
             rows.Argument(
                 'cpus_per_worker',
-                int,
                 1,
                 'The number of cores per worker, each running one client at a '
                 'time.',
@@ -233,7 +231,6 @@ RUNTIMES = (
             ),
             rows.Argument(
                 'devices',
-                str,
                 'CPU',
                 "The device for the clients' work: CPU, or GPU, one per "
                 'worker.',

@@ -15,6 +15,8 @@ import pathlib
 import re
 from typing import Any, Optional
 
+import attrs
+
 from experiments import flag_table
 from experiments.registry import rows
 
@@ -108,7 +110,7 @@ def to_arguments(
       if node.arg not in supplied
   ]
   arguments = tuple(
-      dataclasses.replace(argument, flag=(flags or {}).get(argument.name))
+      attrs.evolve(argument, flag=(flags or {}).get(argument.name))
       for argument in found
       if argument is not None
   )
@@ -145,9 +147,9 @@ def _to_argument(
     options['minimum'] = 1
   return rows.Argument(
       node.arg,
-      kinds[0],
       str(value) if 'choices' in options else value,
       _SENTENCE_END.split(told)[0],
+      type=kinds[0],
       may_be_infinite='infinite' in told,
       parser=parser,
       is_required=default is None,

@@ -30,7 +30,6 @@ def _to_argument(
 ) -> rows.Argument:
   name = 'model' if argument.name == _MODEL else argument.name
   fields = attrs.asdict(argument, recurse=False)
-  del fields['models']  # The task checks them.
   return rows.Argument(**fields, flag=f'{task.name}_{name}')
 
 

@@ -14,7 +14,7 @@ from experiments.report import cell_results
 from experiments.report import figures
 from experiments.report import views
 
-_MAX_NAMED = 4  # Reversed pairs that are named.
+_MAX_NAMED = 4  # Tied or reversed pairs that are named.
 _DIGITS = 9  # Rounds off the binary error of decimal fractions.
 
 
@@ -67,6 +67,10 @@ class _Column(NamedTuple):
         for cell in self.measured
         if _gap(best, cell.ours) <= self.margin
     }
+
+
+# A column, and its better and its worse cell in the paper.
+_Pair = tuple[_Column, _Cell, _Cell]
 
 
 def _gap(better: float, worse: float) -> float:
@@ -130,19 +134,19 @@ def _describe_agreement(columns: Sequence[_Column]) -> list[str]:
     return []
   num_same = sum(_gap(b.ours, w.ours) > c.margin for c, b, w in pairs)
   turned = [p for p in pairs if _gap(p[2].ours, p[1].ours) > p[0].margin]
+  # NaN is the gap of two rows that diverged.
+  tied = [p for p in pairs if not abs(_gap(p[1].ours, p[2].ours)) > p[0].margin]
   return [
       f'**The published order holds for {num_same} of {len(pairs)} pairs** of '
       'methods that the paper sets apart (percentages by more than half a '
-      f'point). Tied here: {len(pairs) - num_same - len(turned)}; reversed: '
-      f'{len(turned)}{_name_pairs(turned)}.',
+      f'point). Tied here: {len(tied)}{_name(_describe_tied(tied))}; reversed: '
+      f'{len(turned)}{_name(_describe_reversed(turned))}.',
       *_describe_best(columns),
       *_describe_distance(columns),
   ]
 
 
-def _pairs_apart(
-    column: _Column,
-) -> Iterator[tuple[_Column, _Cell, _Cell]]:
+def _pairs_apart(column: _Column) -> Iterator[_Pair]:
   """Yields the pairs that the paper sets apart, the better one first."""
   ordered = sorted(column.compared, key=lambda cell: cell.theirs, reverse=True)
   for better, worse in itertools.combinations(ordered, 2):
@@ -150,17 +154,32 @@ def _pairs_apart(
       yield column, better, worse
 
 
-def _name_pairs(pairs: Sequence[tuple[_Column, _Cell, _Cell]]) -> str:
-  """Returns how some pairs are reversed, the largest differences first."""
-  if not pairs:
-    return ''
-  ordered = sorted(pairs, key=lambda pair: pair[1].ours - pair[2].ours)
-  names = [
-      f'{worse.row} is ahead of {better.row} in {column.place}'
-      for column, better, worse in ordered[:_MAX_NAMED]
-  ]
-  some = '' if len(pairs) <= _MAX_NAMED else 'among them '
-  return f' ({some}{"; ".join(names)})'
+def _describe_tied(pairs: Sequence[_Pair]) -> Iterator[str]:
+  """Yields the pairs that are tied, those farthest apart in the paper first."""
+  for column, better, worse in sorted(
+      pairs, key=lambda pair: pair[2].theirs - pair[1].theirs
+  ):
+    text = f'{better.row} and {worse.row} in {column.place}'
+    ours = better.ours - worse.ours
+    if column.margin and math.isfinite(ours):
+      theirs = better.theirs - worse.theirs
+      text += f', {theirs:.1f} apart in the paper and {ours:+.1f} here'
+    yield text
+
+
+def _describe_reversed(pairs: Sequence[_Pair]) -> Iterator[str]:
+  """Yields how pairs are reversed, the largest differences first."""
+  for column, better, worse in sorted(
+      pairs, key=lambda pair: pair[1].ours - pair[2].ours
+  ):
+    yield f'{worse.row} is ahead of {better.row} in {column.place}'
+
+
+def _name(pairs: Iterator[str]) -> str:
+  """Returns the first pairs in parentheses; empty if there are none."""
+  named = '; '.join(itertools.islice(pairs, _MAX_NAMED))
+  some = 'among them ' if next(pairs, '') else ''
+  return f' ({some}{named})' if named else ''
 
 
 def _describe_best(columns: Sequence[_Column]) -> list[str]:

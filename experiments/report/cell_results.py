@@ -4,6 +4,7 @@
 
 from collections.abc import Mapping, Sequence
 import dataclasses
+import functools
 import math
 import pathlib
 import statistics
@@ -138,19 +139,23 @@ class ExpectedTimes:
   """
 
   def __init__(self, runs_dir: pathlib.Path):
-    """Reads all runs in a folder.
+    """Initializes the estimates; the first one reads the runs.
 
     Args:
       runs_dir: The folder, searched at any depth; damaged runs are skipped.
-
-    Raises:
-      OSError: If a file cannot be read.
     """
-    # Hyperparameters and seconds per round.
-    self._paces = [
-        (run.hparams, run.seconds_per_round)
-        for run in run_folder.find_runs(runs_dir)
-        if math.isfinite(run.seconds_per_round)
+    self._runs_dir = runs_dir
+
+  @functools.cached_property
+  def _paces(self) -> list[tuple[Mapping[str, Any], float]]:
+    """The hyperparameters, and mean seconds of the rounds after the first.
+
+    The first round compiles.
+    """
+    return [
+        (run.hparams, statistics.fmean(seconds[1:]))
+        for run in run_folder.find_runs(self._runs_dir)
+        if len(seconds := run.series(run_folder.SECONDS)[1]) > 1
     ]
 
   def describe(self, cell: published.Cell, seeds: int) -> str:
@@ -162,6 +167,9 @@ class ExpectedTimes:
     Args:
       cell: The cell.
       seeds: The number of runs.
+
+    Raises:
+      OSError: If a file of a run cannot be read.
     """
     wanted = agreement.of_cell(cell, seed=0)
 

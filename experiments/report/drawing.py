@@ -189,7 +189,7 @@ class _Drawing:
 
   def _label(self, metric: str) -> str:
     """Returns the label of a metric that curves show."""
-    if metric in ('', self.table.metric):
+    if metric in ('', self.table.default_measure.metric):
       return self._metric_label()
     return _LABELS.get(metric, metric)
 

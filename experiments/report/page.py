@@ -64,7 +64,10 @@ def write_tables(
     if not figures.needs_runs(table, data_dir):
       pictures = drawing.draw(table, [], path_png, data_dir)
       blocks = [
-          *map(pages.paragraph, [f'Source: {table.source}.', *table.notes]),
+          *map(
+              pages.paragraph,
+              [f'Source: {table.source}.', *table.differs, *table.notes],
+          ),
           *_figures(table, [], pictures, command),
       ]
       pages.write_page(path, f'{table.heading}: {table.title}', blocks)
@@ -122,7 +125,7 @@ def _csv_row(
 
 
 def _introduce(table: published.Table, results: _Results) -> list[str]:
-  """Returns the introduction: answer, source, meaning of the numbers, notes."""
+  """Returns the introduction: answer, meaning of the numbers, notes."""
   num_measured = sum(bool(result.numbers) for result in results)
   num_complete = sum(
       not cell_results.missing_seeds(table, result) for result in results
@@ -136,13 +139,14 @@ def _introduce(table: published.Table, results: _Results) -> list[str]:
       f'Source: {table.source}. {num_measured} of {len(results)} cells were '
       f'measured{seeds}. {_describe_metrics(table)} A number is '
       f'{_ESTIMATES[table.estimate]}; over several seeds it is the mean ± the '
-      f'standard deviation. {_describe_seeds(results)}The notes say where the '
-      'published numbers were obtained in another way.'
+      'standard deviation. The notes say where the published numbers were '
+      'obtained in another way.'
   )
-  stamp = [f'This page is for **{table.stamp}**.'] if table.stamp else []
+  stamp = f'This page is for **{table.stamp}**.' if table.stamp else ''
   found = answer.describe(table, results)
-  answers = [found] if found else []
-  return list(map(pages.paragraph, [*stamp, *answers, text, *table.notes]))
+  first = [stamp, found, _describe_seeds(results), *table.differs]
+  texts = [' '.join(filter(None, first)), text, *table.notes]
+  return [pages.paragraph(text) for text in texts if text]
 
 
 def _find_seeds(results: _Results) -> set[frozenset[int]]:
@@ -158,11 +162,11 @@ def _describe_seeds(results: _Results) -> str:
   if len(found) > 1:
     return (
         'Cells have different seeds: n is the number of seeds of a cell, and '
-        'gaps and places compare means over different seeds. '
+        'gaps and places compare means over different seeds.'
     )
   (seeds,) = found
   plural = 's' if len(seeds) > 1 else ''
-  return f'Each measured number is over {len(seeds)} seed{plural}. '
+  return f'Each measured number is over {len(seeds)} seed{plural}.'
 
 
 def _describe_metrics(table: published.Table) -> str:
@@ -342,9 +346,9 @@ def _missing(
   return [
       pages.heading('Not run'),
       pages.paragraph(
-          'The expected time is the time per round of runs with the same task, '
-          'model, cohort and local work, here or on another machine, times the '
-          'rounds and seeds.'
+          'The expected time is the mean time per round of runs with the same '
+          'task, model, cohort and local work, here or on another machine, '
+          'times the rounds and seeds, without evaluations.'
       ),
       pages.table(header, rows, num_labels=4),
   ]

@@ -43,16 +43,6 @@ class Standing:
   gap: float
   place: int
 
-  @property
-  def is_close(self) -> bool:
-    """Whether it is the best or within 0.5 of it."""
-    return self.gap <= CLOSE
-
-  @property
-  def is_far(self) -> bool:
-    """Whether it is more than 2 behind."""
-    return self.gap > _FAR_BEHIND
-
 
 def is_number(value: Optional[float]) -> bool:
   """Returns whether a value can be compared."""
@@ -232,9 +222,9 @@ def build_gap_tables(table: published.Table, numbers: Numbers) -> list[str]:
     decimals = count_decimals(table, key[2], key[0])
     in_percent = is_percent(table, key[2], key[0])
     text = _format_number(number, decimals)
-    if standing.is_close if in_percent else standing.place == 1:
+    if standing.gap <= CLOSE if in_percent else standing.place == 1:
       text = f'**{text}**'
-    mark = _FAR_MARK if standing.is_far and in_percent else ''
+    mark = _FAR_MARK if standing.gap > _FAR_BEHIND and in_percent else ''
     return f'{text} ({_format_number(standing.gap, decimals)}){mark}'
 
   return build_tables(table, format_cell, {group for group, _, _ in standings})

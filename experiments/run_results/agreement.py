@@ -17,18 +17,12 @@ from experiments import registry
 from experiments import settings as settings_lib
 
 _EVALUATIONS = 'evaluations'
-# Flags that add files or columns to a run without changing its numbers: a run
-# needs them only if they were requested. A run that stopped early has fewer
-# rounds.
-_ADDITIONS = (
-    'early_stopping_patience',
-    'evaluation_clients',
-    'keep_best',
-    'monitored_metric',
-    'monitored_mode',
-    'personalization_epochs',
-    'weights_average_decay',
-    'weights_average_rounds',
+# Flags that a run needs only if they were requested. A run that stopped early
+# has fewer rounds.
+_ADDITIONS = frozenset(
+    entry.name
+    for entry in dataclasses.fields(settings_lib.Settings)
+    if entry.metadata['is_addition']
 )
 
 _Values = Mapping[str, Any]

@@ -30,7 +30,7 @@ def collect() -> dict[str, Any]:
       **{package: _version(package) for package in _PACKAGES},
       'python': platform.python_version(),
       'system': f'{platform.system()} {platform.machine()}',
-      'processor': _processor(),
+      'processor': processor(),
       'cores': os.cpu_count(),
   }
 
@@ -60,7 +60,7 @@ def _version(package: str) -> str:
     return 'not installed'
 
 
-def _processor() -> str:
+def processor() -> str:
   """Returns the name of the processor, if the system reports it."""
   try:
     lines = _CPU_INFO.read_text(encoding='utf-8').splitlines()

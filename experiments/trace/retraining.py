@@ -22,10 +22,10 @@ from experiments import folders
 from experiments import hparams
 from experiments import registry
 from experiments import rounds as rounds_lib
+from experiments.run_results import run_folder
 from experiments.train import run_parts
 from experiments.train import training_run
 from experiments.train import warm_start
-from tff_adaptive import _run_metrics
 from tff_adaptive import analysis
 from tff_adaptive.optimizers import federated_optimizer
 from tff_adaptive.simulation import checkpoints
@@ -51,12 +51,6 @@ class RecordedRun:
   recorded: dict[str, Any]
   choices: dict[str, hparams.Choice]
   settings: hparams.Settings
-
-  def num_rounds(self) -> int:
-    """Returns the number of finished rounds."""
-    with command_line.errors_as(command_line.UserError, ValueError):
-      columns = _run_metrics.read_columns(self.directory.metrics_csv)
-    return max((rounds[-1] for rounds, _ in columns.values()), default=0)
 
 
 def _read_run(path: pathlib.Path, data_dir: Optional[str]) -> RecordedRun:
@@ -322,7 +316,7 @@ def open_run(
       ),
   ):
     run = _read_run(path, data_dir)
-    num_rounds = run.num_rounds()
+    num_rounds = run_folder.read_run(path).rounds_done
     if round_num > num_rounds:
       raise command_line.UserError(
           f'--round={round_num} is beyond the {num_rounds} finished rounds of '

@@ -23,8 +23,8 @@ from tff_adaptive.data import client_data
 from tff_adaptive.data import feature_arrays
 from tff_adaptive.data import sampling
 from tff_adaptive.optimizers import federated_optimizer
+from tff_adaptive.simulation import central_evaluation
 from tff_adaptive.simulation import client_evaluation
-from tff_adaptive.simulation import evaluation
 from tff_adaptive.simulation import run_directory
 from tff_adaptive.simulation import task as task_lib
 
@@ -194,7 +194,9 @@ def build_evaluations(
   """
   model = task.functional_model or task.variable_model_fn
   build_central = functools.partial(
-      evaluation.build_central_evaluation, model, devices=_device(choices)
+      central_evaluation.build_central_evaluation,
+      model,
+      devices=_device(choices),
   )
   test = build_central(task.central_test)
   by_clients = _build_by_clients(choices, settings, task)
@@ -205,7 +207,7 @@ def build_evaluations(
   samples_anew = settings.evaluation_data == settings_lib.TEST_CLIENTS
   if _CENTRAL in settings.evaluations:
     if samples_anew:
-      in_training[_CENTRAL] = evaluation.build_sampled_evaluation(
+      in_training[_CENTRAL] = central_evaluation.build_sampled_evaluation(
           model,
           _build_test_sampling(task, settings),
           devices=_device(choices),

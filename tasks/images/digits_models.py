@@ -5,10 +5,17 @@
 Kernels are Glorot uniform and biases 0, Keras' defaults.
 """
 
+import functools
+
 import tensorflow as tf
 
 from tasks import seeded_layers
 from tasks.images import digits_data
+
+_convolution = functools.partial(
+    seeded_layers.glorot_convolution, family='digits'
+)
+_dense = functools.partial(seeded_layers.glorot_dense, family='digits')
 
 
 def build_logistic(seed: int) -> tf.keras.Model:
@@ -18,44 +25,18 @@ def build_logistic(seed: int) -> tf.keras.Model:
 
 def build_cnn(seed: int) -> tf.keras.Model:
   """Builds two 3x3 convolutions and a dense layer, 23,946 weights."""
-  convolutions = [
-      tf.keras.layers.Conv2D(
-          filters,
-          3,
-          activation='relu',
-          padding=padding,
-          kernel_initializer=_kernel(name, seed),
-          name=name,
-      )
-      for name, filters, padding in (
-          ('conv_1', 16, 'same'),
-          ('conv_2', 32, 'valid'),
-      )
-  ]
   return _build(
       [
-          *convolutions,
+          _convolution('conv_1', 16, 3, seed, padding='same'),
+          _convolution('conv_2', 32, 3, seed),
           tf.keras.layers.MaxPool2D(2),
           tf.keras.layers.Flatten(),
-          tf.keras.layers.Dense(
-              64,
-              activation='relu',
-              kernel_initializer=_kernel('dense', seed),
-              name='dense',
-          ),
+          _dense('dense', 64, seed),
       ],
       seed,
   )
 
 
 def _build(layers: list[tf.keras.layers.Layer], seed: int) -> tf.keras.Model:
-  logits = tf.keras.layers.Dense(
-      digits_data.NUM_CLASSES,
-      kernel_initializer=_kernel('logits', seed),
-      name='logits',
-  )
+  logits = _dense('logits', digits_data.NUM_CLASSES, seed, activation=None)
   return seeded_layers.chain(digits_data.IMAGE_SHAPE, [*layers, logits])
-
-
-def _kernel(layer: str, seed: int) -> tf.keras.initializers.Initializer:
-  return seeded_layers.glorot_uniform(seed, 'digits', layer)

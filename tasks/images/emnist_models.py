@@ -15,7 +15,7 @@ References:
   outputs are those of the models of `tff.simulation.baselines.emnist`.
 """
 
-from typing import Optional
+import functools
 
 import tensorflow as tf
 
@@ -25,6 +25,11 @@ from tasks.images import emnist_data
 _HIDDEN_UNITS = 200
 _AUTOENCODER_UNITS = (1000, 500, 250, 30, 250, 500, 1000, 784)
 _BOTTLENECK = 3
+
+_convolution = functools.partial(
+    seeded_layers.glorot_convolution, family='emnist_cr'
+)
+_dense = functools.partial(seeded_layers.glorot_dense, family='emnist_cr')
 
 
 def build_cnn_dropout(
@@ -148,31 +153,3 @@ def _build(
 ) -> tf.keras.Model:
   logits = _dense('logits', num_classes, seed, activation=None)
   return seeded_layers.chain(input_shape, [*layers, logits])
-
-
-def _convolution(
-    name: str, channels: int, size: int, seed: int, padding: str = 'valid'
-) -> tf.keras.layers.Layer:
-  return tf.keras.layers.Conv2D(
-      channels,
-      size,
-      padding=padding,
-      activation='relu',
-      kernel_initializer=seeded_layers.glorot_uniform(seed, 'emnist_cr', name),
-      name=name,
-  )
-
-
-def _dense(
-    name: str,
-    units: int,
-    seed: int,
-    activation: Optional[str] = 'relu',
-    family: str = 'emnist_cr',
-) -> tf.keras.layers.Layer:
-  return tf.keras.layers.Dense(
-      units,
-      activation=activation,
-      kernel_initializer=seeded_layers.glorot_uniform(seed, family, name),
-      name=name,
-  )

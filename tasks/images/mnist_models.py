@@ -12,6 +12,8 @@ References:
   Federated Learning, 2024, https://arxiv.org/abs/2405.11811, for the MLP.
 """
 
+import functools
+
 import tensorflow as tf
 
 from tasks import seeded_layers
@@ -20,6 +22,11 @@ from tasks.images import npz_images
 _DROPOUT_RATE = 0.5
 _NUM_PIXELS = 784
 _MLP_UNITS = (200, 100)
+
+_convolution = functools.partial(
+    seeded_layers.uniform_convolution, family='mnist'
+)
+_dense = functools.partial(seeded_layers.uniform_dense, family='mnist')
 
 
 def build_logistic(seed: int) -> tf.keras.Model:
@@ -41,7 +48,7 @@ def build_mlp(seed: int) -> tf.keras.Model:
   layers = [tf.keras.layers.Flatten()]
   num_inputs = _NUM_PIXELS
   for i, units in enumerate(_MLP_UNITS, start=1):
-    layers.append(_dense(f'dense_{i}', num_inputs, units, seed))
+    layers.append(_dense(f'dense_{i}', units, num_inputs, seed))
     layers.append(tf.keras.layers.ReLU())
     num_inputs = units
   return _build(layers, num_inputs, seed)
@@ -62,15 +69,15 @@ def build_cnn(seed: int) -> tf.keras.Model:
   """
   return _build(
       [
-          _convolution('conv_1', 1, 10, seed),
+          _convolution('conv_1', 10, 5, 1, seed),
           tf.keras.layers.MaxPool2D(2),
           tf.keras.layers.ReLU(),
-          _convolution('conv_2', 10, 20, seed),
+          _convolution('conv_2', 20, 5, 10, seed),
           tf.keras.layers.SpatialDropout2D(_DROPOUT_RATE),
           tf.keras.layers.MaxPool2D(2),
           tf.keras.layers.ReLU(),
           tf.keras.layers.Flatten(),
-          _dense('dense', 320, 50, seed),
+          _dense('dense', 50, 320, seed),
           tf.keras.layers.ReLU(),
           tf.keras.layers.Dropout(_DROPOUT_RATE),
       ],
@@ -82,21 +89,5 @@ def build_cnn(seed: int) -> tf.keras.Model:
 def _build(
     layers: list[tf.keras.layers.Layer], num_features: int, seed: int
 ) -> tf.keras.Model:
-  logits = _dense('logits', num_features, npz_images.NUM_CLASSES, seed)
+  logits = _dense('logits', npz_images.NUM_CLASSES, num_features, seed)
   return seeded_layers.chain(npz_images.IMAGE_SHAPE, [*layers, logits])
-
-
-def _convolution(
-    name: str, num_inputs: int, num_outputs: int, seed: int
-) -> tf.keras.layers.Layer:
-  return seeded_layers.uniform_convolution(
-      name, num_outputs, 5, num_inputs, seed, family='mnist'
-  )
-
-
-def _dense(
-    name: str, num_inputs: int, num_outputs: int, seed: int
-) -> tf.keras.layers.Layer:
-  return seeded_layers.uniform_dense(
-      name, num_outputs, num_inputs, seed, family='mnist'
-  )

@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """ResNets for small images, with normalization after every convolution."""
 
-from collections.abc import Callable
-
 import tensorflow as tf
 
 from tasks import seeded_layers
@@ -13,10 +11,11 @@ from tasks.images import batch_statistics
 _EPSILON = 1e-5
 _GROUPS = 32
 _STAGE_FILTERS = (64, 128, 256, 512)
-_EXPANSION = 4
-
-# Adds a block's convolutions to its input: (x, name, filters, strides) -> x.
-_Body = Callable[[tf.Tensor, str, int, int], tf.Tensor]
+# The convolutions of a block: the size of the kernel, and the output channels
+# as a multiple of the stage's. The last but one has the strides.
+_Body = tuple[tuple[int, int], ...]
+_BASIC: _Body = ((3, 1), (3, 1))
+_BOTTLENECK: _Body = ((1, 1), (3, 1), (1, 4))
 
 
 def build_resnet18(
@@ -64,9 +63,7 @@ def build_resnet18(
     Normalization, ECCV 2018, https://arxiv.org/abs/1803.08494.
   """
   network = _Network(seed, norm)
-  return network.build(
-      input_shape, num_classes, (2, 2, 2, 2), network.basic_body, 1
-  )
+  return network.build(input_shape, num_classes, (2, 2, 2, 2), _BASIC)
 
 
 def build_resnet50(
@@ -93,13 +90,7 @@ def build_resnet50(
   References: see `build_resnet18`.
   """
   network = _Network(seed, norm)
-  return network.build(
-      input_shape,
-      num_classes,
-      (3, 4, 6, 3),
-      network.bottleneck_body,
-      _EXPANSION,
-  )
+  return network.build(input_shape, num_classes, (3, 4, 6, 3), _BOTTLENECK)
 
 
 class _Network:
@@ -115,9 +106,8 @@ class _Network:
       num_classes: int,
       num_blocks: tuple[int, ...],
       body: _Body,
-      expansion: int,
   ) -> tf.keras.Model:
-    """Returns the model; `body` multiplies the filters by `expansion`."""
+    """Returns the model."""
     inputs = tf.keras.Input(input_shape)
     x = self._convolution(inputs, 'stem', _STAGE_FILTERS[0], 3)
     x = tf.keras.layers.ReLU()(x)
@@ -125,28 +115,22 @@ class _Network:
       for i in range(blocks):
         name = f'stage_{stage + 1}_block_{i + 1}'
         strides = 2 if stage and not i else 1
-        residual = body(x, name, filters, strides)
-        x = self._shortcut(x, name, filters * expansion, strides)
+        residual = x
+        for j, (kernel_size, multiple) in enumerate(body):
+          residual = self._convolution(
+              tf.keras.layers.ReLU()(residual) if j else residual,
+              f'{name}_conv_{j + 1}',
+              multiple * filters,
+              kernel_size,
+              strides if j == len(body) - 2 else 1,
+          )
+        x = self._shortcut(x, name, residual.shape[-1], strides)
         x = tf.keras.layers.ReLU()(tf.keras.layers.Add()([residual, x]))
     x = tf.keras.layers.GlobalAveragePooling2D()(x)
     logits = seeded_layers.uniform_dense(
         'logits', num_classes, x.shape[-1], self._seed
     )
     return tf.keras.Model(inputs, logits(x))
-
-  def basic_body(self, x, name, filters, strides):
-    """Adds two 3x3 convolutions."""
-    x = self._convolution(x, f'{name}_conv_1', filters, 3, strides)
-    x = tf.keras.layers.ReLU()(x)
-    return self._convolution(x, f'{name}_conv_2', filters, 3)
-
-  def bottleneck_body(self, x, name, filters, strides):
-    """Adds a 3x3 convolution between two 1x1 convolutions."""
-    x = self._convolution(x, f'{name}_conv_1', filters, 1)
-    x = tf.keras.layers.ReLU()(x)
-    x = self._convolution(x, f'{name}_conv_2', filters, 3, strides)
-    x = tf.keras.layers.ReLU()(x)
-    return self._convolution(x, f'{name}_conv_3', _EXPANSION * filters, 1)
 
   def _shortcut(self, x, name, filters, strides):
     if strides == 1 and x.shape[-1] == filters:

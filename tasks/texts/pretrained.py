@@ -249,7 +249,7 @@ def _named_errors(path: pathlib.Path) -> Iterator[None]:
   """Turns a library's errors on a damaged file into one sentence."""
   try:
     yield
-  except MemoryError:
+  except (MemoryError, PermissionError):
     raise
   except Exception as error:  # pylint: disable=broad-exception-caught
     # From json, h5py, safetensors or transformers.

@@ -21,6 +21,7 @@ from tasks.texts import word_vocabulary
 from tff_adaptive.data import checks
 from tff_adaptive.data import feature_arrays
 from tff_adaptive.data import sources
+from tff_adaptive.data import transforms
 
 DEFAULT_VOCAB_SIZE = 10_000
 DEFAULT_MAX_LENGTH = 128
@@ -99,7 +100,7 @@ class Texts(data.Data):
     return encode
 
   def check(self, splits):
-    self._check(splits.train.values, 'The training data')
+    self._check(transforms.concatenate(splits.train), 'The training data')
     self._check(splits.central_test, 'The central test data')
 
   @property
@@ -187,10 +188,9 @@ def _build_vocabulary(train: Any, args: data.Arguments) -> Any:
   """Returns the vocabulary of the model."""
   if args.pretrained_dir:
     return pretrained.load_word_pieces(args.pretrained_dir)
-  examples = train if isinstance(train, Mapping) else train.values
-  return word_vocabulary.build_word_vocabulary(
-      examples['text'], args.vocab_size
-  )
+  if not isinstance(train, Mapping):
+    train = transforms.concatenate(train)  # Its arrays may have other rows.
+  return word_vocabulary.build_word_vocabulary(train['text'], args.vocab_size)
 
 
 def _read_csv(folder: pathlib.Path) -> dict[str, feature_arrays.Examples]:

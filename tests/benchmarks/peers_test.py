@@ -12,6 +12,7 @@ from benchmarks.peers import __main__ as peers
 from benchmarks.peers import federation
 from experiments.benchmark import reports
 from experiments.benchmark import workloads
+from experiments.run_results import environments
 from tests import folder_testing
 
 _OURS = 'tff_adaptive, compiled'
@@ -52,6 +53,7 @@ class PeersTest(folder_testing.FolderTestCase):
     )
     self.assertIn('\n| A 1.0 | 0.1 (0.5) |  |\n', section)
     self.assertIn('\n| B 1.0 |  | 2 (2) |\n', section)
+    self.assertIn(f' CPU cores ({environments.processor()}) with ', section)
     self.assertStartsWith(
         peers.format_section(lines[:2] + lines[3:]), 'No peer is ahead.\n'
     )
@@ -59,14 +61,16 @@ class PeersTest(folder_testing.FolderTestCase):
   def test_only_the_section_of_a_page_changes(self):
     page = self.folder / 'page.md'
     page.write_text('a\n<!-- begin peers -->\nold\n<!-- end peers -->\nb\n')
-    peers.write_section(page, 'new\n')
+    lines = str(self.folder / 'results' / 'peers.jsonl')
+    peers.write_section(page, 'new\n', lines)
     self.assertEqual(
         page.read_text(),
-        'a\n<!-- begin peers -->\nnew\n<!-- end peers -->\nb\n',
+        'a\n<!-- begin peers -->\nnew\n\n[All measurements]'
+        '(results/peers.jsonl), one a line.\n<!-- end peers -->\nb\n',
     )
     page.write_text('a\n')
     with self.assertRaisesRegex(ValueError, 'has no section'):
-      peers.write_section(page, 'new\n')
+      peers.write_section(page, 'new\n', lines)
 
   def test_peers_get_the_data_of_the_workload(self):
     path = str(self.folder / 'federation.npz')

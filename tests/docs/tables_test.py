@@ -31,14 +31,6 @@ class PagesTest(parameterized.TestCase):
         if row.builder is not None:
           self.assertRegex(page, rf'\| `{row.name}` \| .* \| \[.*\]\(http')
 
-  def test_every_rule_is_in_the_table_of_stock_tff(self):
-    page = page_testing.read('docs/guide/one_optimizer.md')
-    rows = str(page_testing.table_rows(page, 'optimizer'))
-    for kind in ('client_optimizer', 'server_optimizer'):
-      for row in registry.ROWS[kind].values():
-        if row.builder is not None:
-          self.assertRegex(rows, rf'\bbuild_{row.name}\b')
-
   def test_losses_of_the_first_page_are_those_of_the_leaderboard(self):
     page = page_testing.read('docs/results/leaderboard.md')
     section = page.split('\n## Without tuning\n')[1].split('\n## ')[0]

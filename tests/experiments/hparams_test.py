@@ -107,13 +107,12 @@ class HparamsTest(parameterized.TestCase):
         (
             registry.Argument(
                 'a',
-                str,
                 'x',
                 'Help.',
                 choices=('x', 'y'),
                 references=('math:pi', 'math:e'),
             ),
-            registry.Argument('b', int, 1, 'Help.'),
+            registry.Argument('b', 1, 'Help.'),
         ),
         supplied=('c',),
     )

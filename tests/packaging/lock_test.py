@@ -11,6 +11,7 @@ from absl.testing import parameterized
 from packaging import requirements
 from packaging import utils
 
+from tests.packaging import imports_testing
 from tff_adaptive import _stack
 
 _ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -22,6 +23,8 @@ _LOCKS = (
     ('coverage', 'requirements-coverage'),
 )
 _STACKS = (('current', _stack.CURRENT), ('tf214', _stack.TF214))
+# Trackers, which the tests of them replace where they are missing.
+_OPTIONAL = ('mlflow', 'wandb')
 _CUDA = 'requirements-tf214-cuda.txt'
 _PIN = re.compile(r'([a-z0-9][a-z0-9.-]*)==([^ ;]+)(?: ; [^\\]+)? \\')
 
@@ -58,6 +61,19 @@ class LockTest(parameterized.TestCase):
       package = utils.canonicalize_name(requirement.name)
       self.assertIn(package, pins)
       self.assertTrue(requirement.specifier.contains(pins[package]), package)
+
+  @parameterized.named_parameters(*_LOCKS[:2])
+  def test_what_is_imported_is_required(self, name):
+    required = {
+        utils.canonicalize_name(requirement.name)
+        for requirement in _requirements(f'{name}.in')
+    }
+    imported = imports_testing.imported_distributions(
+        'tff_adaptive', 'tasks', 'experiments', 'tests'
+    )
+    for package, path in imported.items():
+      if package not in _OPTIONAL:
+        self.assertIn(package, required, f'imported by {path}')
 
   @parameterized.named_parameters(*_STACKS)
   def test_table_of_the_wheel_equals_the_lock(self, stack):

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests that the wheel is whole and works away from the checkout."""
 
-import ast
 import configparser
 import hashlib
 import os
@@ -20,20 +19,13 @@ import pytest
 
 from tests import folder_testing
 from tests import page_testing
+from tests.packaging import imports_testing
 import tff_adaptive
 from tools import check_release
 
 _ROOT = pathlib.Path(__file__).resolve().parents[2]
 _VERSION = tff_adaptive.__version__
 
-# The packages whose import has another name than their distribution.
-_DISTRIBUTIONS = {
-    'absl': 'absl-py',
-    'dp_accounting': 'dp-accounting',
-    'google': 'protobuf',
-    'grpc': 'grpcio',
-    'tensorflow_federated': 'tensorflow-federated',
-}
 # Where the wheel is installed: TFF first, as a program on stock TFF does it, a
 # round, every module.
 _TRY_OUT = """
@@ -56,24 +48,6 @@ def _make_environment(folder: pathlib.Path) -> pathlib.Path:
   (site,) = folder.glob('lib/python*/site-packages')
   (site / 'lock.pth').write_text(sysconfig.get_path('purelib') + '\n')
   return folder / 'bin/python'
-
-
-def _imported_packages() -> dict[str, str]:
-  """Returns the packages that tff_adaptive imports, each with a module."""
-  packages = {}
-  for path in (_ROOT / 'tff_adaptive').rglob('*.py'):
-    for node in ast.walk(ast.parse(path.read_text(encoding='utf-8'))):
-      if isinstance(node, ast.Import):
-        names = [alias.name for alias in node.names]
-      elif isinstance(node, ast.ImportFrom):
-        names = [node.module or '']
-      else:
-        continue
-      for name in names:
-        packages[name.split('.')[0]] = str(path.relative_to(_ROOT))
-  # The tests run on the lock's Python, the type check is for the oldest.
-  ours = set(sys.stdlib_module_names)  # type: ignore[attr-defined]
-  return {k: v for k, v in packages.items() if k not in ours | {'tff_adaptive'}}
 
 
 class WheelTest(parameterized.TestCase):
@@ -148,12 +122,12 @@ class DeclarationTest(absltest.TestCase):
       declared |= self._declared('options.extras_require', extra)
     # No resolver can install it; setup.cfg says how it is installed.
     declared.add('tensorflow-federated')
-    for package, path in _imported_packages().items():
-      distribution = _DISTRIBUTIONS.get(package, package)
+    imported = imports_testing.imported_distributions('tff_adaptive')
+    for distribution, path in imported.items():
       self.assertIn(distribution, declared, f'imported by {path}')
 
   def test_required_packages_are_imported(self):
-    imported = {_DISTRIBUTIONS.get(name, name) for name in _imported_packages()}
+    imported = imports_testing.imported_distributions('tff_adaptive')
     required = self._declared('options', 'install_requires')
     self.assertContainsSubset(required, imported)
 

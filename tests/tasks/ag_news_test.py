@@ -12,8 +12,10 @@ from tests import folder_testing
 from tests.tasks import data_testing
 from tests.tasks.texts import text_testing
 from tff_adaptive import algorithms
+from tff_adaptive import data
 from tff_adaptive import optimizers
 from tff_adaptive import runtime
+from tff_adaptive.data import transforms
 from tff_adaptive.simulation import task
 
 _NEWS = {
@@ -144,6 +146,19 @@ class AGNewsTasksTest(parameterized.TestCase):
     with self.assertRaisesRegex(ValueError, message) as caught:
       _from_data(train)
     self.assertNotIn('\n', str(caught.exception))
+
+  def test_only_the_rows_of_the_clients_count(self):
+    clients = data.read_clients(
+        {
+            'ann': {'text': ['up'], 'label': [0]},
+            'bob': {'text': ['down down'], 'label': [9]},
+        },
+        ag_news.AG_NEWS.data.published_spec(),
+    )
+    mine = _from_data(transforms.select_clients(clients, ['ann']), vocab_size=4)
+    np.testing.assert_array_equal(
+        mine.train_data.examples('ann')['x'], [[2, 3, 0, 0, 0]]
+    )
 
   def test_labels_of_the_test_set_are_checked(self):
     with self.assertRaisesRegex(

@@ -9,6 +9,7 @@ import unittest
 
 import numpy as np
 
+from tasks import catalogue
 from tff_adaptive.data import client_data
 from tff_adaptive.data import partition
 
@@ -16,19 +17,12 @@ from tff_adaptive.data import partition
 SAMPLE = pathlib.Path(__file__).resolve().parents[1] / 'data'
 
 _VARIABLE = 'TFF_ADAPTIVE_DATA'
+# The first file of a task's data; synthetic data have the same places.
 _FILES = {
-    'mnist': 'mnist.npz',
-    'fashion_mnist': 'fashion_mnist.npz',
-    'emnist_cr': 'tff/emnist_all.sqlite',
-    'emnist_ae': 'tff/emnist_all.sqlite',
-    'cifar10': 'tfds/cifar10',
-    'cifar100': 'tff/cifar100.sqlite',
-    'shakespeare': 'tff/shakespeare.sqlite',
-    'stackoverflow_nwp': 'tff/stackoverflow.sqlite',
-    'stackoverflow_lr': 'tff/stackoverflow.sqlite',
-    'ag_news': 'ag_news.jsonl.gz',
-    'dbpedia': 'dbpedia.jsonl.gz',
-}
+    name: next(iter(task.data.synthetic_files))
+    for name, task in catalogue.TASKS.items()
+    if task.data.reads_files
+} | {'cifar10': 'tfds/cifar10'}
 
 
 def _find_data_dir(task: str) -> Optional[pathlib.Path]:

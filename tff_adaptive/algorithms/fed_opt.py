@@ -22,7 +22,7 @@ import tensorflow_federated as tff
 
 from tff_adaptive.aggregators import reports as reports_lib
 from tff_adaptive.aggregators import weighting
-from tff_adaptive.algorithms import scaled_rounds
+from tff_adaptive.algorithms import scaled_rates
 from tff_adaptive.client_works import client_work
 from tff_adaptive.client_works import local_training
 from tff_adaptive.client_works import loss_terms
@@ -243,16 +243,18 @@ def build_fed_opt(
   process = tff.learning.templates.compose_learning_process(
       tff.tensorflow.computation(adapter.initial_weights),
       broadcast,
-      schedules.schedule_process(train, client_schedule, 'client optimizer'),
+      scaled_rates.schedule_process(train, client_schedule, 'client optimizer'),
       aggregate,
-      schedules.schedule_process(update, server_schedule, 'server optimizer'),
+      scaled_rates.schedule_process(
+          update, server_schedule, 'server optimizer'
+      ),
   )
   # The caller's aggregators may be private, too.
   state_type = process.initialize.type_signature.result.member
   is_private = differential_privacy.is_private(state_type)
   _check_averaged_survey(client_optimizer, is_private)
   if getattr(server_optimizer, 'scales_client_rate', False):
-    return scaled_rounds.scale_client_rate(process, server_optimizer)
+    return scaled_rates.scale_client_rate(process, server_optimizer)
   return process
 
 

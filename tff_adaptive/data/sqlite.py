@@ -18,6 +18,7 @@ import tensorflow as tf
 from tff_adaptive.data import checks
 from tff_adaptive.data import client_data
 from tff_adaptive.data import feature_arrays
+from tff_adaptive.data import specs
 
 # The columns of each table, with their types.
 _TABLES = {
@@ -62,8 +63,8 @@ def load_sqlite_clients(
 
   Returns:
     The clients, sorted by id as in TFF, with their numbers of examples. Reading
-    a client raises a `ValueError` if its examples cannot be parsed, or if their
-    number differs from the table of clients.
+    a client raises a `ValueError` if its examples cannot be parsed, if a value
+    does not fit its type, or if their number differs from the table of clients.
 
   Raises:
     FileNotFoundError: If there is no such file.
@@ -101,6 +102,8 @@ def load_sqlite_clients(
       )
     try:
       return _parse(rows, features, stored)
+    except ValueError as error:
+      raise ValueError(f'{path}, client {client_id!r}: {error}') from error
     except tf.errors.OpError as error:
       wanted = ', '.join(
           f'{name} ({spec.dtype.name} of shape {spec.shape})'
@@ -127,6 +130,7 @@ def _check_file(path: pathlib.Path) -> None:
     raise FileNotFoundError(f'There is no file {path}.')
   if not path.stat().st_size:
     raise ValueError(f'{path} is empty; replace it by an intact copy.')
+  os.close(os.open(path, os.O_RDONLY))  # An unreadable file is not damaged.
   for table, columns in _TABLES.items():
     found = [row[1] for row in _fetch(path, f'PRAGMA table_info({table})')]
     missing = [column for column in columns if column not in found]
@@ -216,9 +220,22 @@ def _parse(
   """Parses serialized examples into arrays of the wanted types."""
   parsed = tf.io.parse_example(np.asarray(rows, np.object_), stored)
   return collections.OrderedDict(
-      (name, parsed[name].numpy().astype(spec.dtype.as_numpy_dtype))
+      (name, _convert(parsed[name].numpy(), name, spec.dtype))
       for name, spec in features.items()
   )
+
+
+def _convert(array: np.ndarray, name: str, dtype: tf.DType) -> np.ndarray:
+  """Converts a feature to its type, which must hold all values."""
+  if dtype == tf.uint64:  # The file stores its bits as int64.
+    return array.astype(np.uint64)
+  converted, changed = specs.cast(array, dtype.as_numpy_dtype)
+  if changed.any():
+    raise ValueError(
+        f'feature {name!r} has the value {array[changed][0]}, which '
+        f'{dtype.name} cannot hold; read it as another type.'
+    )
+  return converted
 
 
 def _stored_type(name: str, dtype: tf.DType) -> tf.DType:

@@ -10,6 +10,7 @@ import csv
 import gzip
 import json
 import math
+import os
 import pathlib
 from typing import Any, Optional, TYPE_CHECKING
 import zlib
@@ -77,6 +78,7 @@ def read_table(
   """
   if not path.stat().st_size:
     raise ValueError(f'{path} is empty; replace it by an intact copy.')
+  os.close(os.open(path, os.O_RDONLY))  # An unreadable file is not damaged.
   if path.name.endswith('.npz'):
     return _read_npz(path, features, split_name, client_key)
   kind = CSVFile if path.name.endswith('.csv') else JSONLinesFile

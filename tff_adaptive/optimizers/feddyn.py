@@ -141,9 +141,10 @@ def build_feddyn(
       experiments.
     alpha: The strength of the regularizer, not negative. Default 0.01, as in
       the paper's experiments.
-    mean_num_examples: The mean number of examples over all clients, above zero.
-      If given, the alpha of client i is alpha times this, divided by its number
-      of examples over all epochs, as in the published code. Default `None`.
+    mean_num_examples: The mean number of examples of a client in a round, over
+      all epochs (with two epochs, twice that of its data), above zero. If
+      given, the alpha of client i is alpha times this, divided by its own
+      number, as in the published code. Default `None`.
 
   Returns:
     A `FederatedOptimizer` with the hyperparameters `learning_rate` and `alpha`.

@@ -89,8 +89,10 @@ class _ScheduleFree(vector_optimizer.VectorOptimizer):
     return changed, vectors.move_towards(average, base, rest)
 
   def final_weights(self, state, weights):
+    # Before the first step, x is not in the state.
+    is_first = self.is_first(state)
     return tf.nest.map_structure(
-        lambda w, average: tf.cast(average, w.dtype),
+        lambda w, average: tf.where(is_first, w, tf.cast(average, w.dtype)),
         weights,
         state[_AVERAGE_KEY],
     )
@@ -122,8 +124,8 @@ def build_schedule_free_sgd(
   reset in every round: with one local step this is SGD. Each step costs one
   gradient, and a client holds two more copies of the weights during a round.
 
-  As a server rule, the model of the process is y, at which the clients train;
-  the mean x is `average` in its state.
+  As a server rule, the model of the process is y, at which the clients train.
+  Evaluate x, which `final_weights` finds from the rule's state and y.
 
   The defaults are those of the published code.
 

@@ -8,12 +8,9 @@ rate of round t. `tff_adaptive.algorithms.build_fed_opt` takes one for the
 clients and one for the server.
 """
 
-import collections
 from collections.abc import Callable, Mapping
-from typing import Any, Optional
 
 import tensorflow as tf
-import tensorflow_federated as tff
 
 from tff_adaptive.optimizers import optimizer
 
@@ -207,113 +204,3 @@ def build_table(factors: Mapping[int, float]) -> Schedule:
     return tf.gather(tf.constant(values, tf.float32), num_begun - 1)
 
   return schedule
-
-
-_LEARNING_RATE_KEY = tff.learning.optimizers.LEARNING_RATE_KEY
-
-
-def scale(hparams: Any, factor: tf.Tensor) -> Any:
-  """Returns hyperparameters with the learning rate multiplied by `factor`."""
-  rate = hparams[_LEARNING_RATE_KEY]
-  return collections.OrderedDict(
-      hparams, **{_LEARNING_RATE_KEY: rate * tf.cast(factor, rate.dtype)}
-  )
-
-
-def check_has_rate(hparams_type: Any, what: str) -> None:
-  """Raises `ValueError` unless there is a learning rate that can be scaled."""
-  types = dict(tff.structure.iter_elements(hparams_type))
-  if _LEARNING_RATE_KEY not in types:
-    raise ValueError(
-        f'The {what} has no learning rate to scale; its hyperparameters are '
-        f'{list(types)}. Leave out the schedule or the server rule that scales '
-        'it.'
-    )
-  if tf.as_dtype(types[_LEARNING_RATE_KEY].dtype).is_integer:
-    raise ValueError(
-        f'The learning rate of the {what} is an integer, which cannot be '
-        'scaled: give a float, such as 1.0.'
-    )
-
-
-def schedule_process(
-    inner: Any, schedule: Optional[Schedule], what: str
-) -> Any:
-  """Schedules the learning rate of a client work or a finalizer.
-
-  Args:
-    inner: A `tff.learning.templates.ClientWorkProcess` or `FinalizerProcess`
-      with a hyperparameter `learning_rate`.
-    schedule: Maps the number of finished rounds to a factor, or `None`.
-    what: The name of `inner`, for messages.
-
-  Returns:
-    A process of the same kind, or `inner` itself without a schedule. Its state
-    is an ordered dictionary of `round_num`, an int32, and `inner`; its
-    hyperparameters are those of `inner`, with the base rate.
-
-  Raises:
-    ValueError: If `inner` has no learning rate, or an integer one.
-  """
-  if schedule is None:
-    return inner
-  state_type = inner.initialize.type_signature.result.member
-  hparams_type = inner.get_hparams.type_signature.result
-  check_has_rate(hparams_type, what)
-
-  @tff.tensorflow.computation(state_type)
-  def wrap_initial(inner_state):
-    return collections.OrderedDict(
-        round_num=tf.zeros([], tf.int32), inner=inner_state
-    )
-
-  wrapped_type = wrap_initial.type_signature.result
-
-  @tff.tensorflow.computation(wrapped_type)
-  def enter_round(state):
-    hparams = scale(
-        inner.get_hparams(state['inner']), schedule(state['round_num'])
-    )
-    return inner.set_hparams(state['inner'], hparams)
-
-  @tff.tensorflow.computation(wrapped_type, state_type)
-  def leave_round(state, inner_state):
-    hparams = inner.get_hparams(state['inner'])
-    return collections.OrderedDict(
-        round_num=state['round_num'] + 1,
-        inner=inner.set_hparams(inner_state, hparams),
-    )
-
-  @tff.federated_computation
-  def initialize():
-    return tff.federated_map(wrap_initial, inner.initialize())
-
-  parameter_type = inner.next.type_signature.parameter
-
-  @tff.federated_computation(
-      initialize.type_signature.result, parameter_type[1], parameter_type[2]
-  )
-  def next_fn(state, first, second):
-    entered = tff.federated_map(enter_round, state)
-    output = inner.next(entered, first, second)
-    left = tff.federated_map(leave_round, (state, output.state))
-    return tff.templates.MeasuredProcessOutput(
-        left, output.result, output.measurements
-    )
-
-  @tff.tensorflow.computation(wrapped_type)
-  def get_hparams(state):
-    return inner.get_hparams(state['inner'])
-
-  @tff.tensorflow.computation(wrapped_type, hparams_type)
-  def set_hparams(state, hparams):
-    return collections.OrderedDict(
-        state, inner=inner.set_hparams(state['inner'], hparams)
-    )
-
-  return type(inner)(
-      initialize,
-      next_fn,
-      get_hparams_fn=get_hparams,
-      set_hparams_fn=set_hparams,
-  )

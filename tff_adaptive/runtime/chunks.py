@@ -319,14 +319,14 @@ class ChunkSum:
       seed = tf.gather(self._client_seeds, number)
       add = self._parts.with_seed('accumulate', seed)
     rows = frozenset(self._parts.row_places.values())
-    report = [
+    result = [
         leaf if place in rows else tf.convert_to_tensor(leaf)
-        for place, leaf in enumerate(self._report(number))
+        for place, leaf in enumerate(self._train(number))
     ]
-    return add(*total, *report)
+    return add(*total, *result)
 
-  def _report(self, number: tf.Tensor) -> list[tf.Tensor]:
-    """Adds the work of one client."""
+  def _train(self, number: tf.Tensor) -> list[tf.Tensor]:
+    """Adds the work of a client; `sequences.build_reduction` is its loop."""
     picked = [client_tensors.pick(leaf, number) for leaf in self._clients]
     seed = None
     if self._takes_seed:
@@ -358,62 +358,66 @@ class ChunkSum:
       The sum after the last iteration.
     """
 
-    sums = {place: _RowSum(self._zero[place]) for place in rows}
-    shapes = _put(self._shapes, {place: tf.TensorShape([]) for place in rows})
+    held: dict[int, Any] = {place: _RowSum(self._zero[place]) for place in rows}
+    for place in appends:
+      held[place] = _RowList(
+          self._zero[place], self._shapes[place], self._num_turns
+      )
+    unread = {place: self._zero[place] for place in held}
+    shapes = _put(self._shapes, dict.fromkeys(held, tf.TensorShape([])))
 
     # Numbers are int32: even for a GPU, TensorFlow keeps them on the CPU, which
     # controls the loop.
     def turn(number, carried):
-      unread = {place: self._zero[place] for place in (*appends, *rows)}
       number, total = body(number, _put(carried, unread))
       added = {
-          place: row_sum.add(total[place], after=carried[place])
-          for place, row_sum in sums.items()
+          place: one.add(total[place], after=carried[place])
+          for place, one in held.items()
       }
       total = _put(total, added)
       for tensor, shape in zip(total, shapes):
         tensor.set_shape(shape)
-      appended = {
-          place: list_ops.tensor_list_push_back(carried[place], total[place])
-          for place in appends
-      }
-      return number, _put(total, appended)
+      return number, total
 
-    first = {
-        place: list_ops.empty_tensor_list(
-            _rows_shape(self._shapes[place]),
-            self._zero[place].dtype,
-            self._num_turns,
-        )
-        for place in appends
-    }
-    if self._num_turns is None:
-      first = {
-          place: list_ops.tensor_list_push_back(appended, self._zero[place])
-          for place, appended in first.items()
-      }
-    first.update((place, row_sum.start) for place, row_sum in sums.items())
-    no_shapes = {place: tf.TensorShape([]) for place in appends}
+    first = {place: one.start for place, one in held.items()}
     _, carried = tf.while_loop(
         lambda number, _: number < end,
         turn,
         (start, _put(self._zero, first)),
-        shape_invariants=(tf.TensorShape([]), _put(shapes, no_shapes)),
+        shape_invariants=(tf.TensorShape([]), shapes),
         parallel_iterations=num_parallel,
     )
-    last = {
-        place: list_ops.tensor_list_concat(
-            carried[place],
-            self._zero[place].dtype,
-            _rows_shape(self._shapes[place]),
-        )
-        for place in appends
-    }
-    for place, row_sum in sums.items():
-      last[place] = row_sum.read(after=carried[place])
+    last = {p: one.read(after=carried[p]) for p, one in held.items()}
     for place, tensor in last.items():
       tensor.set_shape(self._shapes[place])
     return _put(carried, last)
+
+
+class _RowList:
+  """Rows that are appended to a leaf of a sum, as a list until its end.
+
+  Attributes:
+    start: The list that holds the rows of the zero sum.
+  """
+
+  def __init__(
+      self, zero: tf.Tensor, shape: tf.TensorShape, num_turns: Optional[int]
+  ):
+    self._dtype = zero.dtype
+    self._shape = tf.TensorShape([None]).concatenate(shape[1:])
+    self.start = list_ops.empty_tensor_list(self._shape, zero.dtype, num_turns)
+    # XLA needs as many rows from each turn, and the zero sum has none.
+    if num_turns is None:
+      self.start = list_ops.tensor_list_push_back(self.start, zero)
+
+  def add(self, rows: tf.Tensor, after: tf.Tensor) -> tf.Tensor:
+    """Returns the list with more rows."""
+    rows.set_shape(self._shape)
+    return list_ops.tensor_list_push_back(after, rows)
+
+  def read(self, after: tf.Tensor) -> tf.Tensor:
+    """Returns all rows of a list."""
+    return list_ops.tensor_list_concat(after, self._dtype, self._shape)
 
 
 class _RowSum:
@@ -458,8 +462,3 @@ class _RowSum:
 def _put(leaves: Sequence[Any], others: Mapping[int, Any]) -> list[Any]:
   """Returns the leaves with some of them replaced, by position."""
   return [others.get(place, leaf) for place, leaf in enumerate(leaves)]
-
-
-def _rows_shape(shape: tf.TensorShape) -> tf.TensorShape:
-  """Returns the shape of a slice of a tensor's rows, of any number."""
-  return tf.TensorShape([None]).concatenate(shape[1:])

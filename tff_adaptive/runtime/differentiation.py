@@ -221,7 +221,7 @@ class DifferentiableRound(rounds.Round):
     super().__init__(
         computation,
         plans.choose(plans.LOOP, 'CPU:0'),
-        dataset_cache.DatasetCache(dataset_cache.DEFAULT_MAX_BYTES),
+        dataset_cache.DatasetCache(),
         _refuse_pipelines,
     )
     self._note(self._work.pipelines)

@@ -92,7 +92,7 @@ class _ExportedRound(rounds.CompiledRound):
     super().__init__(
         computation,
         plans.choose(plans.LOOP, 'CPU:0'),
-        dataset_cache.DatasetCache(dataset_cache.DEFAULT_MAX_BYTES),
+        dataset_cache.DatasetCache(),
         _refuse_pipelines,
     )
     self._merges_chunks = False  # One loop of constant length.

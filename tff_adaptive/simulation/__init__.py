@@ -15,6 +15,8 @@ from tff_adaptive.simulation.callbacks import PrivacySpent
 from tff_adaptive.simulation.callbacks import RoundEnd
 from tff_adaptive.simulation.callbacks import TrainingStart
 from tff_adaptive.simulation.callbacks import UnknownMetricError
+from tff_adaptive.simulation.central_evaluation import build_central_evaluation
+from tff_adaptive.simulation.central_evaluation import build_sampled_evaluation
 from tff_adaptive.simulation.checkpoints import CheckpointManager
 from tff_adaptive.simulation.client_evaluation import ClientMetrics
 from tff_adaptive.simulation.client_states import ClientStateStore
@@ -22,8 +24,6 @@ from tff_adaptive.simulation.client_states import ClientStoreMemoryError
 from tff_adaptive.simulation.cohort_fns import build_pooled_cohort_fn
 from tff_adaptive.simulation.cohort_fns import FaultCounts
 from tff_adaptive.simulation.cohort_fns import inject_faults
-from tff_adaptive.simulation.evaluation import build_central_evaluation
-from tff_adaptive.simulation.evaluation import build_sampled_evaluation
 from tff_adaptive.simulation.kept_weights import BestCheckpoint
 from tff_adaptive.simulation.kept_weights import LastWeightsAverage
 from tff_adaptive.simulation.kept_weights import WeightsMovingAverage

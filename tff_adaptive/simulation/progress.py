@@ -24,7 +24,7 @@ _BAR_FORMAT = (
 
 
 def _numbers_to_show(row: Mapping[str, Any]) -> dict[str, str]:
-  """Returns the training loss and the test accuracy, if available."""
+  """Returns the training loss and the evaluated accuracy, if available."""
   shown: dict[str, str] = {}
   prefix = f'{metrics_writers.EVALUATION_PREFIX}/'
   for name, value in row.items():
@@ -33,7 +33,7 @@ def _numbers_to_show(row: Mapping[str, Any]) -> dict[str, str]:
     if last == 'loss' and not is_evaluation:
       shown.setdefault('loss', f'{float(value):.4f}')
     if last == 'accuracy' and is_evaluation:
-      shown['test accuracy'] = f'{float(value):.4f}'
+      shown['accuracy'] = f'{float(value):.4f}'
   return shown
 
 

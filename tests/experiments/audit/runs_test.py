@@ -162,6 +162,8 @@ class AnswerTest(parameterized.TestCase):
     verdict = self._answer(accuracies)
     self.assertEqual(verdict.status, Status.FAILS)
     self.assertEqual(verdict.numbers['digits']['against'], 'SGD')
+    # Against Adam it is open.
+    self.assertEndsWith(verdict.evidence, ' (3 paired seeds): fails.')
 
   def test_means_are_told_where_one_seed_decides_nothing(self):
     accuracies = {'SGD': [0.9], 'Adam': [0.5], 'Delta-SGD': [0.92]}
@@ -169,7 +171,7 @@ class AnswerTest(parameterized.TestCase):
     self.assertEqual(
         verdict.evidence,
         'digits: Delta-SGD 92.00, SGD 90.00, +2.00 (one seed, inconclusive): '
-        'open.',
+        'open (also against Adam).',
     )
     means = verdict.numbers['digits']['means']
     self.assertEqual(list(means), ['SGD', 'Adam', 'Delta-SGD'])
@@ -195,7 +197,7 @@ class AnswerTest(parameterized.TestCase):
     verdict = self._answer(accuracies, estimate='best')
     self.assertEndsWith(
         verdict.evidence,
-        ': open; replication only: chosen on the test data.',
+        ' (also against Adam); replication only: chosen on the test data.',
     )
 
   def test_a_command_bears_no_stamp(self):

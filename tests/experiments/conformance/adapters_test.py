@@ -188,6 +188,7 @@ class CreateAdapterTest(parameterized.TestCase):
       ),
       ('module', 'no_such_module:Adapter', 'cannot be imported .*no_such_modu'),
       ('attribute', 'json:Adapter', "cannot be imported .*'Adapter'"),
+      ('instance', 'math:pi', 'must be a function .*, found float$'),
       ('command', 'command:no-such-program', 'does not begin with an exec'),
   )
   def test_unknown_adapter_raises(self, value, message):

@@ -51,15 +51,6 @@ _EQUAL = {
 }
 
 
-def _find(method, name):
-  (found,) = (
-      implementation
-      for implementation in matrix.IMPLEMENTATIONS[method]
-      if implementation.name == name
-  )
-  return found
-
-
 class MatrixTest(tf.test.TestCase, parameterized.TestCase):
 
   @parameterized.parameters(*_EQUAL)
@@ -73,29 +64,6 @@ class MatrixTest(tf.test.TestCase, parameterized.TestCase):
         for implementation in matrix.IMPLEMENTATIONS[method]
     }
     self.assertEqual(found, {k: [v] for k, v in _EQUAL[method].items()})
-
-  @parameterized.named_parameters(
-      ('FedAdam',) * 2, ('FedYogi',) * 2, ('FedAdagrad',) * 2
-  )
-  def test_installable_commands_are_run(self, method):
-    names = {
-        implementation.name
-        for implementation in matrix.IMPLEMENTATIONS[method]
-        if implementation.is_run
-    }
-    self.assertContainsSubset({'tff_adaptive', 'TFF 0.87'}, names)
-
-  @parameterized.named_parameters(
-      ('adam', 'FedAdam', 1, 0.2),
-      # At .9 and .99 the first correction is 1.
-      ('yogi', 'FedYogi', 2, 0.2),
-      ('adagrad', 'FedAdagrad', 1, 0.03),
-  )
-  def test_tff_differs_from_the_paper(self, method, first_round, difference):
-    verdict = matrix.compare(_find(method, 'TFF 0.87'), dialects.REDDI, method)
-    self.assertEqual(
-        str(verdict), f'from round {first_round} by {difference:.1g}'
-    )
 
   def test_page_has_the_tables(self):
     self.assertIn(matrix.to_markdown(), _PAGE)

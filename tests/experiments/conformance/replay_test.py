@@ -143,7 +143,8 @@ class ReplayerTest(tf.test.TestCase, parameterized.TestCase):
       change = np.mean(ends, axis=0) - x
       x = x + change
       clients = [{'id': client} for client in cohort]
-      run['trajectory'].append({'clients': clients, 'server': {'x': list(x)}})
+      server = {'x': list(x), 'prev_D': list(change)}
+      run['trajectory'].append({'clients': clients, 'server': server})
     self.assertLess(replay.replay(run, problems).max_error, 1e-6)
 
   def test_page_has_every_alias(self):
@@ -152,14 +153,7 @@ class ReplayerTest(tf.test.TestCase, parameterized.TestCase):
     for key, argument in replay._KEYS.items():
       self.assertRegex(page, rf'\| [^|]*`{key}`[^|]* \| [^|]*`{argument}`')
 
-  @parameterized.named_parameters(
-      # The quadratic has clients with a short last batch, in these runs.
-      *_named(
-          key
-          for key in _all_runs()
-          if key[1] == 'softmax' or 'fednova' in key[0] or 'scaled' in key[0]
-      )
-  )
+  @parameterized.named_parameters(*_named(_all_runs()))
   @pytest.mark.sample(1)
   def test_native_runtime_has_the_reference_numbers(self, run):
     result = replay.replay(run, _PROBLEMS)

@@ -88,9 +88,11 @@ class BinaryTest(ReportTestCase):
         )
         for setup, seconds in times.items()
     ]
+    raised = 'c quadratic - 2e-05 FAIL (ValueError: no kernel)'
     parts += [
         parts_lib.Part(
-            'goldens', _print('a FAIL', 'b ok', '1 passed, 1 failed')
+            'goldens',
+            _print('a FAIL', 'b ok', raised, '1 passed, 2 failed'),
         ),
         parts_lib.Part(
             'flute_mnist',
@@ -113,8 +115,8 @@ class BinaryTest(ReportTestCase):
     )
     self.assertIn('| `ragged` | 1,000 | 0.5 | 0.25 | 0.1 | - | - | 2.5 |', page)
     self.assertIn('| `ragged` | 1,000 | 5 | 2.5 | 1 | - | - | 2.5 |', page)
-    self.assertIn('| `goldens.json` | 1 passed, 1 failed |', page)
-    self.assertIn('```\na FAIL\n```', page)
+    self.assertIn('| `goldens.json` | 1 passed, 2 failed |', page)
+    self.assertIn(f'```\na FAIL\n{raised}\n```', page)
     # Two seconds for each of 100 rounds.
     self.assertIn('| `flute_mnist` | 2 | 3 min 20 s | - | 1 min 35 s |', page)
     self.assertNotIn('What failed', page)
@@ -147,6 +149,22 @@ class BinaryTest(ReportTestCase):
     out, page = self._call([], others=[driver])
     self.assertIn('TensorFlow sees no GPU: docs/guide/gpu.md', out)
     self.assertIn('```\nH100, driver 550\n```', page)
+
+  def test_a_driver_that_does_not_answer_is_the_failure(self):
+    driver = parts_lib.Part('nvidia_smi', _print('no answer', code=9))
+    out = io.StringIO()
+    with self.assertRaisesRegex(command_line.EnvironmentalError, 'nvidia_smi$'):
+      self._call([], others=[driver], out=out)
+    self.assertNotIn('docs/guide/gpu.md', out.getvalue())
+
+  def test_a_protocol_keeps_the_times_of_the_workload_of_its_name(self):
+    times = self.report.path('ragged.CPU_loop', '.jsonl')
+    parts = [
+        parts_lib.Part('ragged.CPU_loop', _write(times, _line('ragged', 0.5))),
+        parts_lib.Part('ragged', _print('fine')),
+    ]
+    _, page = self._call(parts)
+    self.assertIn('| `ragged` | 1,000 | 0.5 |', page)
 
   def test_the_same_command_runs_what_failed_or_is_new(self):
     count = self.folder / 'count'

@@ -115,6 +115,7 @@ class LeaderboardTest(folder_testing.FolderTestCase):
     for task in board.load().tasks:
       is_left_out = f'--tasks={task} --methods=all' in not_run
       self.assertTrue(is_left_out, task)
+    self.assertIn('methods compared above: no runs to go.', not_run)
     self.assertIn('--num_seeds=2', not_run)
 
   def test_a_failed_run_leaves_the_page_and_another_exit_code(self):

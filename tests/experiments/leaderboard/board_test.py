@@ -72,8 +72,8 @@ class RulesTest(parameterized.TestCase):
           "default_methods must be one of FedAvg, .*, found 'FedAvgM'",
       ),
       (
-          {'default_tasks': ['mnist']},
-          "default_tasks must be one of digits, found 'mnist'",
+          {'default_tasks': ['emnist_ae']},
+          "default_tasks must be one of digits, .*, found 'emnist_ae'",
       ),
   )
   def test_bad_files_are_refused(self, changes, sentence):

@@ -149,6 +149,9 @@ class PageTest(absltest.TestCase):
   def test_page_says_how_it_was_made_and_what_is_missing(self):
     self.assertIn(_COMMAND, self.text)
     self.assertIn('seeds also differ in the partition', self.text)
+    # On digits the defaults of SCAFFOLD; on mnist, of each method three trials,
+    # and three seeds of the defaults, of the best and of the best on digits.
+    self.assertIn('methods compared above: 39 runs to go, one after', self.text)
     self.assertIn('a decade to each side of the default 0.1', self.text)
     self.assertIn(
         '`python -m experiments.leaderboard --tasks=mnist --methods=all '

@@ -93,6 +93,13 @@ class FilesTest(parameterized.TestCase):
     figure = dict(_FIGURE, chosen_on_test=False)
     self.assertFalse(self._read(figure, 'figure_1').chosen_on_test)
 
+  def test_a_figure_differs_in_its_own_way(self):
+    table = self._read(dict(_TABLE, differs=['One seed.', 'No cap.']))
+    self.assertEqual(table.differs, ('One seed.', 'No cap.'))
+    self.assertEmpty(self._read(_FIGURE, 'figure_1').differs)
+    figure = self._read(dict(_FIGURE, differs=['Coarse.']), 'figure_1')
+    self.assertEqual(figure.differs, ('Coarse.',))
+
   def test_flags_go_from_the_general_to_the_special(self):
     raw = dict(
         _TABLE,
@@ -244,7 +251,7 @@ class FilesTest(parameterized.TestCase):
     )
     self.assertEqual(figure.name, 'figure_1')
     self.assertEqual(figure.figure, {'kind': 'curves'})
-    self.assertEqual(figure.metric, 'accuracy')
+    self.assertEqual(figure.default_measure.metric, 'accuracy')
     self.assertLen(figure.columns, 2)
 
   def test_changed_file_is_read_again(self):

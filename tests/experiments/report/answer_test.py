@@ -44,8 +44,9 @@ class AgreementTest(parameterized.TestCase):
     # Of six pairs, B and C are tied, and D is ahead of the other three.
     self.assertIn('order holds for 2 of 6 pairs**', text)
     self.assertIn(
-        'Tied here: 1; reversed: 3 (D is ahead of B in digits; D is ahead of C '
-        'in digits; D is ahead of A in digits).',
+        'Tied here: 1 (B and C in digits, 1.0 apart in the paper and -0.5 '
+        'here); reversed: 3 (D is ahead of B in digits; D is ahead of C in '
+        'digits; D is ahead of A in digits).',
         text,
     )
     self.assertIn('tied with it, in 0 of 1 column.', text)
@@ -63,7 +64,7 @@ class AgreementTest(parameterized.TestCase):
   def test_half_a_point_is_a_tie_here(self, a, b):
     # In binary, 1.1 - 0.6 is a bit more.
     text = _describe({'A': [a], 'B': [b]}, {'A': [90.0], 'B': [80.0]})
-    self.assertIn('Tied here: 1; reversed: 0.', text)
+    self.assertIn('Tied here: 1 (A and B in digits, 10.0 apart in the', text)
     self.assertIn('in 1 of 1 column.', text)
 
   def test_names_the_clearest_of_many(self):
@@ -116,6 +117,7 @@ class AgreementTest(parameterized.TestCase):
         {'A': [math.nan], 'B': [math.nan]}, {'A': [90.0], 'B': [80.0]}
     )
     self.assertIn('holds for 0 of 1 pairs', text)
+    self.assertIn('Tied here: 1 (A and B in digits); reversed: 0.', text)
     self.assertIn('in 0 of 1 column.', text)
 
   def test_any_difference_of_other_metrics_counts(self):

@@ -124,9 +124,12 @@ class ExpectedTimesTest(parameterized.TestCase):
     self.runs_dir = folder_testing.new(self)
     (self.cell,) = made_up_runs.build_table(rows=['SGD']).cells
 
-  def _write(self, name='run', seconds=(0.5,), **kwargs):
+  def _write(self, name='run', seconds=(0.5,), num_rounds=3, **kwargs):
     made_up_runs.write_run(
-        self.runs_dir / 'any' / name, [0.5] * 3, seconds=seconds, **kwargs
+        self.runs_dir / 'any' / name,
+        [0.5] * num_rounds,
+        seconds=seconds,
+        **kwargs,
     )
 
   def _describe(self, seeds=1):
@@ -144,6 +147,11 @@ class ExpectedTimesTest(parameterized.TestCase):
   def test_the_first_round_compiles_and_does_not_count(self):
     self._write(seconds=(90.0, 2.0))
     self.assertEqual(self._describe(), '8 s')
+
+  def test_a_few_long_rounds_count(self):
+    self._write(seconds=(90.0, 1.0, 1.0, 7.0), num_rounds=4)
+    # Four rounds of three seconds, the mean.
+    self.assertEqual(self._describe(), '12 s')
 
   @parameterized.named_parameters(
       ('model', {'digits_model': 'logistic'}),

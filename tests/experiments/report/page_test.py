@@ -7,10 +7,12 @@ import dataclasses
 import io
 import math
 import shlex
+from unittest import mock
 
 from absl.testing import parameterized
 
 from experiments import published
+from experiments.run_results import run_folder
 from experiments.sweep import __main__ as sweep
 from tests.experiments import binary_testing
 from tests.experiments.report import made_up_runs
@@ -48,9 +50,19 @@ class PageTest(page_testing.PageTestCase):
         },
     )
     self.write_runs(table, [0.9, 0.8])
-    self.write(table)
+    differs = ('The model is smaller.', 'It explains little.')
+    self.write(dataclasses.replace(table, estimate='best', differs=differs))
     _, _, first, *_ = self.read('.md').splitlines()
-    self.assertStartsWith(first, '**The published order holds for 1 of 1 pairs')
+    self.assertStartsWith(
+        first,
+        f'This page is for **{published.REPLICATION_ONLY}**. **The published '
+        'order holds for 1 of 1 pairs',
+    )
+    self.assertEndsWith(
+        first,
+        ' Each measured number is over 2 seeds. The model is smaller. It '
+        'explains little.',
+    )
 
   def test_a_table_with_everything(self):
     table = made_up_runs.build_table(
@@ -87,7 +99,7 @@ class PageTest(page_testing.PageTestCase):
         # Two seeds of four rounds of half a second.
         f'| SPS / digits | 0, 1 | 4 s | `{command}` |',
         '| seeds | 0, 1 |',
-        '| time of all rounds | 8 s (8 s) |',
+        '| time of all rounds, without starts and evaluations | 8 s (8 s) |',
         'report --table=table_1',
     ):
       self.assertIn(f'\n{line}\n', f'\n{text}')
@@ -138,6 +150,15 @@ class PageTest(page_testing.PageTestCase):
         '| SGD / digits | 0 | unknown | `python -m experiments.train ', text
     )
     self.assertFalse((self.output_dir / 'paper' / 'table_1.png').exists())
+
+  def test_only_missing_runs_need_the_times_of_all_runs(self):
+    table = made_up_runs.build_table(num_seeds=2)
+    self.write_runs(table, [0.9, 0.8])
+    with mock.patch.object(run_folder, 'find_runs', return_value=()) as find:
+      self.write(table)
+      find.assert_not_called()
+      self.write(dataclasses.replace(table, seeds=3))
+      find.assert_called_once()
 
   def test_a_full_disk_leaves_the_pages_as_they_were(self):
     table = made_up_runs.build_table(figure={'kind': 'partition'})
@@ -240,8 +261,8 @@ class SeedsTest(page_testing.PageTestCase):
     text = self.read('.md')
     self.assertIn('8 of 9 cells were measured, 4 with all 3 seeds. ', text)
     self.assertIn(
-        ' Cells have different seeds: n is the number of seeds of a cell, and '
-        'gaps and places compare means over different seeds. ',
+        'Cells have different seeds: n is the number of seeds of a cell, and '
+        'gaps and places compare means over different seeds.',
         text,
     )
     for cell in table.cells:
@@ -267,10 +288,10 @@ class SeedsTest(page_testing.PageTestCase):
     self.assertEqual(text.count('/ digits |'), 5)
 
   @parameterized.parameters(
-      ([0.9, 0.9], [0.8, 0.8], 'Each measured number is over 2 seeds. '),
-      ([0.9], [0.8], 'Each measured number is over 1 seed. '),
-      ([], [0.8], 'Each measured number is over 1 seed. '),
-      ([], [], ''),
+      ([0.9, 0.9], [0.8, 0.8], 'Each measured number is over 2 seeds.'),
+      ([0.9], [0.8], 'Each measured number is over 1 seed.'),
+      ([], [0.8], 'Each measured number is over 1 seed.'),
+      ([], [], 'Source: no paper, Table 1.'),
   )
   def test_a_page_says_how_many_seeds_all_cells_have(self, sgd, delta, text):
     table = made_up_runs.build_table(num_seeds=3, figure=_NO_PICTURE)
@@ -278,9 +299,8 @@ class SeedsTest(page_testing.PageTestCase):
       self._write_seeds(cell, finals)
     self.write(table)
     found = self.read('.md')
-    self.assertIn(
-        f'it is the mean ± the standard deviation. {text}The notes', found
-    )
+    _, _, first, *_ = found.splitlines()
+    self.assertIn(text, first)
     self.assertNotIn('n = ', found)
 
   def test_as_many_other_seeds_are_not_the_same(self):

@@ -21,17 +21,21 @@ class RankingTest(parameterized.TestCase):
 
   @parameterized.named_parameters(
       # 98.4 - 97.9 is 0.5000000000000000 and a bit in binary.
-      ('within', 97.9, 0.5, True, False),
-      ('between', 97.8, 0.6, False, False),
-      ('at_two', 96.4, 2.0, False, False),
-      ('beyond_two', 96.3, 2.1, False, True),
+      ('within', 97.9, 0.5, '**97.9** (0.5)'),
+      ('between', 97.8, 0.6, '97.8 (0.6)'),
+      ('at_two', 96.4, 2.0, '96.4 (2.0)'),
+      ('beyond_two', 96.3, 2.1, '96.3 (2.1) †'),
   )
-  def test_gaps_and_thresholds(self, value, gap, is_close, is_far):
-    standings = views.rank(_TABLE, _column(best=98.4, other=value))
+  def test_gaps_and_thresholds(self, value, gap, cell):
+    table = made_up_runs.build_table(rows=['best', 'other'], columns=['c'])
+    numbers = _column(best=98.4, other=value)
+    standings = views.rank(table, numbers)
     best, other = standings['', 'best', 'c'], standings['', 'other', 'c']
     self.assertEqual(best, views.Standing(gap=0.0, place=1))
     self.assertEqual(other, views.Standing(gap=gap, place=2))
-    self.assertEqual((other.is_close, other.is_far), (is_close, is_far))
+    (shown,) = views.build_gap_tables(table, numbers)
+    self.assertIn('| best | **98.4** (0.0) |\n', shown)
+    self.assertEndsWith(shown, f'\n| other | {cell} |')
 
   def test_ties_share_the_better_place(self):
     standings = views.rank(_TABLE, _column(a=3.0, b=3.0, c=1.0, d=2.0))

@@ -23,8 +23,8 @@ from tests.experiments import hparams_testing
 from tests.experiments.train import trainer_testing
 from tff_adaptive.analysis import curves
 from tff_adaptive.data import batching
+from tff_adaptive.simulation import central_evaluation
 from tff_adaptive.simulation import client_evaluation
-from tff_adaptive.simulation import evaluation
 from tff_adaptive.simulation import run_directory
 
 
@@ -196,7 +196,9 @@ class BuildTest(parameterized.TestCase):
       self.assertEqual(devices, 'auto')
       return lambda weights: {'accuracy': len(built[-1]['y'])}
 
-    with mock.patch.object(evaluation, 'build_central_evaluation', build):
+    with mock.patch.object(
+        central_evaluation, 'build_central_evaluation', build
+    ):
       found = evaluations.build_evaluations(choices, settings, task)
     self.assertIs(built[0], task.central_test)
     self.assertEqual(found.includes_test, is_test)
@@ -230,7 +232,9 @@ class BuildTest(parameterized.TestCase):
 
       return evaluate
 
-    with mock.patch.object(evaluation, 'build_sampled_evaluation', build):
+    with mock.patch.object(
+        central_evaluation, 'build_sampled_evaluation', build
+    ):
       found = evaluations.build_evaluations(choices, settings, task)
     self.assertFalse(found.includes_test)
     for round_num in (1, 2, 1):

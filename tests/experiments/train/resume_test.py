@@ -77,6 +77,18 @@ _SCAFFOLD = (
     '--algorithm=scaffold',
     '--client_learning_rate=0.05',
 )
+_FEDDYN = (
+    *_DROPOUT,
+    '--algorithm=feddyn',
+    '--client_learning_rate=0.05',
+    '--drop_clients=0.2',
+)
+_PRODIGY = (
+    *_DROPOUT,
+    '--client_optimizer=prodigy',
+    '--prodigy_carry_state',
+    '--prodigy_initial_distance=0.001',
+)
 _RAY = (*_FEDCADA, '--runtime=ray', '--ray_workers=2')
 
 
@@ -306,7 +318,10 @@ class ResumeTest(parameterized.TestCase):
     self._kill_at_random(self.id().rpartition('.')[2], case, 4, seed=7)
 
   @parameterized.named_parameters(
-      ('fedcada', _FEDCADA), ('scaffold', _SCAFFOLD)
+      ('fedcada', _FEDCADA),
+      ('scaffold', _SCAFFOLD),
+      ('feddyn', _FEDDYN),
+      ('prodigy_kept', _PRODIGY),
   )
   @pytest.mark.slow
   def test_states_of_algorithms_survive_random_kills(self, case):

@@ -171,19 +171,6 @@ class BuildProcessTest(tf.test.TestCase, parameterized.TestCase):
       with tf.compat.v1.Session(graph=graph) as session:
         self.assertAllClose(session.run(term), 3.0 * 0.693147)
 
-  def test_moon_without_representations_is_one_sentence(self):
-    with self.assertRaisesRegex(
-        ValueError,
-        '^--loss_term=moon compares representations, but the model of '
-        '--task=digits has none before its last layer; choose a deeper model',
-    ):
-      run_parts.build_process(*_read('--loss_term=moon'), self._task)
-
-  def test_step_of_line_searches_needs_clients_with_a_step_size(self):
-    run = _read('--algorithm=fedli_ls', '--client_optimizer=adam')
-    with self.assertRaisesRegex(ValueError, "needs the clients' step sizes"):
-      run_parts.build_process(*run, self._task)
-
 
 class DirectoryTest(parameterized.TestCase):
 

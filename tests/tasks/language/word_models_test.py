@@ -71,23 +71,6 @@ class WordPredictionModelsTest(parameterized.TestCase):
       self.assertEqual(model.output_shape, (None, 20, 10_004))
 
   @pytest.mark.slow
-  def test_outputs_are_those_of_stock_layers(self):
-    model = _keras_model()
-    stock = tf.keras.Sequential(
-        [
-            tf.keras.layers.InputLayer([_LENGTH], dtype=tf.int32),
-            tf.keras.layers.Embedding(13, 96, mask_zero=True),
-            tf.keras.layers.LSTM(670, return_sequences=True),
-            tf.keras.layers.Dense(96),
-            tf.keras.layers.Dense(13),
-        ]
-    )
-    stock.set_weights(_weights())
-    x = _rows()['x']
-    self.assertTrue(np.any(x == 0))
-    np.testing.assert_allclose(model(x), stock(x), rtol=1e-4, atol=1e-6)
-
-  @pytest.mark.slow
   def test_loss_gradients_and_metrics_are_those_of_tff(self):
     datasets = tff.simulation.datasets.stackoverflow
     words = list(datasets.get_synthetic_word_counts())

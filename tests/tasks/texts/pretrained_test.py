@@ -152,6 +152,12 @@ class PretrainedTest(parameterized.TestCase):
         f'{path} could not be read .*; replace it by an intact copy',
     )
 
+  @parameterized.parameters(MemoryError, PermissionError)
+  def test_a_file_that_may_be_whole_is_not_called_damaged(self, error):
+    with mock.patch.object(pretrained, '_read_h5', side_effect=error):
+      with self.assertRaises(error):
+        pretrained.load_encoder_weights(self.folder)
+
   def test_truncated_safetensors_are_named(self):
     (self.folder / 'tf_model.h5').unlink()
     path = self.folder / 'model.safetensors'

@@ -5,6 +5,7 @@
 The oracle is a plain loop of gradient descent on least squares, in float64.
 """
 
+from absl.testing import parameterized
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -37,7 +38,7 @@ def _gradient(x, batch):
 
 
 @pytest.mark.usefixtures('native_runtime')
-class SpecialCasesTest(tf.test.TestCase):
+class SpecialCasesTest(tf.test.TestCase, parameterized.TestCase):
 
   def test_one_client_and_a_server_rate_are_lookahead(self):
     batches = _batches([4, 4, 2])
@@ -80,3 +81,33 @@ class SpecialCasesTest(tf.test.TestCase):
       norms.append(output.metrics['finalizer']['update_norm'])
     self.assertGreater(norms[0], 0.1)
     self.assertEqual(norms[0], norms[1])
+
+  @parameterized.named_parameters(
+      ('fedcm', optimizers.build_fedcm(0.1, alpha=1.0)),
+      (
+          'fedhyper_on_clients',
+          optimizers.build_fedhyper_client_local(0.1, hyper_learning_rate=0.0),
+      ),
+      (
+          'fedhyper_global',
+          optimizers.build_sgd(0.1),
+          optimizers.build_fedhyper_global(0.0),
+      ),
+      (
+          'fedhyper_by_the_server',
+          optimizers.build_sgd(0.1),
+          optimizers.build_fedhyper_server_local(1.0, 0.0),
+      ),
+  )
+  @pytest.mark.sample(1)
+  def test_without_its_extra_term_a_rule_is_fedavg(self, client, server=None):
+    cohort = [_batches([4, 2]), _batches([3], seed=1)]
+    found, expected = (
+        algorithms.build_fed_opt(_MODEL, *rules)
+        for rules in ((client, server), (optimizers.build_sgd(0.1),))
+    )
+    state, plain = found.initialize(), expected.initialize()
+    for _ in range(3):
+      state = found.next(state, cohort).state
+      plain = expected.next(plain, cohort).state
+      self.assertAllClose(_flat(state), _flat(plain), rtol=1e-6)

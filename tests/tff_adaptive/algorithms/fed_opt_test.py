@@ -15,7 +15,6 @@ from tests.tff_adaptive import testing
 from tests.tff_adaptive.algorithms import fed_opt_testing
 from tff_adaptive import algorithms
 from tff_adaptive import optimizers
-from tff_adaptive.optimizers import schedules
 
 _UNIFORM = tff.learning.ClientWeighting.UNIFORM
 _BY_EXAMPLES = tff.learning.ClientWeighting.NUM_EXAMPLES
@@ -128,22 +127,6 @@ class FedOptTest(tf.test.TestCase, parameterized.TestCase):
     for key in ('loss', 'num_examples', 'num_steps', 'step_size_max'):
       self.assertEqual(expected['clients'][key], found['clients'][key])
 
-  @pytest.mark.slow
-  def test_round_without_healthy_client_changes_nothing(self):
-    process = algorithms.build_fed_opt(
-        testing.functional_model(),
-        optimizers.build_sgd(0.1),
-        optimizers.build_sgd(1.0, 0.9),
-        model_aggregator=tff.learning.robust_aggregator(),
-    )
-    before = fed_opt_testing.run_round(process).state
-    output = fed_opt_testing.run_round(
-        process, [[], testing.unhealthy_client()], before
-    )
-    for old, new in zip(tf.nest.flatten(before), tf.nest.flatten(output.state)):
-      self.assertAllEqual(old, new)
-    self.assertEqual(output.metrics['finalizer']['update_non_finite'], 1)
-
   @parameterized.named_parameters(
       ('uniform', _UNIFORM, 0.5), ('by_examples', _BY_EXAMPLES, 10 / 17)
   )
@@ -201,26 +184,6 @@ class FedOptTest(tf.test.TestCase, parameterized.TestCase):
     _, decayed = change(weight_decay=0.5)
     for w, p, d in zip(start, plain, decayed):
       self.assertAllClose(d, p - 0.5 * w, atol=1e-6)
-
-  @parameterized.named_parameters(
-      ('plain', {}),
-      (
-          'schedules',
-          dict(
-              client_schedule=schedules.build_inverse_sqrt(),
-              server_schedule=schedules.build_exp_decay(),
-          ),
-      ),
-      ('robust', dict(model_aggregator=tff.learning.robust_aggregator())),
-  )
-  @pytest.mark.sample(1)
-  def test_has_the_map_reduce_form(self, arguments):
-    # Other runtimes than TFF's own need this form.
-    process = _process(optimizers.build_delta_sgd, _BY_EXAMPLES, **arguments)
-    form = tff.backends.mapreduce.get_map_reduce_form_for_computation(
-        process.next
-    )
-    self.assertIsInstance(form, tff.backends.mapreduce.MapReduceForm)
 
   def test_measures_bytes_and_evaluations(self):
     process = _process(optimizers.build_delta_sgd, _BY_EXAMPLES)

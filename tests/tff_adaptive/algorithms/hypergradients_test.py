@@ -2,6 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of hypergradients, against finite differences of the compiled round."""
 
+import functools
+from unittest import mock
+
 from absl.testing import parameterized
 import numpy as np
 import pytest
@@ -16,6 +19,7 @@ from tff_adaptive import optimizers
 from tff_adaptive import runtime
 from tff_adaptive.client_works import loss_terms
 from tff_adaptive.optimizers import schedules
+from tff_adaptive.runtime import differentiation
 
 _UNIFORM = tff.learning.ClientWeighting.UNIFORM
 _PARTS = {
@@ -167,6 +171,31 @@ class HypergradientsTest(parameterized.TestCase):
         places=5,
     )
     self.assertNotEqual(found.client_learning_rate, 0.0)
+
+  @pytest.mark.slow
+  def test_a_client_is_trained_once_more_for_its_gradient(self):
+    model = testing.least_squares_model(np.float64, 2)
+    process = algorithms.build_fed_opt(model, optimizers.build_sgd(0.05))
+    build = differentiation.DifferentiableRound._trainings
+    trained = []
+
+    def build_counted(*arguments):
+      def count(number, train, *broadcast):
+        trained.append(number)
+        return train(*broadcast)
+
+      return [
+          functools.partial(count, number, train)
+          for number, train in enumerate(build(*arguments))
+      ]
+
+    find = algorithms.hypergradient(process, algorithms.build_model_loss(model))
+    with mock.patch.object(
+        differentiation.DifferentiableRound, '_trainings', build_counted
+    ):
+      find(process.initialize(), _cohorts(1), _batch())
+    # Without a tape, and then one after the other with a tape each.
+    self.assertEqual(trained, [0, 1, 2, 0, 1, 2])
 
   def test_a_variable_model_is_refused(self):
     with self.assertRaisesRegex(

@@ -40,6 +40,12 @@ _CLIENTS = {
             optimizers.build_prodigy,
         )
     },
+    'prodigy_kept': functools.partial(
+        optimizers.build_prodigy, initial_distance=0.01, carry_state=True
+    ),
+    'fedspeed_all': functools.partial(
+        optimizers.build_fedspeed, _NUM_CLIENTS, dual_mean='all'
+    ),
 }
 _LOSS_TERMS = tuple(registry.ROWS[registry.LOSS_TERM])
 _SERVERS = {
@@ -95,7 +101,9 @@ def _build(client, loss_term, server_optimizer):
       server_optimizer,
       loss_term=_build_loss_term(loss_term),
       client_weighting=(
-          weightings.UNIFORM if client == 'feddyn' else weightings.NUM_EXAMPLES
+          weightings.UNIFORM
+          if client in ('feddyn', 'fedspeed_all')
+          else weightings.NUM_EXAMPLES
       ),
   )
 

@@ -231,11 +231,6 @@ class BuildErrorsTest(tf.test.TestCase, parameterized.TestCase):
       )
 
   @parameterized.named_parameters(
-      ('adam', lambda: optimizers.build_adam()),
-      ('adagrad', lambda: optimizers.build_adagrad()),
-      ('yogi', lambda: optimizers.build_yogi()),
-      ('fedcada', lambda: optimizers.build_fedcada_adam()),
-      ('fafed', lambda: optimizers.build_fafed()),
       ('adaalter', lambda: optimizers.build_adaalter()),
       ('stock_adam', lambda: tff.learning.optimizers.build_adam(0.1)),
   )

@@ -110,42 +110,6 @@ class ServerStepsTest(tf.test.TestCase, parameterized.TestCase):
     self.assertEqual(step_size, max(one, two))
     self.assertAllClose(moved, step_size * mean, rtol=1e-4, atol=1e-6)
 
-  @pytest.mark.slow
-  def test_fedli_ls_with_steps_of_one_is_fedavg(self):
-    # The largest step is accepted at once where the loss is this flat.
-    cohort = testing.clients([10, 7])
-    for client in cohort:
-      for batch in client:
-        batch['x'] *= 0.1
-    ends = []
-    with compiled_testing.installed('loop'):
-      for scale in ('max', 'unit'):
-        process = algorithms.build_fedli_ls(
-            testing.functional_model(),
-            server_optimizer=finalizers.build_line_search_step(scale),
-        )
-        output = process.next(process.initialize(), cohort)
-        measured = output.metrics['client_work']['clients']
-        self.assertEqual(measured['step_size_min'], 1.0)
-        ends.append(_start(output.state))
-    self.assertAllClose(*ends, rtol=0, atol=1e-7)
-
-  @pytest.mark.slow
-  def test_negative_loss_stops_fedli_lu(self):
-    with compiled_testing.installed('loop'):
-      process = algorithms.build_fedli_lu(
-          testing.functional_model(),
-          optimizers.build_sgd(0.1),
-          loss_term=lambda *_: tf.constant(-100.0),
-      )
-      start = process.initialize()
-      output = process.next(start, testing.clients([10]))
-    measured = output.metrics['finalizer']
-    self.assertLess(measured['objective'], -90.0)
-    self.assertEqual(measured['gamma'], 0.0)
-    self.assertGreater(measured['update_norm'], 0.0)
-    self.assertAllEqual(_start(output.state), _start(start))
-
 
 def _gradient_descent(x, batches, rate):
   """Returns the weights and losses of local training on least squares."""

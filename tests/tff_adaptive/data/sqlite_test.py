@@ -4,7 +4,9 @@
 
 import concurrent.futures
 import contextlib
+import os
 import sqlite3
+from unittest import mock
 
 from absl.testing import parameterized
 import numpy as np
@@ -106,6 +108,12 @@ class SqliteDataTest(folder_testing.FolderTestCase):
       for client_id in clients.client_ids:
         clients.examples(client_id)
 
+  def test_a_file_that_may_not_be_read_is_not_called_damaged(self):
+    self._write()
+    with mock.patch.object(os, 'open', side_effect=PermissionError):
+      with self.assertRaises(PermissionError):
+        self._load()
+
   def test_a_missing_table_or_column_raises(self):
     self._execute('CREATE TABLE examples (client_id TEXT)')
     with self.assertRaisesRegex(
@@ -137,6 +145,18 @@ class SqliteDataTest(folder_testing.FolderTestCase):
         ValueError, r"client 'ann'.*pixels \(float32 of shape \(3,\)\)"
     ):
       clients.examples('ann')
+
+  @parameterized.parameters((300, tf.uint8), (-1, tf.uint32), (2, tf.bool))
+  def test_a_value_that_its_type_cannot_hold_raises(self, value, dtype):
+    clients = client_data.PackedClientArrays.from_clients(
+        {'ann': _examples(value)}
+    )
+    sqlite.write_sqlite_clients(self.path, {'train': clients})
+    source = self._load(spec={'label': tf.TensorSpec([], dtype)})
+    with self.assertRaisesRegex(
+        ValueError, f"'ann': feature 'label' has the value {value}, which"
+    ):
+      source.examples('ann')
 
   def test_an_unknown_client_raises(self):
     self._write()

@@ -2,6 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of tables."""
 
+import os
+from unittest import mock
+
 from absl.testing import parameterized
 import numpy as np
 import tensorflow as tf
@@ -221,6 +224,13 @@ class RowFilesTest(data_source_testing.DataSourceTestCase):
     path = self.text_file('data.jsonl', '{"y": 1, "client_id": 7}')
     clients = sources.read_clients(path, {'y': tf.TensorSpec([], tf.int32)})
     self.assertEqual(clients.client_ids, ('7',))
+
+  @parameterized.parameters('csv', 'jsonl', 'npz')
+  def test_a_file_that_may_not_be_read_is_not_called_damaged(self, kind):
+    path = self.text_file(f'data.{kind}', 'y\n')
+    with mock.patch.object(os, 'open', side_effect=PermissionError):
+      with self.assertRaises(PermissionError):
+        sources.read_examples(path, _FEATURES)
 
   def test_wide_headers_are_shown_in_part(self):
     path = self.text_file('data.csv', ','.join(f'p{i}' for i in range(99)))

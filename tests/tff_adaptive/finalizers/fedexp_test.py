@@ -29,11 +29,12 @@ class FedExPTest(tf.test.TestCase, parameterized.TestCase):
       ('orthogonal', [[1.0, 0.0], [0.0, 1.0]], 1.0),
       ('equal', [[1.0, 0.0], [1.0, 0.0]], 1.0),
       ('cancelling', [[1.0, 0.0], [-1.0, 0.0]], 500.0),
-      ('zero', [[0.0, 0.0], [0.0, 0.0]], 1.0),
+      ('zero', [[0.0, 0.0], [0.0, 0.0]], 1.0, 0.0),
       ('one_client', [[3.0, 4.0]], 1.0),
   )
-  def test_step_size(self, deltas, expected):
-    self.assertAllClose(_step_size(deltas), expected, rtol=1e-6)
+  def test_step_size(self, deltas, expected, epsilon=1e-3):
+    found = _step_size(deltas, epsilon=epsilon)
+    self.assertAllClose(found, expected, rtol=1e-6)
 
   def test_norm_is_over_all_weights(self):
     rule = finalizers.build_fedexp()

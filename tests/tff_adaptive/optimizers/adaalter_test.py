@@ -4,7 +4,6 @@
 
 from absl.testing import parameterized
 import numpy as np
-import pytest
 import tensorflow as tf
 
 from tests.tff_adaptive.optimizers import federated_testing
@@ -83,14 +82,3 @@ class AdaAlterTest(tf.test.TestCase, parameterized.TestCase):
     self.assertAllEqual(sent['second_moment'][0], [1.0])
     self.assertAllEqual(sent['second_moment'][1], 10.0)
     self.assertEmpty(kept)
-
-  @pytest.mark.slow
-  @pytest.mark.usefixtures('native_runtime')
-  def test_runtimes_agree(self):
-    optimizer = optimizers.build_adaalter(0.5)
-    compiled = federated_testing.run_process(optimizer)
-    native = federated_testing.run_natively(optimizer)
-    for one, other in zip(compiled, native):
-      self.assertAllClose(one.state, other.state, atol=1e-6)
-    for moment in compiled[-1].state.client_work['shared']['second_moment']:
-      self.assertAllGreater(moment, 1.0)

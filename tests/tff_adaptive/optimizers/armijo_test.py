@@ -7,12 +7,9 @@ import math
 from absl.testing import parameterized
 import hypothesis
 import numpy as np
-import pytest
 import tensorflow as tf
 
 from tests.tff_adaptive import property_testing
-from tests.tff_adaptive import testing
-from tests.tff_adaptive.optimizers import federated_testing
 from tests.tff_adaptive.optimizers import path_testing
 from tests.tff_adaptive.optimizers import step_size_testing
 from tff_adaptive import optimizers
@@ -252,33 +249,6 @@ class ArmijoTest(tf.test.TestCase, parameterized.TestCase):
     state = optimizer.initialize(tf.TensorSpec([], tf.float32))
     with self.assertRaisesRegex(ValueError, 'value_and_grad_fn.*build_fed_opt'):
       optimizer.next(state, tf.constant(1.0), tf.constant(1.0), **extra)
-
-  @pytest.mark.slow
-  def test_trains_and_rejects_a_client_with_nan(self):
-    clients = [*testing.clients([10, 7]), testing.unhealthy_client()]
-    for output in federated_testing.run_process(
-        armijo.build_armijo(max_step_size=20.0), clients=clients
-    ):
-      metrics = output.metrics['client_work']['clients']
-      self.assertEqual(metrics['num_rejected'], 1)
-      self.assertEqual(metrics['num_gradient_evaluations'], 5)
-      self.assertGreater(metrics['step_size_min'], 0.01)
-      self.assertLess(metrics['step_size_mean'], 20.0)
-      self.assertGreater(metrics['backtracks_max'], 0.0)
-      self.assertLess(metrics['backtracks_max'], 100.0)
-
-  @pytest.mark.slow
-  def test_trials_see_the_dropout_mask_of_the_step(self):
-    # A short step lowers the loss, if it is the loss of the same mask.
-    (output,) = federated_testing.run_process(
-        armijo.build_armijo(max_step_size=1e-3),
-        num_rounds=1,
-        clients=testing.clients([20, 20]),
-        model=testing.functional_model(dropout=0.5),
-    )
-    metrics = output.metrics['client_work']['clients']
-    self.assertEqual(metrics['num_steps'], 10)
-    self.assertEqual(metrics['backtracks_max'], 0.0)
 
 
 _CS = property_testing.positive(0.0625, 0.875)

@@ -4,7 +4,6 @@
 
 from absl.testing import parameterized
 import numpy as np
-import pytest
 import tensorflow as tf
 
 from tests.tff_adaptive.optimizers import federated_testing
@@ -143,17 +142,3 @@ class FafedTest(tf.test.TestCase, parameterized.TestCase):
     self.assertEqual(weights[0], 1.0)
     self.assertNotEqual(weights[1], 2.0)
     self.assertEqual(state['momentum'][0], 5.0)
-
-  @pytest.mark.slow
-  @pytest.mark.usefixtures('native_runtime')
-  def test_runtimes_agree(self):
-    optimizer = optimizers.build_fafed(0.05)
-    compiled = federated_testing.run_process(optimizer)
-    native = federated_testing.run_natively(optimizer)
-    # Two clients, with three and two batches.
-    costs = [(2, 2), (5, 5 + 3)]
-    for one, other, (num_steps, num_gradients) in zip(compiled, native, costs):
-      self.assertAllClose(one.state, other.state, atol=1e-6)
-      measured = one.metrics['client_work']['clients']
-      self.assertEqual(measured['num_steps'], num_steps)
-      self.assertEqual(measured['num_gradient_evaluations'], num_gradients)

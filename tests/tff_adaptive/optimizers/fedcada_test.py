@@ -189,24 +189,6 @@ class FedCAdaTest(tf.test.TestCase, parameterized.TestCase):
 class FedCAdaProcessTest(tf.test.TestCase):
 
   @pytest.mark.slow
-  @pytest.mark.usefixtures('native_runtime')
-  def test_runtimes_agree(self):
-    optimizer = optimizers.build_fedcada_adam(0.05, time='global_step')
-    compiled = federated_testing.run_process(optimizer)
-    native = federated_testing.run_natively(optimizer)
-    for one, other in zip(compiled, native):
-      self.assertAllClose(one.state, other.state, atol=1e-6)
-      self.assertAllClose(
-          one.metrics['client_work']['clients'],
-          other.metrics['client_work']['clients'],
-          atol=1e-6,
-      )
-    # Clients of 10 and 7 examples, weighted by them: 3 and 2 steps a round.
-    work = compiled[-1].state.client_work
-    self.assertEqual(work['round_num'], 2)
-    self.assertAllClose(work['shared']['num_steps'], 2 * (30 + 14) / 17)
-
-  @pytest.mark.slow
   def test_carried_state_passes_through_the_process(self):
     with runtime.compiled_context(strict=True):
       store = federated_testing.Store(

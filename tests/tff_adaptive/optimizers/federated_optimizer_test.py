@@ -5,9 +5,12 @@
 import collections
 
 from absl.testing import parameterized
+import pytest
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tests.tff_adaptive import testing
+from tests.tff_adaptive.optimizers import federated_testing
 from tff_adaptive import optimizers
 from tff_adaptive.optimizers import federated_optimizer
 
@@ -123,3 +126,31 @@ class CarriedOptimizerTest(tf.test.TestCase, parameterized.TestCase):
         TypeError, 'mapping as state.*a int of _Counter'
     ):
       federated_optimizer.CarriedOptimizer(_Counter())
+
+
+class SharedMeanTest(tf.test.TestCase, parameterized.TestCase):
+
+  @parameterized.named_parameters(
+      ('fedcm', optimizers.build_fedcm, 'global_direction'),
+      # Divided by the number of clients.
+      ('fedhyper', optimizers.build_fedhyper_client_local, 'mean_change', 2),
+      ('fedadamw', optimizers.build_fedadamw, 'mean_second_moment'),
+      ('fedmuon', optimizers.build_fedmuon, 'momentum'),
+      ('mimelite', optimizers.build_mimelite, 'momentum'),
+  )
+  @pytest.mark.sample(1)
+  def test_weights_of_the_update_are_those_of_what_is_sent(
+      self, build, name, divisor=1
+  ):
+    clients = [testing.client(12, 0), testing.client(4, 1)]
+    first, second, both = (
+        federated_testing.flat(
+            federated_testing.run_process(build(), 1, cohort)[
+                0
+            ].state.client_work['shared'][name]
+        )
+        for cohort in (clients[:1], clients[1:], clients)
+    )
+    self.assertAllClose(
+        divisor * both, (3 * first + second) / 4, rtol=1e-5, atol=1e-7
+    )

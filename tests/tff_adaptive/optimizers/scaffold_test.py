@@ -177,21 +177,3 @@ class ScaffoldProcessTest(tf.test.TestCase):
     self.assertAllClose(
         controls[0], tuple(np.mean(parts, 0) for parts in zip(*own)), atol=1e-6
     )
-
-  @pytest.mark.slow
-  @pytest.mark.usefixtures('native_runtime')
-  def test_runtimes_agree(self):
-    stores = []
-    cohorts = [
-        dict(zip('ab', testing.clients([10, 7]))),
-        dict(b=testing.client(7, 1)),
-    ]
-    with runtime.compiled_context(strict=True):
-      stores.append(_scaffold(num_clients=2))
-      for cohort in cohorts:
-        stores[0].next(cohort)
-    stores.append(_scaffold(num_clients=2))
-    for cohort in cohorts:
-      stores[1].next(cohort)
-    self.assertAllClose(stores[0].state, stores[1].state, atol=1e-6)
-    self.assertAllClose(stores[0].kept, stores[1].kept, atol=1e-6)

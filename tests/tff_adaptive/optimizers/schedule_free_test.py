@@ -6,9 +6,14 @@ import math
 
 from absl.testing import parameterized
 import numpy as np
+import pytest
 import tensorflow as tf
 
+from tests.tff_adaptive import testing
+from tests.tff_adaptive.optimizers import federated_testing
+from tff_adaptive import algorithms
 from tff_adaptive import optimizers
+from tff_adaptive import runtime
 
 _SPEC = tf.TensorSpec([2], tf.float64)
 _SCALE = np.array([1.0, 3.0])
@@ -87,3 +92,28 @@ class ScheduleFreeTest(tf.test.TestCase, parameterized.TestCase):
     for _ in range(4):
       state, y = rule.next(state, y, (None, y[1]))
     self.assertAllEqual(rule.final_weights(state, y)[0], weights[0])
+
+  @pytest.mark.slow
+  def test_as_a_server_rule_it_averages_over_rounds(self):
+    rule = optimizers.build_schedule_free_sgd()
+    process, plain = (
+        algorithms.build_fed_opt(
+            testing.functional_model(), optimizers.build_sgd(0.1), server
+        )
+        for server in (rule, None)
+    )
+    clients = testing.clients([10, 7])
+    with runtime.compiled_context(strict=True):
+      state, begun = process.initialize(), plain.initialize()
+      y = z = x = federated_testing.flat(testing.trainable(state))
+      for k in range(4):
+        weights = process.get_model_weights(state)
+        average = rule.final_weights(state.finalizer, weights.trainable)
+        self.assertAllClose(federated_testing.flat(weights.trainable), y)
+        self.assertAllClose(federated_testing.flat(average), x)
+        begun = plain.set_model_weights(begun, weights)
+        end = plain.next(begun, clients).state
+        z = z + federated_testing.flat(testing.trainable(end)) - y
+        x = x + (z - x) / (k + 1)
+        y = 0.9 * x + 0.1 * z
+        state = process.next(state, clients).state

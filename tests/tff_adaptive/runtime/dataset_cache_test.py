@@ -250,12 +250,11 @@ class DatasetsTest(tf.test.TestCase, parameterized.TestCase):
         self.assertEqual(read.call_count, 2)
       found = _weigh()(cohort)
       self.assertEqual(context.num_cache_bytes, 0)
-    with runtime.compiled_context(strict=True) as context:
-      self.assertEqual(_weigh()(cohort), found)
-      self.assertGreaterEqual(
-          context.num_cache_bytes,
-          sum(array.nbytes for array in cohort.source.values.values()),
-      )
+    num_bytes = sum(array.nbytes for array in cohort.source.values.values())
+    for limit, kept in ((num_bytes - 1, 0), (num_bytes, num_bytes)):
+      with runtime.compiled_context(strict=True, max_cache_bytes=limit) as some:
+        self.assertEqual(_weigh()(cohort), found)
+        self.assertEqual(some.num_cache_bytes, kept)
 
   def test_contents_of_strings_count(self):
     texts = tf.data.Dataset.from_tensor_slices(['a' * 1000, 'b' * 3000])

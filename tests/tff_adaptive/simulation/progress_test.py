@@ -33,7 +33,7 @@ class ProgressTest(absltest.TestCase):
     self.assertRegex(lines[1], r'  2.00 s/round  0:0\d:\d\d left$')
     self.assertEqual(
         lines[-1],
-        'round 100/100  loss 1.5000  test accuracy 0.5000  2.00 s/round  '
+        'round 100/100  loss 1.5000  accuracy 0.5000  2.00 s/round  '
         '0:00:00 left',
     )
     self.assertBetween(len(lines), 10, 30)
@@ -45,7 +45,7 @@ class ProgressTest(absltest.TestCase):
     text = stream.getvalue()
     self.assertIn('100/100 rounds', text)
     self.assertIn('loss=1.5000', text)
-    self.assertIn('test accuracy=0.5000', text)
+    self.assertIn('accuracy=0.5000', text)
     self.assertIn('s/round', text)
     self.assertIn('left', text)
 

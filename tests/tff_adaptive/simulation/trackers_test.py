@@ -84,8 +84,8 @@ class _StandInRun:
     self.exit_code = exit_code
 
 
-class StandInTest(_TrackerTestCase):
-  """Tests without a tracker's package."""
+class WandbStandInTest(_TrackerTestCase):
+  """Tests without the package."""
 
   def setUp(self):
     super().setUp()
@@ -139,6 +139,76 @@ class StandInTest(_TrackerTestCase):
       self.run_and_fail(self._make_writer)
       self.run_to_the_end(self._make_writer)
     self.assertEqual([run.exit_code for run in self.runs], [1, 0])
+
+
+class MLflowStandInTest(_TrackerTestCase):
+  """Tests without the package."""
+
+  def setUp(self):
+    super().setUp()
+    self.runs = []
+    module = types.ModuleType('mlflow')
+    module.start_run = self._start_run
+    module.log_params = lambda params: self.run.data.params.update(params)
+    module.set_tags = lambda tags: self.run.tags.update(tags)
+    module.log_metrics = lambda row, step: self.run.rows.append((step, row))
+    module.end_run = lambda status: setattr(self.run, 'status', status)
+    module.MlflowClient = lambda: types.SimpleNamespace(
+        get_metric_history=self._get_metric_history
+    )
+    module.__spec__ = machinery.ModuleSpec('mlflow', None, origin='made up')
+    self.enter_context(mock.patch.dict(sys.modules, mlflow=module))
+
+  def _start_run(self, run_id, run_name):
+    if run_id is None:
+      run = types.SimpleNamespace(
+          info=types.SimpleNamespace(run_id=str(len(self.runs))),
+          data=types.SimpleNamespace(params={}),
+          name=run_name,
+          tags={},
+          rows=[],
+      )
+      self.runs.append(run)
+    self.run = self.runs[-1 if run_id is None else int(run_id)]
+    return self.run
+
+  def _get_metric_history(self, run_id, name):
+    rows = self.runs[int(run_id)].rows
+    return [types.SimpleNamespace(step=n) for n, row in rows if name in row]
+
+  def _make_writer(self, **hparams):
+    return trackers.MLflowWriter(
+        self.folder / 'run', {**_HPARAMS, **hparams}, name='mine'
+    )
+
+  def test_a_resumed_run_is_one_run_with_every_round_once(self):
+    self.run_and_fail(self._make_writer)
+    self.assertEqual(self.run.status, 'FAILED')
+    self.run_to_the_end(self._make_writer)
+    (run,) = self.runs
+    self.assertEqual((run.name, run.status), ('mine', 'FINISHED'))
+    self.assertEqual(
+        run.data.params,
+        {'client_learning_rate': '0.1', 'seed': '0', 'loss_term': 'None'},
+    )
+    self.assertEqual(
+        [(step, row['clients/loss']) for step, row in run.rows],
+        list(self.losses().items()),
+    )
+
+  def test_more_rounds_are_a_tag(self):
+    for total_rounds in (4, 6):
+      make_writer = functools.partial(
+          self._make_writer, total_rounds=total_rounds
+      )
+      self.run_to_the_end(make_writer, total_rounds=total_rounds)
+    self.assertEqual(self.run.data.params['total_rounds'], '4')
+    self.assertEqual(self.run.tags, {'total_rounds': '6'})
+
+  def test_a_run_that_starts_afresh_is_another_run(self):
+    for _ in range(2):
+      self.run_to_the_end(self._make_writer, checkpoints=None)
+    self.assertEqual([len(run.rows) for run in self.runs], [10, 10])
 
 
 class MLflowWriterTest(_TrackerTestCase):

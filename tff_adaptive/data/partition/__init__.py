@@ -12,8 +12,8 @@ functions are pure functions of their arguments; random numbers come from
 from tff_adaptive.data.partition.dirichlet import ClientIndices
 from tff_adaptive.data.partition.dirichlet import dirichlet_per_class
 from tff_adaptive.data.partition.dirichlet import dirichlet_per_client
-from tff_adaptive.data.partition.dirichlet import pachinko_allocation
 from tff_adaptive.data.partition.dirichlet import Sizes
+from tff_adaptive.data.partition.pachinko import pachinko_allocation
 from tff_adaptive.data.partition.schemes import by_natural_id
 from tff_adaptive.data.partition.schemes import by_scheme
 from tff_adaptive.data.partition.schemes import COARSE_SCHEMES

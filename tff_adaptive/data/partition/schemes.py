@@ -11,6 +11,7 @@ import numpy as np
 from tff_adaptive.data import random_streams
 from tff_adaptive.data import specs
 from tff_adaptive.data.partition import dirichlet
+from tff_adaptive.data.partition import pachinko
 
 
 def iid(
@@ -362,7 +363,7 @@ def by_scheme(
         examples_per_client=examples_per_client,
     )
   if scheme == 'pachinko':
-    return dirichlet.pachinko_allocation(
+    return pachinko.pachinko_allocation(
         labels,
         coarse_labels,
         num_clients,

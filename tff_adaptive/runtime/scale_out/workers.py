@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A worker process: keeps compiled work and client data, and sums chunks."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 import os
 import threading
 import time
@@ -271,22 +271,18 @@ class Worker:
 
   def _fetch_sources(self, references: Mapping[int, Any]) -> None:
     """Fetches new sources, and drops those that are no longer listed."""
-    for key in _missing(self._sources, references):
+    for key in self._sources.keys() - references.keys():
       del self._sources[key]
-    for key in _missing(references, self._sources):
+    for key in references.keys() - self._sources.keys():
       self._sources[key] = ray.get(references[key])
 
   def _fetch_round(
       self, round_key: int, references: Mapping[int, Any]
   ) -> PartialRound:
     """Fetches a round if it is new, and drops those no longer listed."""
-    for key in _missing(self._rounds, references):
+    for key in self._rounds.keys() - references.keys():
       del self._rounds[key]
     if round_key not in self._rounds:
       spec = ray.get(references[round_key])
       self._rounds[round_key] = PartialRound(spec, self._cache)
     return self._rounds[round_key]
-
-
-def _missing(keys: Collection[int], others: Collection[int]) -> list[int]:
-  return [key for key in keys if key not in others]

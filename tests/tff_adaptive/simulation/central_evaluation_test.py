@@ -13,7 +13,7 @@ import tensorflow_federated as tff
 
 from tests.tff_adaptive import testing
 from tests.tff_adaptive.simulation import evaluation_testing
-from tff_adaptive.simulation import evaluation
+from tff_adaptive.simulation import central_evaluation
 
 _SPEC = testing.INPUT_SPEC
 _expected = evaluation_testing.expected
@@ -58,7 +58,9 @@ class EvaluationTest(tf.test.TestCase, parameterized.TestCase):
   def test_equals_the_mean_over_all_examples(self, model, batch_size):
     built = model() if model is _functional_model else model
     arrays = _arrays()
-    evaluate = evaluation.build_central_evaluation(built, arrays, batch_size)
+    evaluate = central_evaluation.build_central_evaluation(
+        built, arrays, batch_size
+    )
     for seed in (1, 2):
       weights = _weights(seed)
       found = evaluate(weights)
@@ -90,7 +92,7 @@ class EvaluationTest(tf.test.TestCase, parameterized.TestCase):
       built = lambda: tff.learning.models.from_keras_model(
           _keras_model(), loss=loss, input_spec=_SPEC
       )
-    evaluate = evaluation.build_central_evaluation(built, _arrays(), 4)
+    evaluate = central_evaluation.build_central_evaluation(built, _arrays(), 4)
     evaluate(_weights(1))
     traced = count[0]
     evaluate(_weights(2))
@@ -106,7 +108,7 @@ class EvaluationTest(tf.test.TestCase, parameterized.TestCase):
       rows = slice(5 * round_num, 5 * round_num + 10)
       return collections.OrderedDict((k, v[rows]) for k, v in arrays.items())
 
-    evaluate = evaluation.build_sampled_evaluation(
+    evaluate = central_evaluation.build_sampled_evaluation(
         _functional_model(), sample, 4
     )
     weights = _weights(1)
@@ -119,8 +121,8 @@ class EvaluationTest(tf.test.TestCase, parameterized.TestCase):
 
   def test_samples_are_checked(self):
     with self.assertRaisesRegex(ValueError, '`batch_size`.*found 0'):
-      evaluation.build_sampled_evaluation(_functional_model(), None, 0)
-    evaluate = evaluation.build_sampled_evaluation(
+      central_evaluation.build_sampled_evaluation(_functional_model(), None, 0)
+    evaluate = central_evaluation.build_sampled_evaluation(
         _functional_model(), lambda round_num: _arrays(round_num)
     )
     with self.assertRaisesRegex(ValueError, 'at least one'):
@@ -150,7 +152,7 @@ class EvaluationTest(tf.test.TestCase, parameterized.TestCase):
         collections.OrderedDict(scale=np.float32(2), offset=np.float32(1)), ()
     )
     x = np.arange(5, dtype=np.float32)
-    evaluate = evaluation.build_central_evaluation(model, (x, 2 * x), 2)
+    evaluate = central_evaluation.build_central_evaluation(model, (x, 2 * x), 2)
     self.assertEqual(evaluate(weights), {'loss': 1.0})
 
   def test_variable_that_is_read_for_another_one(self):
@@ -160,21 +162,21 @@ class EvaluationTest(tf.test.TestCase, parameterized.TestCase):
         input_spec=_SPEC,
         metrics=[_Doubled()],
     )
-    evaluate = evaluation.build_central_evaluation(model, _arrays())
+    evaluate = central_evaluation.build_central_evaluation(model, _arrays())
     self.assertEqual(evaluate(_weights(1))['doubled'], 2.0)
 
   def test_bad_arguments_are_named(self):
     model = _functional_model()
     with self.assertRaisesRegex(ValueError, '`batch_size`.*found 0'):
-      evaluation.build_central_evaluation(model, _arrays(), 0)
+      central_evaluation.build_central_evaluation(model, _arrays(), 0)
     with self.assertRaisesRegex(TypeError, '`batch_size` must be an integer'):
-      evaluation.build_central_evaluation(model, *_arrays().values())
+      central_evaluation.build_central_evaluation(model, *_arrays().values())
     arrays = _arrays()
     arrays['y'] = arrays['y'][:5]
     with self.assertRaisesRegex(ValueError, r'lengths \[5, 11\]'):
-      evaluation.build_central_evaluation(model, arrays)
+      central_evaluation.build_central_evaluation(model, arrays)
     with self.assertRaisesRegex(ValueError, 'at least one'):
-      evaluation.build_central_evaluation(model, _arrays(0))
+      central_evaluation.build_central_evaluation(model, _arrays(0))
 
   @parameterized.parameters(
       (
@@ -189,7 +191,7 @@ class EvaluationTest(tf.test.TestCase, parameterized.TestCase):
   )
   def test_arrays_that_the_model_does_not_take_are_named(self, changes, text):
     with self.assertRaisesRegex(ValueError, text):
-      evaluation.build_central_evaluation(
+      central_evaluation.build_central_evaluation(
           _functional_model(), {**_arrays(), **changes}
       )
 
@@ -212,15 +214,19 @@ class EvaluationTest(tf.test.TestCase, parameterized.TestCase):
     )
     weights = tff.learning.models.ModelWeights((np.float32(2),), ())
     arrays = np.ones([3, 2], np.float32), np.ones([3], np.float32)
-    evaluate = evaluation.build_central_evaluation(model, arrays)
+    evaluate = central_evaluation.build_central_evaluation(model, arrays)
     self.assertEqual(evaluate(weights), {'loss': 9.0})
     with self.assertRaisesRegex(ValueError, 'found float64.*make it float32'):
-      evaluation.build_central_evaluation(model, (np.ones([3, 2]), arrays[1]))
+      central_evaluation.build_central_evaluation(
+          model, (np.ones([3, 2]), arrays[1])
+      )
 
   def test_label_out_of_range_is_one_sentence(self):
     arrays = _arrays()
     arrays['y'][3] = 7
-    evaluate = evaluation.build_central_evaluation(_functional_model(), arrays)
+    evaluate = central_evaluation.build_central_evaluation(
+        _functional_model(), arrays
+    )
     with self.assertRaisesRegex(
         ValueError, 'rejected the examples .* 7 .*check_central_examples'
     ):

@@ -1,0 +1,40 @@
+# Copyright 2026 The tff_adaptive Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""The packages that the project imports, for the tests of what it declares."""
+
+import ast
+import pathlib
+import sys
+
+_ROOT = pathlib.Path(__file__).resolve().parents[2]
+_OURS = ('tff_adaptive', 'tasks', 'experiments', 'tools', 'benchmarks', 'tests')
+# The packages whose import has another name than their distribution.
+_DISTRIBUTIONS = {
+    'absl': 'absl-py',
+    'google': 'protobuf',
+    'grpc': 'grpcio',
+    'sklearn': 'scikit-learn',
+    'yaml': 'pyyaml',
+}
+
+
+def imported_distributions(*folders: str) -> dict[str, str]:
+  """Returns what the modules of folders import, each with such a module."""
+  packages = {}
+  for path in (p for folder in folders for p in (_ROOT / folder).rglob('*.py')):
+    for node in ast.walk(ast.parse(path.read_text(encoding='utf-8'))):
+      if isinstance(node, ast.Import):
+        names = [alias.name for alias in node.names]
+      elif isinstance(node, ast.ImportFrom):
+        names = [node.module or '']
+      else:
+        continue
+      for name in names:
+        packages[name.split('.')[0]] = str(path.relative_to(_ROOT))
+  # The tests run on the lock's Python, the type check is for the oldest.
+  known = {*_OURS, *sys.stdlib_module_names}  # type: ignore[attr-defined]
+  return {
+      _DISTRIBUTIONS.get(name, name).replace('_', '-'): path
+      for name, path in packages.items()
+      if name not in known
+  }
