@@ -263,6 +263,7 @@ def complete(values: dict[str, Any], choices: Mapping[str, Any]) -> Settings:
   """
   algorithm = choices[registry.ALGORITHM]
   _complete_privacy(values, algorithm)
+  _check_ranges(values)
   _complete_rate_tuning(values, choices)
   _complete_faults(values, algorithm.row)
   _complete_evaluations(values)
@@ -322,9 +323,6 @@ def _complete_privacy(values: dict[str, Any], algorithm: Any):
           '--dp_adaptive_clip_quantile for bounds that adapt'
       )
   _check_weighting(values, algorithm)
-  for flag in _RANGES:
-    if values[flag] is not None:
-      _check_range(flag, flag, values[flag])
   if values['dp_payload_clip_norms'] is not None:
     values['dp_payload_clip_norms'] = _parse_bounds(
         values['dp_payload_clip_norms']
@@ -365,6 +363,12 @@ def _check_weighting(values: Mapping[str, Any], algorithm: Any):
           '--dp_noise_multiplier needs --client_weighting=uniform: weights by '
           'examples do not bound the contribution of a client'
       )
+
+
+def _check_ranges(values: Mapping[str, Any]):
+  for flag in _RANGES:
+    if values[flag] is not None:
+      _check_range(flag, flag, values[flag])
 
 
 def _check_range(flag: str, like: str, value: float):

@@ -52,7 +52,7 @@ SCORE_LOSSES: Mapping[str, Reference] = {
 
 
 def resolve(reference: Reference) -> Any:
-  """Returns what a reference names; its name may have dots."""
+  """Returns the object that a reference names; the name may have dots."""
   if not isinstance(reference, str):
     return reference
   module, _, name = reference.partition(':')

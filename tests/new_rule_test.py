@@ -120,6 +120,10 @@ class NewRuleTest(absltest.TestCase):
         r'\| `sign_descent` \| sign descent\. \| `learning_rate=0.03`, '
         r'`ties=stay` \| \[Bernstein et al\., signSGD, ICML 2018\]',
     )
+    self.assertRegex(
+        self._page('docs/guide/one_optimizer.md'),
+        r'clients \| .*`build_sign_descent`.* \| nothing \| works \|',
+    )
     self.assertIn(
         '| sign_descent |',
         self._page('docs/guide/recommended_hyperparameters.md'),

@@ -3,7 +3,8 @@
 """The tables of the rules in docs/, read from their builders.
 
 Name, arguments and paper of a rule come from the signature and docstring of its
-builder; the entries of its state come from a state.
+builder; the entries of its state come from a state, and what it needs from two
+steps with a gradient alone.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -134,7 +135,9 @@ def _needs(rule: Any) -> str:
   try:
     for _ in range(2):
       state, x = rule.next(state, x, tf.ones([3]))
-  except ValueError:
+  except ValueError as error:
+    if '`value`' not in str(error):
+      raise
     return 'the loss of the batch'
   if tf.reduce_any(optimizer.final_weights(rule, state, x) != x):
     return 'a last step that sends the mean of the iterates'

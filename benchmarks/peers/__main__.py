@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measures `experiments.benchmark`'s workloads in other frameworks and ours.
 
-    python -m benchmarks.peers --page=docs/benchmarks.md
+    python -m benchmarks.peers --page=docs/benchmarks.md \\
+      --json=docs/results/peers.jsonl
 
 makes an environment for each framework in `.venv-peers`, trains each workload
 with each of them and with ours in turns, and writes the section `peers` of the

@@ -32,7 +32,8 @@ class Algorithm:
     client_arguments: Arguments of the client optimizer.
     extra_gradients: Gradients per step that no metric counts, since they belong
       to a term of the loss.
-    extra_losses: Likewise, forward passes per step.
+    extra_losses: Forward passes per step that no metric counts, since they
+      belong to a term of the loss or to a report.
   """
 
   name: str
@@ -107,7 +108,7 @@ _EXTRA: Mapping[str, Mapping[str, Any]] = {
     # The loss of every batch at the final model.
     'fedexprox_stops': {'extra_losses': 1},
 }
-# Two exchanges a round, which the compiled runtime refuses.
+# Two exchanges a round, which the compiled runtime leaves to TFF's.
 _NOT_COMPILED = frozenset({'mime'})
 
 

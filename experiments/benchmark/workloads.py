@@ -176,7 +176,7 @@ WORKLOADS: Mapping[str, Workload] = {
         attrs.evolve(
             _EMNIST_CNN,
             name='algorithms',
-            summary='emnist_cnn with every algorithm',
+            summary='emnist_cnn with every algorithm that it compiles',
             kind=ALGORITHMS,
         ),
         attrs.evolve(

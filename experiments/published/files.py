@@ -11,11 +11,15 @@ an entry that is `like` another table has the flags that it has there.
 Flags are in lists under `specified`, `assumed` and `lost`. Those of a cell are
 the flags of the file, of its group, column and row, and of the items of `cells`
 that name it or a part of the table; later ones win. `{task}` in a flag stands
-for the value of that flag. `published` and `published_std` have a list per row,
-in the order of the columns.
+for the value of `--task`. `published` and `published_std` have a list per row,
+in the order of the columns, within each group if there are groups.
 
-A file with `runs_of` shows the runs of other tables, as for a `figure`; one
-with `beside` has their cells, too.
+Sentences under `differs` tell the differences from the paper, and end the first
+paragraph of the page; those under `notes` follow. `figure` has the kind and the
+options of a figure. `chosen_on_test` marks numbers for replication only.
+
+A file with `runs_of` shows the runs of other tables, as a figure or by another
+metric; one with `beside` also has the cells of other tables.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

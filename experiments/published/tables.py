@@ -243,8 +243,8 @@ class Table:
     columns: The columns, from left to right.
     cells: The cells, ordered by group, row and column.
     figure: The kind and options of a figure; None for a table.
-    differs: Sentences on what differs from the paper and what explains the
-      numbers, as Markdown; they end the first paragraph of a page.
+    differs: Sentences on differences from the paper and their effect, as
+      Markdown; they end the first paragraph of a page.
     notes: Notes for the reader, as Markdown.
     chosen_on_test: Whether it shows values chosen on the test data, whatever
       the estimate.

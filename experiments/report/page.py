@@ -125,7 +125,7 @@ def _csv_row(
 
 
 def _introduce(table: published.Table, results: _Results) -> list[str]:
-  """Returns the introduction: answer, meaning of the numbers, notes."""
+  """Returns the introduction: answer, source, meaning of numbers, notes."""
   num_measured = sum(bool(result.numbers) for result in results)
   num_complete = sum(
       not cell_results.missing_seeds(table, result) for result in results

@@ -12,7 +12,7 @@ from experiments import registry
 from tests import page_testing
 
 _FOLDER = 'experiments/presets/simulators'
-_ROW = re.compile(r'^\| `(\w+)\.flags` \| (.+) \| .+ \|$', re.M)
+_ROW = re.compile(r'^\| `(\w+)\.flags` \| ([^|]+) \| .+ \|$', re.M)
 
 
 class SimulatorsTest(absltest.TestCase):

@@ -19,7 +19,7 @@ _DISTRIBUTIONS = {
 
 
 def imported_distributions(*folders: str) -> dict[str, str]:
-  """Returns what the modules of folders import, each with such a module."""
+  """Returns the distributions that folders import, each with a module."""
   packages = {}
   for path in (p for folder in folders for p in (_ROOT / folder).rglob('*.py')):
     for node in ast.walk(ast.parse(path.read_text(encoding='utf-8'))):

@@ -23,7 +23,7 @@ _LOCKS = (
     ('coverage', 'requirements-coverage'),
 )
 _STACKS = (('current', _stack.CURRENT), ('tf214', _stack.TF214))
-# Trackers, which the tests of them replace where they are missing.
+# Trackers. Their tests use stand-ins, or are skipped, where they are missing.
 _OPTIONAL = ('mlflow', 'wandb')
 _CUDA = 'requirements-tf214-cuda.txt'
 _PIN = re.compile(r'([a-z0-9][a-z0-9.-]*)==([^ ;]+)(?: ; [^\\]+)? \\')

@@ -17,7 +17,8 @@ from tff_adaptive.data import partition
 SAMPLE = pathlib.Path(__file__).resolve().parents[1] / 'data'
 
 _VARIABLE = 'TFF_ADAPTIVE_DATA'
-# The first file of a task's data; synthetic data have the same places.
+# The first file of a task's data, where its synthetic data are written, too;
+# only the published CIFAR-10 is elsewhere.
 _FILES = {
     name: next(iter(task.data.synthetic_files))
     for name, task in catalogue.TASKS.items()

@@ -155,7 +155,7 @@ class AlgorithmsTest(parameterized.TestCase):
           places=3,
       )
 
-  def test_terms_of_the_loss_cost_as_much_as_what_they_evaluate(self):
+  def test_what_no_metric_counts_is_part_of_the_cost(self):
     moon = algorithms.ALGORITHMS['moon']
     self.assertAlmostEqual(moon.explained_cost(1.0, 0.0), 2 + 2 / 3)
     stops = algorithms.ALGORITHMS['fedexprox_stops']

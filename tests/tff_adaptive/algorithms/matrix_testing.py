@@ -43,6 +43,7 @@ _CLIENTS = {
     'prodigy_kept': functools.partial(
         optimizers.build_prodigy, initial_distance=0.01, carry_state=True
     ),
+    # Its duals also correct the server's step.
     'fedspeed_all': functools.partial(
         optimizers.build_fedspeed, _NUM_CLIENTS, dual_mean='all'
     ),

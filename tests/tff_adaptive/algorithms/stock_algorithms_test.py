@@ -10,6 +10,7 @@ import tensorflow_federated as tff
 from tests.tff_adaptive import testing
 from tests.tff_adaptive.runtime import compiled_testing
 from tff_adaptive import algorithms
+from tff_adaptive import finalizers
 from tff_adaptive import optimizers
 
 
@@ -57,6 +58,17 @@ class StockFedAvgTest(tf.test.TestCase, parameterized.TestCase):
           for process in (stock, ours)
       )
     self.assertAllClose(found, expected, rtol=0, atol=1e-6)
+
+  @pytest.mark.slow
+  def test_server_rule_with_reports_says_what_to_do(self):
+    with self.assertRaisesRegex(
+        ValueError, 'reports of clients.*build_fed_opt'
+    ):
+      tff.learning.algorithms.build_weighted_fed_avg(
+          testing.functional_model(),
+          client_optimizer_fn=optimizers.build_sgd(0.1),
+          server_optimizer_fn=finalizers.build_fedexp(),
+      )
 
   @parameterized.named_parameters(
       ('scaffold', optimizers.build_scaffold_sgd(2), 'SCAFFOLD'),

@@ -44,8 +44,7 @@ class ProgressTest(absltest.TestCase):
     self._show(stream, types.SimpleNamespace(monotonic=lambda: 0))
     text = stream.getvalue()
     self.assertIn('100/100 rounds', text)
-    self.assertIn('loss=1.5000', text)
-    self.assertIn('accuracy=0.5000', text)
+    self.assertIn('loss=1.5000, accuracy=0.5000', text)
     self.assertIn('s/round', text)
     self.assertIn('left', text)
 
