@@ -91,15 +91,15 @@ class AuditTest(parameterized.TestCase):
     return printed, found
 
   def test_page_says_what_the_runs_were_made_with(self):
-    self._write_runs({'LS': (0.9, 0.9), 'FedAvg': (0.8, 0.81)})
+    self._write_runs({'LS': (0.9, 0.9, 0.9), 'FedAvg': (0.8, 0.8, 0.81)})
     _, found = self._audit_runs(_RUNS_CLAIM)
     self.assertEqual(found[_RUNS_CLAIM]['verdict'], 'holds')
     page = (self.output_dir / 'claims.md').read_text()
-    self.assertIn('| seeds | 0, 1 |', page)
-    self.assertIn('| runs | 8, from 20', page)
+    self.assertIn('| seeds | 0, 1, 2 |', page)
+    self.assertIn('| runs | 12, from 20', page)
 
   def test_numbers_that_json_lacks_are_words(self):
-    self._write_runs({'LS': (math.nan, 0.9), 'FedAvg': (0.8, 0.8)})
+    self._write_runs({'LS': (math.nan, 0.9, 0.9), 'FedAvg': (0.8, 0.8, 0.8)})
     _, found = self._audit_runs(_RUNS_CLAIM)
     self.assertEqual(found[_RUNS_CLAIM]['verdict'], 'fails')
     numbers = found[_RUNS_CLAIM]['numbers']['alpha = 0.1']
@@ -107,7 +107,7 @@ class AuditTest(parameterized.TestCase):
     self.assertEqual(numbers['means']['LS'], 'nan')
 
   def test_a_damaged_run_is_the_verdict_of_its_claim_alone(self):
-    self._write_runs({'LS': (0.9, 0.9), 'FedAvg': (0.8, 0.81)})
+    self._write_runs({'LS': (0.9, 0.9, 0.9), 'FedAvg': (0.8, 0.8, 0.81)})
     damaged = self.runs_dir / 'fedli/comparison_mnist/alpha_0.1.ls/seed_0'
     (damaged / 'hparams.json').write_text('{')
     printed, found = self._audit_runs(_RUNS_CLAIM, _CLAIM)
