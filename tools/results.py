@@ -51,8 +51,10 @@ _REPORTS = (
         (
             'fedcada/figure_3',
             'fedcada/ablation_mnist',
+            'fedcada/ag_news',
             'fedcada/comparison_mnist',
             'fedcada/similarity_mnist',
+            'fedli/ag_news',
             'fedli/comparison_mnist',
             'fedli/logistic_mnist',
         ),
