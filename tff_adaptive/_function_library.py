@@ -178,6 +178,23 @@ def captured(tensor: tf.Tensor) -> tf.Tensor:
   return graph.capture(tensor) if hasattr(graph, 'capture') else tensor
 
 
+def scope(name: str) -> str:
+  """Returns a name for the scope of nodes imported into the current graph.
+
+  A function names the placeholders of captured tensors as the tensors, without
+  reserving the scope. Nodes imported into a scope of the same name could
+  therefore get the name of another node, so each level of functions has scopes
+  of its own.
+
+  Args:
+    name: The name of the scope outside of functions.
+  """
+  graph, level = tf.compat.v1.get_default_graph(), 0
+  while hasattr(graph, 'outer_graph'):
+    graph, level = graph.outer_graph, level + 1
+  return f'{name}{level}' if level else name
+
+
 def import_with(
     graph_def: Any, given: Mapping[str, tf.Tensor], names: Sequence[str]
 ) -> list[tf.Tensor]:
@@ -201,7 +218,7 @@ def import_with(
       graph_def,
       input_map={n: captured(t) for n, t in given.items() if n in read},
       return_elements=imported,
-      name='imported',
+      name=scope('imported'),
   )
   known = {**given, **dict(zip(imported, tensors))}
   return [known[name] for name in names]

@@ -128,7 +128,7 @@ class GraphImport:
             for name in outside
         },
         return_elements=[node.name for node in nodes],
-        name='computation',
+        name=_function_library.scope('computation'),
     )
     for node, operation in zip(nodes, operations):
       for index, tensor in enumerate(operation.outputs):
