@@ -235,6 +235,8 @@ def _describe_leads(columns: Sequence[_Column]) -> list[str]:
       f'{row} in {count} of {_count_columns(len(rivals))}'
       for row, count in num_led.most_common()
   ]
+  if len(rivals) == 1:
+    names = list(num_led)
   return [
       '**Best, or within half a percentage point of the best**: '
       f'{", ".join(names) or "none"}.'

@@ -153,20 +153,20 @@ class LeadsTest(parameterized.TestCase):
     if other is None:
       self.assertIsNone(text)
     else:
-      self.assertIn('A in 1 of 1 column.', text)
+      self.assertIn('of the best**: A.', text)
 
   def test_columns_with_one_row_do_not_count(self):
     text = _describe(
         {'A': [80.0, 70.0], 'B': [90.0, None]}, columns=('digits', 'mnist')
     )
-    self.assertIn('B in 1 of 1 column.', text)
+    self.assertIn('of the best**: B.', text)
 
   def test_rows_without_published_numbers_are_rivals_of_the_others(self):
     text = _describe(
         {'A': [90.0], 'B': [80.0], 'C': [95.0]}, {'A': [90.0], 'B': [80.0]}
     )
     self.assertIn('holds for 1 of 1 pairs', text)
-    self.assertIn('C in 1 of 1 column.', text)
+    self.assertIn('of the best**: C.', text)
 
   @parameterized.parameters(('curves', True), ('cka', False))
   def test_rows_of_other_figures_are_no_rivals(self, kind, has_answer):
