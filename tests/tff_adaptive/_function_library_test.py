@@ -188,6 +188,26 @@ class ImportTest(tf.test.TestCase):
     total, x = run(tf.constant(2.0))
     self.assertEqual((total, x), (4.0, 2.0))
 
+  def test_nodes_in_functions_do_not_share_names_with_captured_tensors(self):
+    with tf.Graph().as_default() as graph:
+      x = tf.compat.v1.placeholder(tf.float32, [], name='x')
+      names = [tf.identity(x).name for _ in range(4)]
+    graph_def = graph.as_graph_def()
+    _function_library.remove_nodes(graph_def, ['x:0'])
+    with tf.Graph().as_default():
+      given = {'x:0': tf.constant(1.0)}
+      # The placeholders of these have the names of imported nodes but one.
+      outer = _function_library.import_with(graph_def, given, names)[:-1]
+
+      @tf.function
+      def run():
+        inputs = list(map(_function_library.captured, outer))
+        given = {'x:0': tf.add_n(inputs)}
+        return _function_library.import_with(graph_def, given, names)
+
+      operations = run.get_concrete_function().graph.get_operations()
+    self.assertLen({op.name for op in operations}, len(operations))
+
   def test_added_function_brings_those_it_calls(self):
     library = tf.compat.v1.GraphDef().library
     inner = tf.function(lambda x: x + 1.0)

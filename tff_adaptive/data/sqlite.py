@@ -15,6 +15,7 @@ from absl import logging
 import numpy as np
 import tensorflow as tf
 
+from tff_adaptive import _files
 from tff_adaptive.data import checks
 from tff_adaptive.data import client_data
 from tff_adaptive.data import feature_arrays
@@ -130,7 +131,7 @@ def _check_file(path: pathlib.Path) -> None:
     raise FileNotFoundError(f'There is no file {path}.')
   if not path.stat().st_size:
     raise ValueError(f'{path} is empty; replace it by an intact copy.')
-  os.close(os.open(path, os.O_RDONLY))  # An unreadable file is not damaged.
+  _files.check_readable(path)
   for table, columns in _TABLES.items():
     found = [row[1] for row in _fetch(path, f'PRAGMA table_info({table})')]
     missing = [column for column in columns if column not in found]

@@ -10,7 +10,6 @@ import csv
 import gzip
 import json
 import math
-import os
 import pathlib
 from typing import Any, Optional, TYPE_CHECKING
 import zlib
@@ -18,6 +17,7 @@ import zlib
 import attrs
 import numpy as np
 
+from tff_adaptive import _files
 from tff_adaptive.data import feature_arrays
 from tff_adaptive.data import npz_files
 
@@ -78,7 +78,7 @@ def read_table(
   """
   if not path.stat().st_size:
     raise ValueError(f'{path} is empty; replace it by an intact copy.')
-  os.close(os.open(path, os.O_RDONLY))  # An unreadable file is not damaged.
+  _files.check_readable(path)
   if path.name.endswith('.npz'):
     return _read_npz(path, features, split_name, client_key)
   kind = CSVFile if path.name.endswith('.csv') else JSONLinesFile

@@ -119,7 +119,7 @@ def _read(path: pathlib.Path) -> dict[str, np.ndarray]:
     CheckpointError: If another version wrote it.
     OSError: If the file cannot be opened.
   """
-  os.close(os.open(path, os.O_RDONLY))  # An unreadable file is not damaged.
+  _files.check_readable(path)
   try:
     file = npz_files.read(path)
     manifest = json.loads(file[_MANIFEST_KEY].tobytes().decode())

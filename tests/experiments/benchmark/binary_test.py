@@ -170,7 +170,10 @@ class AlgorithmsTest(parameterized.TestCase):
     for algorithm in algorithms.ALGORITHMS.values():
       process = models.build_algorithm(algorithm, workload, spec)
       # Raises if the rounds have more than one exchange.
-      tff.backends.mapreduce.get_map_reduce_form_for_computation(process.next)
+      form = tff.backends.mapreduce.get_map_reduce_form_for_computation(
+          process.next
+      )
+      self.assertIsInstance(form, tff.backends.mapreduce.MapReduceForm)
 
   def test_rows_are_in_the_registry(self):
     for algorithm in algorithms.ALGORITHMS.values():

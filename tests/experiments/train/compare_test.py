@@ -70,8 +70,10 @@ class MethodsTest(parameterized.TestCase):
         # Rules of one algorithm go by its name.
         if row.builder and name not in registry.FIXED
     ]
-    for method in compare.find_methods(names):
-      published.parse_flags(method.flags)
+    methods = compare.find_methods(names)
+    self.assertLen(methods, len(names))
+    for method in methods:
+      published.parse_flags(method.flags)  # Raises for an unknown flag.
 
 
 class CompareTest(folder_testing.FolderTestCase):
