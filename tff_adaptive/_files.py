@@ -85,11 +85,6 @@ def replacing(path: _PathLike) -> Iterator[BinaryIO]:
     _sync_folder(path.parent)
 
 
-def check_readable(path: _PathLike):
-  """Raises an `OSError` if a file cannot be opened, which is no damage."""
-  os.close(os.open(path, os.O_RDONLY))
-
-
 def remove_temporaries(folder: _PathLike):
   """Removes temporary files that killed processes left in a folder.
 

@@ -4,8 +4,9 @@
 
 import collections
 from collections.abc import Mapping, Sequence
+import os
 import re
-from typing import Optional
+from typing import Optional, Union
 
 from absl import logging
 import numpy as np
@@ -213,6 +214,11 @@ def _report(
       others,
       problem,
   )
+
+
+def check_readable(path: Union[str, os.PathLike]) -> None:
+  """Raises an `OSError` if a file cannot be opened, which is no damage."""
+  os.close(os.open(path, os.O_RDONLY))
 
 
 def first_line(error: BaseException) -> str:

@@ -15,7 +15,6 @@ from absl import logging
 import numpy as np
 import tensorflow as tf
 
-from tff_adaptive import _files
 from tff_adaptive.data import checks
 from tff_adaptive.data import client_data
 from tff_adaptive.data import feature_arrays
@@ -131,7 +130,7 @@ def _check_file(path: pathlib.Path) -> None:
     raise FileNotFoundError(f'There is no file {path}.')
   if not path.stat().st_size:
     raise ValueError(f'{path} is empty; replace it by an intact copy.')
-  _files.check_readable(path)
+  checks.check_readable(path)
   for table, columns in _TABLES.items():
     found = [row[1] for row in _fetch(path, f'PRAGMA table_info({table})')]
     missing = [column for column in columns if column not in found]

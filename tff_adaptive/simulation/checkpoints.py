@@ -19,6 +19,7 @@ from absl import logging
 import numpy as np
 
 from tff_adaptive import _files
+from tff_adaptive.data import checks
 from tff_adaptive.data import npz_files
 from tff_adaptive.data import specs
 from tff_adaptive.simulation import structures
@@ -119,7 +120,7 @@ def _read(path: pathlib.Path) -> dict[str, np.ndarray]:
     CheckpointError: If another version wrote it.
     OSError: If the file cannot be opened.
   """
-  _files.check_readable(path)
+  checks.check_readable(path)
   try:
     file = npz_files.read(path)
     manifest = json.loads(file[_MANIFEST_KEY].tobytes().decode())
