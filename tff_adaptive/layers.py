@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Faster Keras layers for CPUs, with the same numbers as Keras' own.
+"""Faster Keras layers, with the same numbers as Keras' own.
 
 A dense layer on bags of words that skips absent words, and an LSTM whose
 recurrence is compiled by XLA.
@@ -241,6 +241,8 @@ def _run(projected, recurrent_kernel, hidden, cell, mask):
     outputs = outputs.write(step, new_hidden)
     return step + 1, new_hidden, _select(m, new_cell, cell), outputs, kept
 
+  # Without `maximum_iterations`: XLA would not know the number of steps, and a
+  # GPU would wait for the CPU after each of them.
   _, _, cell, outputs, kept = tf.while_loop(
       lambda step, *_: step < tf.shape(projected)[0],
       advance,
@@ -252,7 +254,6 @@ def _run(projected, recurrent_kernel, hidden, cell, mask):
           _Kept(*(_array(projected) for _ in _Kept._fields)),
       ),
       parallel_iterations=1,
-      maximum_iterations=tf.shape(projected)[0],
   )
   kept = tf.nest.map_structure(lambda array: array.stack(), kept)
   return outputs.stack(), cell, kept
@@ -311,7 +312,6 @@ def _run_back(d_outputs, d_cell, kept, transposed_kernel, mask):
       go_back,
       (num_steps - 1, tf.zeros_like(d_cell), d_cell, _array(d_outputs)),
       parallel_iterations=1,
-      maximum_iterations=num_steps,
   )
   return d_projected.stack(), d_hidden, d_cell
 
@@ -389,16 +389,16 @@ def lstm(
 
 @tf.keras.utils.register_keras_serializable('tff_adaptive')
 class LSTM(tf.keras.layers.LSTM):
-  """`tf.keras.layers.LSTM` with a faster implementation for CPUs.
+  """`tf.keras.layers.LSTM` with a faster implementation.
 
   Arguments, weights, results (up to rounding), checkpoints and configurations
-  are those of `tf.keras.layers.LSTM`. On a CPU a local step of two layers of
-  256 units takes a fraction of the time; and a functional model runs on TFF's
+  are those of `tf.keras.layers.LSTM`. A local step of two layers of 256 units
+  takes a fraction of the time, on a CPU and, because functional models never
+  use Keras' cuDNN kernel, on a GPU; and a functional model runs on TFF's
   native runtime, where Keras' layer fails on a placeholder without a value.
 
-  If TensorFlow sees a GPU, Keras' own implementation runs, with the cuDNN
-  kernel. It also runs where the fast one does not apply: activations other than
-  tanh and sigmoid, no bias, dropout while training, `stateful`,
+  Keras' own implementation runs where the fast one does not apply: activations
+  other than tanh and sigmoid, no bias, dropout while training, `stateful`,
   `go_backwards`, `time_major`, `unroll` and half precision; and for masked
   inputs with an initial state, or with zeros at masked steps, which
   `tf.keras.layers.Bidirectional` asks for.
@@ -464,5 +464,4 @@ class LSTM(tf.keras.layers.LSTM):
         and not (has_dropout and training is not False)
         and not (self.stateful or self.go_backwards or self.time_major)
         and not self.unroll
-        and not tf.config.list_physical_devices('GPU')
     )

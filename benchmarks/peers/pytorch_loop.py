@@ -1,6 +1,9 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Federated averaging as a plain PyTorch loop; the variant is the threads."""
+"""Federated averaging as a plain PyTorch loop; the variant is the threads.
+
+It uses the GPU that PyTorch sees, if any.
+"""
 
 import copy
 import sys
@@ -14,9 +17,13 @@ import torch_models
 def main(path: str, num_threads: str) -> None:
   """Trains the federation of a file."""
   torch.set_num_threads(int(num_threads))
+  device = 'cuda' if torch.cuda.is_available() else 'cpu'
   federation, stopwatch = Federation(path), Stopwatch()
-  clients = list(map(torch_models.to_tensors, federation.clients()))
-  server = torch_models.build_model(federation)
+  clients = [
+      [tensor.to(device) for tensor in torch_models.to_tensors(client)]
+      for client in federation.clients()
+  ]
+  server = torch_models.build_model(federation).to(device)
   model = copy.deepcopy(server).train()
   before = torch_models.weights(server)
   optimizer = torch_models.build_server_optimizer(
@@ -35,11 +42,13 @@ def main(path: str, num_threads: str) -> None:
       for parameter, sum_ in zip(server.parameters(), total):
         parameter.grad = sum_ / len(cohort)
       optimizer.step()
+      if device == 'cuda':
+        torch.cuda.synchronize()
   stopwatch.report(
       federation,
       'PyTorch loop',
       torch.__version__,
-      f'{num_threads} threads',
+      f'{device}, {num_threads} threads',
       before,
       torch_models.weights(server),
   )
@@ -53,7 +62,8 @@ def train_client(federation, server, model, x, y):
   optimizer = torch.optim.SGD(
       model.parameters(), lr=federation.client_learning_rate
   )
-  for rows in torch.randperm(len(x)).split(federation.batch_size):
+  order = torch.randperm(len(x), device=x.device)
+  for rows in order.split(federation.batch_size):
     optimizer.zero_grad()
     torch_models.loss(model, x[rows], y[rows]).backward()
     optimizer.step()

@@ -102,4 +102,4 @@ def build_server_optimizer(federation, parameters):
 
 def weights(model: nn.Module) -> list[np.ndarray]:
   """Returns copies of a model's weights."""
-  return [p.detach().numpy().copy() for p in model.parameters()]
+  return [p.detach().cpu().numpy().copy() for p in model.parameters()]

@@ -168,16 +168,16 @@ class LSTMTest(tf.test.TestCase, parameterized.TestCase):
       layer(_inputs(4), training=False)
       lstm.assert_called_once()
 
-  def test_gpu_has_the_kernel_of_keras(self):
+  def test_xla_knows_the_number_of_steps(self):
     layer = _build(layers.LSTM, tf.float32)
-    with (
-        mock.patch.object(
-            tf.config, 'list_physical_devices', return_value=['a GPU']
-        ),
-        mock.patch.object(layers, 'lstm') as lstm,
-    ):
-      layer(_inputs(4))
-    lstm.assert_not_called()
+    differentiate = tf.function(
+        lambda inputs: tf.gradients(layer(inputs), layer.trainable_weights),
+        jit_compile=True,
+    )
+    compiled = differentiate.experimental_get_compiler_ir(_inputs(4))
+    program = compiled(stage='optimized_hlo')
+    self.assertEqual(program.count(' while('), 2)
+    self.assertEqual(program.count('known_trip_count'), 2)
 
   def test_weights_that_are_not_trained(self):
     layer = _build(layers.LSTM, tf.float32)

@@ -95,7 +95,7 @@ class UnhealthyCohortsTest(compiled_testing.TestCase):
   def _check(self, algorithm):
     process = _build_process(algorithm)
     keeps_states = client_states.get_state_spec(process) is not None
-    self.assertEqual(keeps_states, algorithm == 'scaffold')
+    self.assertEqual(keeps_states, algorithm in ('feddyn', 'scaffold'))
     initial = process.initialize()
     state = _next(process, initial, _HEALTHY, 0).state
     self.assertNotEqual(_leaves(state), _leaves(initial))
