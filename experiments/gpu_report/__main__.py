@@ -4,8 +4,8 @@
 
   python -m experiments.gpu_report
 
-checks the machine; replays reference trajectories on the GPU; trains every
-workload of experiments.benchmark on GPU and CPU with every plan, and some
+checks the machine; replays reference trajectories on the GPU; trains the
+workloads of experiments.benchmark on GPU and CPU with every plan, and some
 rounds of the protocols of FLUTE and pfl-research. That takes about ten minutes.
 Without a GPU it is a dry run on the CPU, with fewer rounds.
 

@@ -14,7 +14,6 @@ from typing import Optional
 from experiments import command_line
 from experiments import pages
 from experiments.benchmark import reports
-from experiments.benchmark import workloads
 from experiments.gpu_report import parts as parts_lib
 from experiments.run_results import environments
 
@@ -119,7 +118,7 @@ def _show_workloads(report: parts_lib.Report, has_gpu: bool) -> Iterator[str]:
   """Yields the tables of the seconds of a round, and of the first one."""
   setups = parts_lib.list_setups(has_gpu)
   lines: dict[tuple[str, int], dict[parts_lib.Setup, reports.Line]] = {}
-  for workload in workloads.OF_RUNTIMES:
+  for workload in parts_lib.WORKLOADS:
     for setup in setups:
       path = report.path(parts_lib.name_of(workload, setup), '.jsonl')
       for line in reports.read([str(path)] if path.exists() else []):
