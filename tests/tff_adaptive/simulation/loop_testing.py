@@ -31,7 +31,8 @@ class Process:
   def next(self, state, cohort):
     self._on_next(state)
     weights = np.float32(state['weights'] + np.float32(0.1) * sum(cohort))
-    clients = collections.OrderedDict(loss=1 / (1 + weights), num=len(cohort))
+    loss = np.float32(1 / (1 + weights))
+    clients = collections.OrderedDict(loss=loss, num=len(cohort))
     # In every second round the first client is.
     rejections = np.array([2 * (state['rounds'] % 2), 0], np.int64)
     return _Output(
