@@ -77,7 +77,9 @@ class LSTMTest(tf.test.TestCase, parameterized.TestCase):
       scale = float(tf.reduce_max(tf.abs(e))) if tf.size(e) else 0.0
       self.assertAllClose(f, e, rtol=0, atol=_TOLERANCE[dtype] * scale)
 
-  def compare(self, inputs: tf.Tensor, layer_kwargs: Any, **kwargs: Any):
+  def assert_same_as_keras(
+      self, inputs: tf.Tensor, layer_kwargs: Any, **kwargs: Any
+  ):
     with mock.patch.object(layers, 'lstm', wraps=layers.lstm) as lstm:
       found = _differentiate(
           _build(layers.LSTM, inputs.dtype, **layer_kwargs), inputs, **kwargs
@@ -97,7 +99,7 @@ class LSTMTest(tf.test.TestCase, parameterized.TestCase):
   )
   @pytest.mark.sample(2)
   def test_outputs_and_gradients(self, return_sequences, return_state, dtype):
-    self.compare(
+    self.assert_same_as_keras(
         _inputs(4, dtype),
         dict(return_sequences=return_sequences, return_state=return_state),
     )
@@ -105,11 +107,11 @@ class LSTMTest(tf.test.TestCase, parameterized.TestCase):
   @parameterized.parameters(1, 5)
   @pytest.mark.sample(1)
   def test_sizes_of_batch(self, batch_size):
-    self.compare(_inputs(batch_size), dict(return_sequences=True))
+    self.assert_same_as_keras(_inputs(batch_size), dict(return_sequences=True))
 
   def test_initial_state(self):
     states = [_inputs(4)[:, 0, :1] * np.ones(_UNITS, np.float32)] * 2
-    self.compare(
+    self.assert_same_as_keras(
         _inputs(4),
         dict(return_sequences=True, return_state=True),
         states=states,
@@ -121,7 +123,7 @@ class LSTMTest(tf.test.TestCase, parameterized.TestCase):
     # At the end, at the start, in the middle, everywhere and nowhere.
     mask = np.ones([5, _TIME], bool)
     mask[0, 4:] = mask[1, :3] = mask[2, 2:4] = mask[3] = False
-    self.compare(
+    self.assert_same_as_keras(
         _inputs(5),
         dict(return_sequences=return_sequences, return_state=True),
         mask=tf.constant(mask),

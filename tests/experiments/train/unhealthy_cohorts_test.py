@@ -92,7 +92,7 @@ def _leaves(state):
 
 class UnhealthyCohortsTest(compiled_testing.TestCase):
 
-  def _check(self, algorithm):
+  def _assert_keeps_state(self, algorithm):
     process = _build_process(algorithm)
     keeps_states = client_states.get_state_spec(process) is not None
     self.assertEqual(keeps_states, algorithm in ('feddyn', 'scaffold'))
@@ -114,10 +114,10 @@ class UnhealthyCohortsTest(compiled_testing.TestCase):
   @pytest.mark.sample(1)
   def test_algorithm_builds_and_keeps_its_state(self, algorithm):
     with compiled_testing.installed('loop'):
-      self._check(algorithm)
+      self._assert_keeps_state(algorithm)
 
   @parameterized.parameters(*_ALGORITHMS)
   @pytest.mark.slow
   @pytest.mark.usefixtures('native_runtime')
   def test_algorithm_keeps_its_state_on_the_native_runtime(self, algorithm):
-    self._check(algorithm)
+    self._assert_keeps_state(algorithm)

@@ -115,7 +115,7 @@ def _stock_fed_avg(model):
   )
 
 
-class OldStackTest(parameterized.TestCase):
+class OldStackTest(absltest.TestCase):
 
   def test_is_refused(self):
     with mock.patch.object(_stack, 'installed', return_value=_stack.TF214):
