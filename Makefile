@@ -34,7 +34,7 @@ demo: venv ## Trains with Delta-SGD on real data; writes runs/demo/.
 	@$(VENV)/bin/python -m experiments.train \
 	  --flagfile=experiments/presets/demo.flags
 
-test: venv ## Runs the tests, less the slow ones.
+test: venv ## Runs all tests except the slow ones.
 	@$(PYTEST) -m "not slow" tests
 
 test-all: venv ## Runs all tests.
@@ -93,8 +93,7 @@ lock: ## Makes requirements*.txt from requirements*.in; needs the network.
 tables: venv ## Writes the tables of docs/ that follow from the code.
 	@$(VENV)/bin/python -m tools.tables
 
-peers: venv ## Measures other frameworks beside ours; writes docs/benchmarks.md.
-	@rm -f docs/results/peers.jsonl
+peers: venv ## Measures other frameworks and ours; writes docs/benchmarks.md.
 	@$(VENV)/bin/python -m benchmarks.peers --page=docs/benchmarks.md \
 	  --json=docs/results/peers.jsonl
 

@@ -304,7 +304,8 @@ def given_flags(
 
 def build_command(binary: str, arguments: Iterable[str]) -> str:
   """Returns the line for a shell that runs one of the binaries."""
-  return shlex.join(['python', '-m', f'experiments.{binary}', *arguments])
+  python = '.venv/bin/python'  # As in the documentation.
+  return shlex.join([python, '-m', f'experiments.{binary}', *arguments])
 
 
 def align(

@@ -80,7 +80,7 @@ def check_data_dir(data_dir: Optional[str]):
   found = 'is a file' if os.path.exists(data_dir) else 'does not exist'
   raise command_line.UserError(
       f'--data_dir={data_dir} {found}; give the folder of the data sets, which '
-      'python -m tasks.fetch fills'
+      '.venv/bin/python -m tasks.fetch fills'
   )
 
 

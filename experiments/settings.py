@@ -49,8 +49,8 @@ _USERS = {
     'evaluation_clients': (PER_CLIENT, PERSONALIZED),
     'personalization_epochs': (PERSONALIZED,),
 }
-# The same run as without the flag.
-_DEFAULTS = {'evaluation_data': TEST, 'personalization_epochs': 1}
+# Values of flags that give the same run as without the flag.
+DEFAULTS = {'evaluation_data': TEST, 'personalization_epochs': 1}
 # The initial bound of TFF's adaptive clipping, and the paper's learning rate.
 _ADAPTIVE_CLIPPING = {
     'dp_clip_norm': 0.1,
@@ -244,7 +244,7 @@ class Settings:
     is_default = self.evaluations == _DEFAULT_EVALUATIONS
     values['evaluations'] = None if is_default else list(self.evaluations)
     values['sampling'] = None if self.sampling == FIXED else POISSON
-    for flag, default in _DEFAULTS.items():
+    for flag, default in DEFAULTS.items():
       if values[flag] == default:
         values[flag] = None
     return values
@@ -337,12 +337,12 @@ def _complete_rate_tuning(values: dict[str, Any], choices: Mapping[str, Any]):
   runtime = choices[registry.RUNTIME].row.name
   if runtime != registry.COMPILED:
     raise flag_table.HparamError(
-        '--tune_rates differentiates compiled rounds, take '
-        f'--runtime={registry.COMPILED} in the place of --runtime={runtime}'
+        f'--tune_rates needs --runtime={registry.COMPILED}, found '
+        f'--runtime={runtime}'
     )
   if values['dp_noise_multiplier'] is not None:
     raise flag_table.HparamError(
-        '--tune_rates looks at the data of clients past differential privacy, '
+        '--tune_rates reads losses and gradients of clients without noise; '
         'drop it or --dp_noise_multiplier'
     )
   _set_defaults(values, _RATE_TUNING)

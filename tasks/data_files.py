@@ -52,7 +52,7 @@ def find_data_file(
   if not path.exists():
     raise FileNotFoundError(
         f'{path.name} was not found: put it at {path}, or download it with '
-        f'`python -m tasks.fetch {dataset} --data_dir={data_dir}`.'
+        f'`.venv/bin/python -m tasks.fetch {dataset} --data_dir={data_dir}`.'
     )
   return path
 

@@ -160,8 +160,8 @@ def _check_space() -> _Report:
   ]
   if memory is not None and memory < _NEEDED_MEMORY_GIB:
     problems.append(
-        f'Only {memory:.1f} GiB of memory are free, {_NEEDED_MEMORY_GIB:.0f}'
-        ' are needed: close other programs or use a larger machine.'
+        f'Only {memory:.1f} GiB of memory is free, {_NEEDED_MEMORY_GIB:.0f}'
+        ' GiB are needed: close other programs or use a larger machine.'
     )
   if disk < _NEEDED_DISK_GIB:
     problems.append(

@@ -261,7 +261,7 @@ def commands_of(*places: tuple[str, str, str, str]) -> str:
   lines = []
   for name, *place in places:
     cell = published.find_table(name).cell(*place)
-    command = f'.venv/bin/{published.build_command(cell)}'
+    command = published.build_command(cell)
     # Leaves room for the line continuation.
     lines += [' \\\n    '.join(_wrap(command)), '\n']
   return f'```bash\n{"".join(lines)}```\n'

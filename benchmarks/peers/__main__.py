@@ -7,7 +7,7 @@
 
 makes an environment for each framework in `.venv-peers`, trains each workload
 with each of them and with ours in turns, and writes the section `peers` of the
-page, which links to the lines that `--json` appends to a file. All train the
+page, which links to the file of all lines, `--json`. All train the
 same data, with equal sizes of cohorts and batches and the same kinds of
 optimizers; each measurement is a process of its own.
 """
@@ -31,6 +31,7 @@ import numpy as np
 import psutil
 
 from benchmarks.peers import federation
+from experiments import pages
 from experiments.benchmark import reports
 from experiments.benchmark import workloads
 from experiments.run_results import environments
@@ -228,8 +229,7 @@ def format_section(lines: Sequence[reports.Line]) -> str:
   verdict = (
       f'A peer is ahead: {"; ".join(ahead)}.' if ahead else 'No peer is ahead.'
   )
-  header = ['framework', *(f'`{name}`' for name in names)]
-  rows = [header, ['---'] * len(header)]
+  rows = []
   for framework in frameworks:
     cells = []
     for name in names:
@@ -240,7 +240,7 @@ def format_section(lines: Sequence[reports.Line]) -> str:
         ratio = seconds / best[_OURS, name]
         cells.append(f'{seconds:.3g} ({ratio:.2g})')
     rows.append([_label(framework, lines), *cells])
-  table = '\n'.join(f'| {" | ".join(row)} |' for row in rows)
+  table = pages.table(['framework', *(f'`{name}`' for name in names)], rows)
   num_rounds = lines[0]['rounds']
   return (
       f'{verdict}\n\nSeconds a round, medians of {num_rounds} rounds after '
@@ -262,13 +262,14 @@ def _machine() -> str:
   )
 
 
-def write_section(page: pathlib.Path, section: str, json_path: str) -> None:
-  """Writes the section `peers` of a page anew.
+def find_section(page: pathlib.Path) -> tuple[str, re.Match[str]]:
+  """Finds the text between `<!-- begin peers -->` and `<!-- end peers -->`.
 
   Args:
-    page: A page with `<!-- begin peers -->` and `<!-- end peers -->`.
-    section: The new text between the two.
-    json_path: The file of all lines, to which a link after the text leads.
+    page: The page.
+
+  Returns:
+    The text of the page, and where the section is in it.
 
   Raises:
     ValueError: If the page has no such section.
@@ -279,6 +280,18 @@ def write_section(page: pathlib.Path, section: str, json_path: str) -> None:
   )
   if found is None:
     raise ValueError(f'{page} has no section `<!-- begin peers -->`.')
+  return text, found
+
+
+def write_section(page: pathlib.Path, section: str, json_path: str) -> None:
+  """Writes the section `peers` of a page anew.
+
+  Args:
+    page: The page.
+    section: The new text of the section.
+    json_path: The file of all lines, to which a link after the text leads.
+  """
+  text, found = find_section(page)
   link = os.path.relpath(json_path, page.parent)
   section += f'\n[All measurements]({link}), one a line.\n'
   text = text[: found.start()] + section + text[found.end() :]
@@ -304,15 +317,21 @@ def main() -> None:
   )
   parser.add_argument('--page', type=pathlib.Path, help='the page to write')
   options = parser.parse_args()
+  if options.page is not None:
+    find_section(options.page)
   for name in options.peers:
     make_environment(options.environments, PEERS[name])
   os.makedirs(os.path.dirname(options.json) or '.', exist_ok=True)
+  # Only a complete measurement replaces an earlier one.
+  part = f'{options.json}.part'
+  pathlib.Path(part).unlink(missing_ok=True)
   lines = []
   for name in options.workloads:
     for line in measure(name, options.peers, options):
       print(json.dumps(line), flush=True)
-      reports.append(options.json, [line])
+      reports.append(part, [line])
       lines.append(line)
+  os.replace(part, options.json)
   section = format_section(lines)
   print(section)
   if options.page is not None:

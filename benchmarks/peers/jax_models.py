@@ -24,7 +24,7 @@ def build_model(federation: Federation):
       'logistic': (lambda keys: _dense(keys[0], 784, 10), _apply_dense),
       'word_tags': (lambda keys: _dense(keys[0], 10_000, 500), _apply_words),
       'cnn': (lambda keys: _init_cnn(keys, 28, 1, 62), _apply_cnn),
-      'colour_cnn': (lambda keys: _init_cnn(keys, 32, 3, 10), _apply_cnn),
+      'color_cnn': (lambda keys: _init_cnn(keys, 32, 3, 10), _apply_cnn),
       'lstm': (_init_lstms, _apply_lstms),
   }[federation.model]
 

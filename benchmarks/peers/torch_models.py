@@ -62,7 +62,7 @@ def _cnn(size, channels, num_classes):
 _MODELS = {
     'logistic': lambda: nn.Linear(784, 10),
     'cnn': lambda: _cnn(28, 1, 62),
-    'colour_cnn': lambda: _cnn(32, 3, 10),
+    'color_cnn': lambda: _cnn(32, 3, 10),
     'lstm': Recurrent,
     'word_tags': BagOfWords,
 }

@@ -30,7 +30,7 @@ NUM_TAGS = 500
 WORDS_PER_EXAMPLE = 20
 _TAGS_PER_EXAMPLE = 2
 _GREY = (28, 28, 1)
-_COLOUR = (32, 32, 3)
+_COLOR = (32, 32, 3)
 
 _Features = dict[str, np.ndarray]
 
@@ -104,8 +104,8 @@ def _mark(chosen: np.ndarray, num_columns: int) -> np.ndarray:
 MAKERS: Mapping[str, Callable[[np.random.Generator, int], _Features]] = {
     'logistic': _make_vectors,
     'cnn': _make_images,
-    'colour_cnn': functools.partial(
-        _make_images, shape=_COLOUR, num_classes=NUM_DIGITS
+    'color_cnn': functools.partial(
+        _make_images, shape=_COLOR, num_classes=NUM_DIGITS
     ),
     'lstm': _make_sequences,
     'tags': _make_bags,
@@ -230,8 +230,8 @@ _SOFTMAX = tf.keras.losses.SparseCategoricalCrossentropy
 MODELS: Mapping[str, Model] = {
     'logistic': Model(_build_logistic, _SOFTMAX),
     'cnn': Model(_build_cnn, _SOFTMAX),
-    'colour_cnn': Model(
-        functools.partial(_build_cnn, _COLOUR, NUM_DIGITS), _SOFTMAX
+    'color_cnn': Model(
+        functools.partial(_build_cnn, _COLOR, NUM_DIGITS), _SOFTMAX
     ),
     # The loss is the mean over tokens and examples.
     'lstm': Model(_build_lstm, _SOFTMAX),

@@ -131,7 +131,6 @@ WORKLOADS: Mapping[str, Workload] = {
         attrs.evolve(
             _SO_LOGREG,
             name='so_logreg_words',
-            peer_name='so_logreg',
             summary='so_logreg from the words, by gathered rows',
             model='word_tags',
             # Ours, unlike TFF's, keeps gradients sparse.
@@ -139,9 +138,9 @@ WORKLOADS: Mapping[str, Workload] = {
         ),
         Workload(
             name='pfl_cifar10',
-            summary="Table 1 of pfl-research: emnist_cnn's CNN on 32x32 colour "
+            summary="Table 1 of pfl-research: emnist_cnn's CNN on 32x32 color "
             'images, 50 of 1,000 clients of 5 steps',
-            model='colour_cnn',
+            model='color_cnn',
             num_clients=1000,
             clients_per_round=(50,),
             examples_per_client=(50, 50),

@@ -224,7 +224,8 @@ def _scale_epsilon(
 ) -> Any:
   """Returns the state with a multiple of the client rule's `epsilon`."""
   hparams = process.get_hparams(process.initialize())
-  hparams['client_work']['epsilon'] *= ratio
+  # NumPy 1 would make it float64.
+  hparams['client_work']['epsilon'] *= np.float32(ratio)
   return process.set_hparams(state, hparams)
 
 

@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Measures all that is unknown about a GPU, and writes one page.
+"""Measures a GPU against the CPU, and writes one page.
 
   python -m experiments.gpu_report
 
@@ -102,7 +102,7 @@ def _run(report: parts_lib.Report, data_dir: Optional[str]) -> list[str]:
     took = pages.format_seconds(result['seconds'])
     print('' if is_new else 'before:', result['error'] or took, flush=True)
     page.write(report, [*machine, *others[:number]], gpus)
-  shutil.rmtree(report.folder / 'work')
+  shutil.rmtree(report.temporary)
   return page.list_failed(report, [*machine, *others])
 
 

@@ -87,6 +87,7 @@ class Report:
 
   Attributes:
     folder: The folder.
+    temporary: A folder in it that nothing needs at the end.
     results: For each part by name: its `command`, its `seconds` and its
       `error`, which is None for a success.
   """
@@ -94,6 +95,8 @@ class Report:
   def __init__(self, folder: pathlib.Path):
     """Reads the results of an earlier call, if any."""
     self.folder = folder
+    # A name that no folder of a user has.
+    self.temporary = folder / '.gpu_report'
     self.results: dict[str, dict[str, Any]] = {}
     self._path = folder / 'parts.json'
     if self._path.exists():
@@ -135,7 +138,7 @@ class Report:
     # Not by a pattern: a protocol may have the name of a workload.
     for suffix in ('.txt', '.jsonl', '.csv'):
       self.path(part.name, suffix).unlink(missing_ok=True)
-    run = self.folder / 'work' / part.name
+    run = self.temporary / part.name
     shutil.rmtree(run, ignore_errors=True)
     start = time.monotonic()
     error = _run(part, self.path(part.name))
@@ -214,7 +217,7 @@ def list_parts(
   size = _WHOLE if has_gpu else _DRY
   for name in GOLDENS:
     # The name tells a dry run, on the CPU, from one on a GPU.
-    path = report.folder / 'work' / f'{name}.{size.goldens}.json'
+    path = report.temporary / f'{name}.{size.goldens}.json'
     _sample_goldens(name, path, size.goldens)
     yield Part(
         name,
@@ -232,7 +235,7 @@ def list_parts(
         f'--flagfile={PROTOCOLS / name}.flags',
         *([f'--data_dir={data_dir}'] if data_dir else _on_synthetic_data(name)),
         *size.protocol,
-        f'--output_dir={report.folder / "work"}',
+        f'--output_dir={report.temporary}',
     )
     yield Part(name, command)
 

@@ -128,7 +128,7 @@ def _build_plan(
         num_trials=flag_values.trials,
         total_rounds=flag_values.total_rounds,
     )
-  given = command_line.given_flags(flag_values, _RULES)
+  given = command_line.given_flags(flag_values, ('results_dir', *_RULES))
   return plans.Plan(
       rules, flag_values.output_dir, data_dir, tuple(given.values())
   )

@@ -49,8 +49,8 @@ def expected_scores(trials: Sequence[TrialScore]) -> list[float]:
          / C(N - 1, n - 1)
   ```
 
-  as trial i is chosen if it is made, and of those before it none; those after
-  the first trial never are.
+  as trial i is selected if it is made and no better one is; those after the
+  first trial never are.
 
   Args:
     trials: The trials. One that diverged is worth 0, as its model knows

@@ -21,9 +21,9 @@ from tff_adaptive import analysis
 _Curves = dict[str, analysis.BandCurve]
 # The captions by the files of the pictures.
 _Captions = dict[pathlib.Path, str]
-# How many methods have a colour.
+# How many methods have a color.
 _NUM_SHOWN = 8
-# Always has a colour, for comparison.
+# Always has a color, for comparison.
 _BASELINE = 'FedAvg'
 _PERCENT = 100.0
 _SCALE = (
@@ -49,7 +49,7 @@ def draw(
   """
   shown = _choose_shown(results)
   who = (
-      f'In colour are the methods that the answer takes, {_BASELINE}, and '
+      f'In color are the methods that the answer takes, {_BASELINE}, and '
       'those with the best mean place by area on the most tasks.'
       if shown
       else ''
@@ -77,7 +77,7 @@ def draw(
 
 
 def _choose_shown(results: results_lib.Results) -> list[str]:
-  """Returns the methods that have a colour; none if they all have one."""
+  """Returns the methods that have a color; none if they all have one."""
   methods = results.plan.board.methods
   if len(methods) <= _NUM_SHOWN:
     return []

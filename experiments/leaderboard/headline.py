@@ -18,12 +18,12 @@ from experiments.run_results import run_folder
 
 _LEGEND = (
     'With n trials, the one with the lowest training loss is chosen from the '
-    "library's defaults and n - 1 random draws. A number is the expected test "
-    'metric of the chosen trial in percent, exact over all subsets of the '
-    'draws, with the tuning seed. A diverged trial counts as 0. The '
+    "library's defaults and n - 1 random samples. A number is the expected "
+    'test metric of the chosen trial in percent, exact over all subsets of the '
+    'samples, with the tuning seed. A diverged trial counts as 0. The '
     '**area** is the mean of this metric over a logarithmic axis from 1 trial '
     'to the last, so every doubling of the trials counts the same. It comes '
-    'from one seed and one set of draws: differences below the margin of the '
+    'from one seed and one set of samples: differences below the margin of the '
     'task mean nothing. Gradients (of a batch, all clients together) and MB '
     '(both ways) are those of the run with the defaults; seconds a round are '
     "the median of the method's fastest run, since others shared the machine. "

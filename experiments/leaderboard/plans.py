@@ -22,14 +22,14 @@ class Plan:
   """The runs of a leaderboard.
 
   A run lies in `<output_dir>/<task>/<method>/<assignment>/seed_<seed>`. Tuning
-  trials differ from final runs in the seed only, so that a run which serves two
-  ends, as where the defaults are the best, is one run.
+  trials differ from final runs in the seed only, so a run needed for both, as
+  where the defaults are the best, is trained once.
 
   Attributes:
     board: The tasks, methods and rules.
     output_dir: The folder of all runs.
     data_dir: The folder of the data sets; None if no task needs one.
-    given: The flags that override rules of the data file.
+    given: The flags that override rules of the data file, and that of the page.
   """
 
   board: board_lib.Leaderboard

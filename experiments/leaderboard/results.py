@@ -282,10 +282,10 @@ class Results:
   def budget(self, task: str) -> int:
     """Returns the number of trials with which tuned methods are compared.
 
-    That is the largest budget of which two methods, and three quarters of those
-    with all its trials, have all final runs; so a leaderboard that is half done
-    compares equals. Methods that choose their defaults finish first, and do not
-    stand for all. Where there is none, it is the largest.
+    That is the largest budget that enough methods have finished: of those with
+    all its trials, at least two and three quarters must have all final runs.
+    Methods that choose their defaults finish first, so a few would not be a
+    fair sample. Where there is none, it is the largest.
 
     Args:
       task: The task.

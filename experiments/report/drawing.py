@@ -23,7 +23,7 @@ from tff_adaptive.optimizers import fedcada
 
 _Panels = dict[str, dict[str, analysis.BandCurve]]
 
-# In the order of the colours blue, red and green, as in the Delta-SGD paper.
+# In the order of the colors blue, red and green, as in the Delta-SGD paper.
 _STEP_SIZES = {
     'second condition': 'growth_limit',
     'step size': 'step_size',

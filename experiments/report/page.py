@@ -29,8 +29,8 @@ _ESTIMATES = {
     'final': 'the last evaluation of a run',
 }
 _TRACE = (
-    'python -m experiments.trace --run={run} --round={round} --cka{options} '
-    '--data_dir=data'
+    '.venv/bin/python -m experiments.trace --run={run} --round={round} '
+    '--cka{options} --data_dir=data'
 )
 
 

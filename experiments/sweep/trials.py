@@ -305,7 +305,7 @@ def build_table_trials(
   """
   if seeds is None:
     seeds = range(table.seeds)
-  is_made_up = 'use_synthetic_data' in given
+  is_made_up = given.get('use_synthetic_data') == '--use_synthetic_data'
   data = [] if is_made_up else [f'--data_dir={published.DATA_DIR}']
   return [
       build_trial(

@@ -16,9 +16,9 @@ from experiments import hparams
 from experiments import registry
 from experiments import settings as settings_lib
 from tff_adaptive import _files
+from tff_adaptive import client_works
 from tff_adaptive import runtime
 from tff_adaptive.analysis import client_plots
-from tff_adaptive.client_works import local_training
 from tff_adaptive.data import client_data
 from tff_adaptive.data import feature_arrays
 from tff_adaptive.data import sampling
@@ -149,7 +149,6 @@ def _to_table(found: Mapping[str, Any]) -> Iterator[str]:
 # but not EMNIST's.
 _MAX_WHOLE_EXAMPLES = 100_000
 _SAMPLED_EXAMPLES = 10_000
-_DEFAULT_EPOCHS = 1
 
 _Choices = Mapping[str, hparams.Choice]
 _Evaluate = Callable[[Any], Any]
@@ -401,10 +400,11 @@ def _build_personalized(
       task.train_data,
       test_clients,
       optimizer,
-      num_epochs=settings.personalization_epochs or _DEFAULT_EPOCHS,
+      num_epochs=settings.personalization_epochs
+      or settings_lib.DEFAULTS['personalization_epochs'],
       batch_size=protocol.client_batch_size,
       max_examples=protocol.max_examples,
-      gradient_options=local_training.GradientOptions(
+      gradient_options=client_works.GradientOptions(
           algorithm['client_clip_norm'], algorithm['client_weight_decay']
       ),
       augmentation=task.augmentation,

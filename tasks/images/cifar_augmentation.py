@@ -80,7 +80,7 @@ def to_model_inputs(
   'fedopt' crops to 24x24 and standardizes each image, like
   `tf.image.per_image_standardization`; 'delta_sgd' pads by four black pixels on
   all sides and crops to 32x32. Both flip half of the images horizontally.
-  Without a generator nothing is random: 'fedopt' crops the centre, the others
+  Without a generator nothing is random: 'fedopt' crops the center, the others
   keep the whole image.
 
   Args:

@@ -86,7 +86,7 @@ class ImageDataset:
     folder = pathlib.Path(data_dir)
     npz = folder / f'{self.name}.npz'
     at_npz = f'put {npz.name} (arrays {", ".join(_KEYS)}) at {npz}'
-    fetch = f'`python -m tasks.fetch {self.name} --data_dir={folder}`'
+    fetch = f'`.venv/bin/python -m tasks.fetch {self.name} --data_dir={folder}`'
     prepared = data_files.prepared_version(folder, self.name)
     if download and prepared is None and not npz.exists():
       prepared = self._download(folder, at_npz)

@@ -5,6 +5,8 @@
 import contextlib
 import io
 import json
+import sys
+from unittest import mock
 
 import numpy as np
 
@@ -68,9 +70,15 @@ class PeersTest(folder_testing.FolderTestCase):
         'a\n<!-- begin peers -->\nnew\n\n[All measurements]'
         '(results/peers.jsonl), one a line.\n<!-- end peers -->\nb\n',
     )
+
+  def test_page_is_checked_before_anything_is_measured(self):
+    page = self.folder / 'page.md'
     page.write_text('a\n')
-    with self.assertRaisesRegex(ValueError, 'has no section'):
-      peers.write_section(page, 'new\n', lines)
+    argv = ['peers', f'--page={page}', f'--environments={self.folder}/new']
+    with mock.patch.object(sys, 'argv', argv):
+      with self.assertRaisesRegex(ValueError, 'has no section'):
+        peers.main()
+    self.assertFalse((self.folder / 'new').exists())
 
   def test_peers_get_the_data_of_the_workload(self):
     path = str(self.folder / 'federation.npz')

@@ -108,7 +108,7 @@ class FolderChecksTest(folder_testing.FolderTestCase):
       self.assertEqual(
           str(caught.exception),
           f'--data_dir={path} {found}; give the folder of the data sets, which '
-          'python -m tasks.fetch fills',
+          '.venv/bin/python -m tasks.fetch fills',
       )
 
   def test_a_checkpoint_to_begin_with(self):

@@ -129,7 +129,9 @@ class CatalogueTest(parameterized.TestCase):
     if not definition.data.reads_files:
       self.skipTest('comes with its data')
     nowhere = self.folder / 'nowhere'
-    command = f'python -m tasks.fetch {definition.source.name} --data_dir='
+    command = (
+        f'.venv/bin/python -m tasks.fetch {definition.source.name} --data_dir='
+    )
     with self.assertRaisesRegex(FileNotFoundError, command):
       definition.create(nowhere)
 

@@ -93,6 +93,6 @@ class FindDataFileTest(folder_testing.FolderTestCase):
     self.assertEqual(
         str(caught.exception),
         f'emnist.sqlite was not found: put it at {self.folder}/tff/'
-        'emnist.sqlite, or download it with `python -m tasks.fetch emnist '
-        f'--data_dir={self.folder}`.',
+        'emnist.sqlite, or download it with `.venv/bin/python -m tasks.fetch '
+        f'emnist --data_dir={self.folder}`.',
     )

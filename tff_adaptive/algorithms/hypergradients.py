@@ -41,12 +41,21 @@ class Hypergradient(NamedTuple):
 
 
 def _find_rates(hparams_type: tff.Type) -> dict[str, int]:
-  """Returns the number of the leaf that is the rate, by the name of a part."""
+  """Returns the number of the leaf that is the rate, by the name of a part.
+
+  Raises:
+    ValueError: If a rate is an integer, which has no derivative.
+  """
   places: dict[str, int] = {}
   number = 0
   for part, fields in tff.structure.iter_elements(hparams_type):
     for name, field in tff.structure.iter_elements(fields):
       if name == _RATE_KEY:
+        if tf.as_dtype(field.dtype).is_integer:
+          raise ValueError(
+              f'The learning rate of the {part} is an integer, which cannot be '
+              'tuned: give a float, such as 1.0.'
+          )
         places[part] = number
       number += len(values.leaf_types(field))
   return places
@@ -75,7 +84,7 @@ def build_model_loss(model: model_adapter.Model) -> LossFn:
     loss, without dropout.
 
   Raises:
-    TypeError: If `model` is no model.
+    TypeError: If `model` is not a model.
     UnsupportedComputationError: If the loss cannot be differentiated, as that
       of a `tff.learning.models.VariableModel`.
   """
@@ -135,10 +144,10 @@ def hypergradient(
   Returns:
     A function of a state, a sequence of k cohorts or lists of clients'
     datasets, and arguments for `loss_fn`, to a `Hypergradient`. The state stays
-    as it is. The first call builds the graph.
+    as it is. The first call builds the graph of the clients' work.
 
   Raises:
-    ValueError: If the process has no learning rate in its state.
+    ValueError: If the process has no learning rate in its state, or an integer.
     UnsupportedComputationError: If the round cannot be compiled or
       differentiated: the model is a `VariableModel` or has `tf.custom_gradient`
       ops, an op has no derivative, clients keep state across rounds, or their

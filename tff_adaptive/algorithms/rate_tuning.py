@@ -112,7 +112,7 @@ def build_rate_tuner(
   rates. The result depends on the state and the round alone, so a resumed run
   is the same.
 
-  A small k favours small rates, as a loss falls fastest at once where noise is
+  A small k favors small rates, as a loss falls fastest at once where noise is
   averaged out ("short-horizon bias", Wu et al., ICLR 2018,
   https://arxiv.org/abs/1803.02021).
 

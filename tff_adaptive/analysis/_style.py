@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The common style of the figures: colours, lines, frames and saving."""
+"""The common style of the figures: colors, lines, frames and saving."""
 
 from collections.abc import Mapping, Sequence
 import os
@@ -17,8 +17,8 @@ from tff_adaptive import _files
 
 PathLike = Union[str, os.PathLike]
 
-# Okabe and Ito's colours, which the colour-blind can distinguish, without the
-# yellow, which is hard to see on white, and with another grey.
+# Okabe and Ito's colors, which the color-blind can distinguish, without the
+# yellow, which is hard to see on white, and with another gray.
 BLUE = '#0072B2'
 VERMILION = '#D55E00'
 GREEN = '#009E73'
@@ -29,21 +29,21 @@ BLACK = '#000000'
 _SILVER = '#8A8A8A'
 COLORS = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, _SILVER, BLACK)
 
-# Of the formats. Without dates, equal figures are equal files.
+# Metadata by format. Without dates, equal figures are equal files.
 _METADATA = {'.png': {}, '.pdf': {'CreationDate': None}, '.svg': {'Date': None}}
 
 # Conferences refuse PDF files with matplotlib's own fonts, of type 3.
 _FILES = {'pdf.fonttype': 42, 'svg.hashsalt': 'tff_adaptive'}
 
-# The colour map of heat maps. Light to dark: it also works printed in grey.
+# The color map of heat maps. Light to dark: it also works printed in gray.
 HEAT_COLORS = 'Blues'
 _DARK = 0.6  # From this value on, white text is easier to read than black.
 
-GREY = '#555555'
+GRAY = '#555555'
 GRID = '#DDDDDD'
 
-# Their numbers are coprime to the number of colours, so that many lines differ
-# in all three, and lines of one grey level in two.
+# Their numbers are coprime to the number of colors, so that many lines differ
+# in all three, and lines of one gray level in two.
 _DASHES = ('-', '--', '-.', (0, (1, 1.2)), (0, (7, 2)))
 _MARKERS = ('o', 's', '^', 'D', 'v', 'P', 'X', '*', 'p')
 _MAX_MARKED_POINTS = 30
@@ -53,7 +53,7 @@ _CHARACTERS_PER_INCH = 10.5
 
 
 def looks(names: Sequence[str]) -> dict[str, Mapping[str, Any]]:
-  """Returns the colour, dashes and marker of each line, by name."""
+  """Returns the color, dashes and marker of each line, by name."""
   return {
       name: {
           'color': COLORS[i % len(COLORS)],
@@ -80,8 +80,8 @@ def frame(axes, axis: str = 'both', grid: Optional[str] = GRID):
     axes.grid(True, axis=axis, color=grid, linewidth=0.6)
   axes.set_axisbelow(True)
   axes.spines[['top', 'right']].set_visible(False)
-  axes.spines[['left', 'bottom']].set_color(GREY)
-  axes.tick_params(colors=GREY, labelcolor='black')
+  axes.spines[['left', 'bottom']].set_color(GRAY)
+  axes.tick_params(colors=GRAY, labelcolor='black')
 
 
 def new_figure(

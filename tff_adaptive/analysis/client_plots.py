@@ -14,7 +14,7 @@ from tff_adaptive.data import client_data
 from tff_adaptive.simulation import client_evaluation
 
 # Dark on white, with all information in the sizes: readable for the
-# colour-blind and in greyscale.
+# color-blind and in grayscale.
 _GRID = '#E4E4E4'
 _LABEL_FEATURE = 'y'
 
@@ -104,7 +104,7 @@ def plot_partition(
 
   References:
     Kim et al., Adaptive Federated Learning with Auto-Tuned Clients, ICLR 2024,
-    https://arxiv.org/abs/2306.11201, Figure 8. Its colours of clients are left
+    https://arxiv.org/abs/2306.11201, Figure 8. Its colors of clients are left
     out, because they repeat the axis.
   """
   shown = dict(list(client_indices.items())[:max_clients])
@@ -207,7 +207,7 @@ def _draw(
 
 def _draw_sizes(axes, sizes: np.ndarray) -> None:
   """Plots a bar for each client."""
-  axes.bar(range(len(sizes)), sizes, 0.7, color=_style.GREY, linewidth=0)
+  axes.bar(range(len(sizes)), sizes, 0.7, color=_style.GRAY, linewidth=0)
   axes.set(ylabel='examples', ylim=(0, 1.1 * max(sizes.max(), 1)))
   axes.yaxis.set_major_locator(
       ticker.MaxNLocator(3, integer=True, steps=_STEPS)
@@ -332,7 +332,7 @@ def plot_client_histogram(
         outlined,
         edges,
         histtype='step',
-        color=_style.GREY,
+        color=_style.GRAY,
         linewidth=1.3,
         label='before fine-tuning',
     )

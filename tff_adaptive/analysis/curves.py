@@ -26,7 +26,7 @@ _HANDLE_CHARACTERS = 9  # The width of a legend's line with its margins.
 _MAX_LEGEND_COLUMNS = 4
 _OTHERS = 'others'
 _OTHERS_LOOK = {'color': '#BBBBBB', 'linewidth': 0.8, 'zorder': 1.5}
-# Of a distance to the value that curves stay below: what is nearer is here.
+# Smaller distances to `log_below` are drawn at this one.
 _LEAST_DISTANCE = 1e-4
 # A curve that rises this many times as high as the middle one leaves the panel.
 _EXPLODED = 100.0
@@ -75,7 +75,7 @@ def plot_band_curves(
 ):
   """Plots a line with a band for each method, in panels side by side.
 
-  A method has the same colour, dashes and marker in all panels. The figure uses
+  A method has the same color, dashes and marker in all panels. The figure uses
   no global state of matplotlib.
 
   Args:
@@ -98,7 +98,7 @@ def plot_band_curves(
     names: All methods in the order of their looks, so that a method looks the
       same in several figures. Defaults to the methods of the panels.
     only_names: Whether methods that are not in `names` are all drawn as thin
-      grey lines. Defaults to False.
+      gray lines. Defaults to False.
     panels_per_row: The maximum number of panels per row. Defaults to 3.
 
   Raises:

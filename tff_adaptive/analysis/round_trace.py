@@ -180,7 +180,7 @@ def _split(states: Mapping[str, Any]) -> dict[str, Any]:
   return {client_id: take(place) for place, client_id in enumerate(ids)}
 
 
-# Each colour is used with two dash patterns before looks repeat.
+# Each color is used with two dash patterns before looks repeat.
 _DASHES = ('-', '--')
 _MAX_NAMED_CLIENTS = len(_style.COLORS) * len(_DASHES)
 _MANY_COLORS = 'viridis'
@@ -206,7 +206,7 @@ def _panels(trace: RoundTrace) -> list[str]:
 
 
 def _looks(num_clients: int) -> list[dict[str, Any]]:
-  """Returns colours and dashes of the clients' lines."""
+  """Returns colors and dashes of the clients' lines."""
   if num_clients <= _MAX_NAMED_CLIENTS:
     looks = [(color, dash) for dash in _DASHES for color in _style.COLORS]
     return [

@@ -5,6 +5,7 @@
 from tff_adaptive.client_works.client_work import (
     build_local_training_client_work,
 )
+from tff_adaptive.client_works.local_training import GradientOptions
 from tff_adaptive.client_works.loss_terms import build_fedprox
 from tff_adaptive.client_works.loss_terms import build_keras_representation
 from tff_adaptive.client_works.loss_terms import build_moon

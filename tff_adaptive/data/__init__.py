@@ -15,6 +15,7 @@ from typing import Any, TYPE_CHECKING
 
 from tff_adaptive.data import partition
 from tff_adaptive.data import random_streams
+from tff_adaptive.data import transforms
 from tff_adaptive.data.batching import Augmentation
 from tff_adaptive.data.batching import BatchPlan
 from tff_adaptive.data.checks import check_central_examples

@@ -85,7 +85,8 @@ def check_clients(
         f'{list(source.element_spec)}.'
     )
   found = collections.OrderedDict()
-  for client_id in _spread(source.client_ids, max_clients):
+  checked = _spread(source.client_ids, max_clients)
+  for client_id in checked:
     examples = source.examples(client_id)
     if num_classes is not None:
       problem = find_bad_label(examples[label_key], num_classes)
@@ -97,7 +98,7 @@ def check_clients(
     problem = find_bad_features(examples)
     if problem:
       found[client_id] = problem
-  _report(found, len(source.client_ids), bad_clients)
+  _report(found, len(checked), bad_clients)
   return found
 
 
@@ -193,7 +194,7 @@ def find_bad_label(labels: np.ndarray, num_classes: int) -> Optional[str]:
 
 
 def _report(
-    found: collections.OrderedDict[str, str], num_clients: int, policy: str
+    found: collections.OrderedDict[str, str], num_checked: int, policy: str
 ) -> None:
   """Raises or warns, and names the first bad client."""
   if not found:
@@ -206,10 +207,10 @@ def _report(
         'without such clients with --bad_clients=reject.'
     )
   logging.warning(
-      '%d of %d clients are bad and will be rejected when sampled: client %r%s '
-      '%s.',
+      '%d of %d checked clients are bad and will be rejected when sampled: '
+      'client %r%s %s.',
       len(found),
-      num_clients,
+      num_checked,
       client_id,
       others,
       problem,
@@ -217,7 +218,7 @@ def _report(
 
 
 def check_readable(path: Union[str, os.PathLike]) -> None:
-  """Raises an `OSError` if a file cannot be opened, which is no damage."""
+  """Raises an `OSError` if a file cannot be opened, as a damaged one can."""
   os.close(os.open(path, os.O_RDONLY))
 
 

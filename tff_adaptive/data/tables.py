@@ -100,7 +100,7 @@ def _read_rows(
     for line, row in file.rows():
       if split_name is not None and SPLIT_KEY in row:
         splits.add(str(row[SPLIT_KEY]))
-        if row[SPLIT_KEY] != split_name:
+        if str(row[SPLIT_KEY]) != split_name:
           continue
       elif unsplit is None:
         unsplit = line

@@ -63,6 +63,12 @@ def map_clients(
   spec = collections.OrderedDict(element_spec)
   if keeps_sizes and isinstance(source, client_data.PackedClientArrays):
     mapped = feature_arrays.as_examples(fn(source.values), 'The clients')
+    before, after = map(_num_rows, (source.values, mapped))
+    if before != after:
+      raise ValueError(
+          '`fn` must keep the number of examples with `keeps_sizes=True`, but '
+          f'turned {before} into {after}.'
+      )
     return client_data.PackedClientArrays(
         feature_arrays.check_match(mapped, spec, source.client_ids[0]),
         source.offsets,
@@ -76,6 +82,10 @@ def map_clients(
       cache_bytes=cache_bytes,
       client_sizes=_Sizes(source) if keeps_sizes else None,
   )
+
+
+def _num_rows(examples: feature_arrays.Examples) -> int:
+  return len(next(iter(examples.values())))
 
 
 def materialize(
@@ -135,8 +145,7 @@ def sample_client_ids(
   Args:
     client_ids: The ids of all clients.
     num_clients: The number of clients, at least 1.
-    seed: The seed of the sample. The first n of a sample of n + k clients are
-      not a sample of n.
+    seed: The seed of the sample. Samples of different sizes are unrelated.
 
   Returns:
     The sampled ids, in the order of `client_ids`.

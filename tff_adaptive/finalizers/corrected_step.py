@@ -34,7 +34,7 @@ class CorrectedStep(measured_update.ReportsOptimizer):
       client_optimizer: The rule of the clients.
 
     Raises:
-      TypeError: If the server optimizer is none, or its state not a mapping.
+      TypeError: If it is not an optimizer, or its state is not a mapping.
       ValueError: If it is a rule of clients.
     """
     measured_update.check_optimizer(server_optimizer)

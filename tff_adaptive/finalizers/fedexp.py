@@ -42,12 +42,7 @@ class _FedExP(optimizer.HparamsInState, measured_update.ReportsOptimizer):
     step_size = tf.maximum(tf.ones([], dtype), ratio)
     new_state = collections.OrderedDict(state, server_step_size=step_size)
     # If updates cancel, the step size may exceed the range of float16.
-    moved = tf.nest.map_structure(
-        lambda w, g: w - tf.cast(step_size * tf.cast(g, dtype), w.dtype),
-        weights,
-        gradients,
-    )
-    return new_state, moved
+    return new_state, vectors.extrapolate(weights, gradients, step_size)
 
   def report(self, state):
     return collections.OrderedDict(server_step_size=state['server_step_size'])
@@ -102,6 +97,6 @@ def build_fedexp(epsilon: float = 1e-3) -> measured_update.ReportsOptimizer:
     Deviations: clients are weighted by the surrounding algorithm, uniformly in
     the paper. The paper's code multiplies epsilon by the number of clients and
     evaluates the mean of the last two models; for the latter see
-    `tff_adaptive.simulation.callbacks.LastWeightsAverage`.
+    `tff_adaptive.simulation.LastWeightsAverage`.
   """
   return _FedExP(epsilon)

@@ -62,12 +62,7 @@ class _FedExProx(optimizer.HparamsInState, measured_update.ReportsOptimizer):
     step_size = tf.where(norm > 0.0, step_size, tf.ones([], dtype))
     new_state = collections.OrderedDict(state, server_step_size=step_size)
     # If updates cancel, the step size may exceed the range of float16.
-    moved = tf.nest.map_structure(
-        lambda w, g: w - tf.cast(step_size * tf.cast(g, dtype), w.dtype),
-        weights,
-        gradients,
-    )
-    return new_state, moved
+    return new_state, vectors.extrapolate(weights, gradients, step_size)
 
   def report(self, state):
     return collections.OrderedDict(server_step_size=state[_STEP_SIZE_KEY])

@@ -7,6 +7,7 @@ second gradient evaluation, an `ExtraArgsOptimizer`. Learning rates that depend
 on the round are in `schedules`.
 """
 
+from tff_adaptive.optimizers import schedules
 from tff_adaptive.optimizers.adaalter import build_adaalter
 from tff_adaptive.optimizers.adagrad import build_adagrad
 from tff_adaptive.optimizers.adagrad import build_fedadagrad

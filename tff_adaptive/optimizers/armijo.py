@@ -198,7 +198,7 @@ def build_armijo(
     `step_size` and `backtracks`, j above.
 
   Raises:
-    TypeError: If an argument is not a number, or `max_trials` no integer.
+    TypeError: If an argument is not a number, or `max_trials` not an integer.
     ValueError: If an argument is out of its range, or, from `next`, if the loop
       cannot evaluate a batch again.
 

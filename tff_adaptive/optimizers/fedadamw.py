@@ -12,8 +12,6 @@ from tff_adaptive.optimizers import federated_optimizer
 from tff_adaptive.optimizers import vector_optimizer
 from tff_adaptive.optimizers import vectors
 
-DIRECTION_KEY = 'global_direction'
-SUM_KEY = 'direction_sum'
 FIRST_MOMENT_KEY = 'first_moment'
 SECOND_MOMENT_KEY = 'second_moment'
 
@@ -35,7 +33,7 @@ class GlobalDirectionOptimizer(
   def initialize_shared(self, specs):
     return collections.OrderedDict(
         [
-            (DIRECTION_KEY, vectors.fill_moments(specs)),
+            (fedcm.DIRECTION_KEY, vectors.fill_moments(specs)),
             (_NUM_STEPS_KEY, tf.zeros([])),
         ]
     )
@@ -43,13 +41,16 @@ class GlobalDirectionOptimizer(
   def start_round(self, state, shared, kept, round_num):
     del kept, round_num  # Unused.
     return collections.OrderedDict(
-        state, global_direction=shared[DIRECTION_KEY]
+        state, global_direction=shared[fedcm.DIRECTION_KEY]
     )
 
   def finish_round(self, state):
     num_steps = tf.cast(state[vector_optimizer.NUM_STEPS_KEY], tf.float32)
     sent = collections.OrderedDict(
-        [(DIRECTION_KEY, state[SUM_KEY]), (_NUM_STEPS_KEY, num_steps)]
+        [
+            (fedcm.DIRECTION_KEY, state[fedcm.SUM_KEY]),
+            (_NUM_STEPS_KEY, num_steps),
+        ]
     )
     return sent, collections.OrderedDict()
 
@@ -57,17 +58,12 @@ class GlobalDirectionOptimizer(
     del num_clients  # Unused.
     # Noise may leave less than one step.
     num_steps = tf.maximum(mean_sent[_NUM_STEPS_KEY], 1.0)
-    direction = vectors.divide(mean_sent[DIRECTION_KEY], num_steps)
+    direction = vectors.divide(mean_sent[fedcm.DIRECTION_KEY], num_steps)
     return collections.OrderedDict(
         mean_sent,
         global_direction=direction,
         num_steps=shared[_NUM_STEPS_KEY] + num_steps,
     )
-
-  def move(self, state: Any, x: Any, direction: Any, rate: tf.Tensor) -> Any:
-    """Returns the changed entries of the state, and x, after a step."""
-    total = tf.nest.map_structure(tf.add, state[SUM_KEY], direction)
-    return {SUM_KEY: total}, vectors.descend(x, direction, rate)
 
 
 def _mean(tensor: tf.Tensor) -> tf.Tensor:
@@ -82,7 +78,12 @@ class _FedAdamW(GlobalDirectionOptimizer):
 
   name = 'FedAdamW'
   checks = {'alpha': fedcm.check_alpha}
-  moment_keys = (FIRST_MOMENT_KEY, SECOND_MOMENT_KEY, DIRECTION_KEY, SUM_KEY)
+  moment_keys = (
+      FIRST_MOMENT_KEY,
+      SECOND_MOMENT_KEY,
+      fedcm.DIRECTION_KEY,
+      fedcm.SUM_KEY,
+  )
 
   def __init__(self, hparams: Any, second_moment: str, blend: bool):
     super().__init__(hparams)
@@ -140,8 +141,10 @@ class _FedAdamW(GlobalDirectionOptimizer):
         share * hparams['weight_decay'],
         extra.decaying,
     )
-    direction = vectors.combine(1.0, direction, alpha, state[DIRECTION_KEY])
-    changed, moved = self.move(state, x, direction, hparams['learning_rate'])
+    direction = vectors.combine(
+        1.0, direction, alpha, state[fedcm.DIRECTION_KEY]
+    )
+    changed, moved = fedcm.move(state, x, direction, hparams['learning_rate'])
     changed.update({FIRST_MOMENT_KEY: m, SECOND_MOMENT_KEY: v})
     return changed, moved
 

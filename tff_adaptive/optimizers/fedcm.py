@@ -13,13 +13,21 @@ from tff_adaptive.optimizers import optimizer
 from tff_adaptive.optimizers import vector_optimizer
 from tff_adaptive.optimizers import vectors
 
-_DIRECTION_KEY = 'global_direction'
-_SUM_KEY = 'direction_sum'
+DIRECTION_KEY = 'global_direction'
+SUM_KEY = 'direction_sum'
 
 
 def check_alpha(name: str, value: Any, owner: str) -> None:
   """Raises unless `value` is in [0, 1]; see `optimizer.check_share`."""
   optimizer.check_share(name, value, owner, may_be_one=True)
+
+
+def move(
+    state: Any, x: Any, direction: Any, rate: tf.Tensor
+) -> tuple[dict[str, Any], Any]:
+  """Returns the changed entries of the state, and x, after a step."""
+  total = tf.nest.map_structure(tf.add, state[SUM_KEY], direction)
+  return {SUM_KEY: total}, vectors.descend(x, direction, rate)
 
 
 class _ClientMomentum(
@@ -28,7 +36,7 @@ class _ClientMomentum(
   """FedCM and MoFedSAM, see the builders."""
 
   checks = {'alpha': check_alpha}
-  moment_keys = (_DIRECTION_KEY, _SUM_KEY)
+  moment_keys = (DIRECTION_KEY, SUM_KEY)
   step_size_key = 'learning_rate'
 
   def __init__(self, hparams: Any):
@@ -38,7 +46,7 @@ class _ClientMomentum(
 
   def initialize_shared(self, specs):
     return collections.OrderedDict(
-        [(_DIRECTION_KEY, vectors.fill_moments(specs))]
+        [(DIRECTION_KEY, vectors.fill_moments(specs))]
     )
 
   def start_round(self, state, shared, kept, round_num):
@@ -48,17 +56,15 @@ class _ClientMomentum(
   def finish_round(self, state):
     # The mean direction is -delta_i / (K_i learning_rate).
     num_steps = tf.maximum(state[vector_optimizer.NUM_STEPS_KEY], 1)
-    mean = vectors.divide(state[_SUM_KEY], num_steps)
-    sent = collections.OrderedDict([(_DIRECTION_KEY, mean)])
+    mean = vectors.divide(state[SUM_KEY], num_steps)
+    sent = collections.OrderedDict([(DIRECTION_KEY, mean)])
     return sent, collections.OrderedDict()
 
   def step(self, state, x, g, hparams, extra):
     if self.evaluates_again:
       g = fedsam.perturbed_gradient(x, g, hparams, extra)
-    direction = vectors.average(hparams['alpha'], g, state[_DIRECTION_KEY])
-    total = tf.nest.map_structure(tf.add, state[_SUM_KEY], direction)
-    moved = vectors.descend(x, direction, hparams['learning_rate'])
-    return {_SUM_KEY: total}, moved
+    direction = vectors.average(hparams['alpha'], g, state[DIRECTION_KEY])
+    return move(state, x, direction, hparams['learning_rate'])
 
 
 def build_fedcm(

@@ -63,8 +63,8 @@ class _FedMuon(fedadamw.GlobalDirectionOptimizer):
       _MOMENTUM_KEY,
       fedadamw.FIRST_MOMENT_KEY,
       fedadamw.SECOND_MOMENT_KEY,
-      fedadamw.DIRECTION_KEY,
-      fedadamw.SUM_KEY,
+      fedcm.DIRECTION_KEY,
+      fedcm.SUM_KEY,
   )
 
   def __init__(self, hparams: Any, orthogonalize: str, ns_steps: int):
@@ -115,10 +115,10 @@ class _FedMuon(fedadamw.GlobalDirectionOptimizer):
 
     direction = vectors.average(
         alpha,
-        state[fedadamw.DIRECTION_KEY],
+        state[fedcm.DIRECTION_KEY],
         tf.nest.map_structure(direct, momentum, adam, extra.decaying),
     )
-    changed, moved = self.move(state, x, direction, rate)
+    changed, moved = fedcm.move(state, x, direction, rate)
     changed.update(moments, momentum=momentum)
     return changed, moved
 

@@ -132,7 +132,7 @@ def build_schedule_free_sgd(
   Args:
     learning_rate: The step size, not negative. It should be larger than for SGD
       with a schedule.
-    beta: The share of x in y, above zero, in [0, 1].
+    beta: The share of x in y, in (0, 1].
     warmup_steps: The number of steps of a round in which the rate grows, not
       negative.
     r: The exponent of the step's number in the weights of the mean, not

@@ -192,6 +192,24 @@ def descend(weights: Any, gradients: Any, step_size: tf.Tensor) -> Any:
   return tf.nest.map_structure(step, weights, gradients)
 
 
+def extrapolate(weights: Any, gradients: Any, step_size: tf.Tensor) -> Any:
+  """Returns `weights - step_size * gradients`, for steps of any size.
+
+  The product has the dtype of `step_size`, which may exceed float16's range.
+
+  Args:
+    weights: A structure of tensors.
+    gradients: A structure like it, of tensors.
+    step_size: A scalar.
+  """
+  return tf.nest.map_structure(
+      lambda w, g: w
+      - tf.cast(step_size * tf.cast(g, step_size.dtype), w.dtype),
+      weights,
+      gradients,
+  )
+
+
 # Maps (coefficients, w, g, *moments, *constants) of a tensor to (w, *moments).
 StepFn = Callable[..., tuple[tf.Tensor, ...]]
 

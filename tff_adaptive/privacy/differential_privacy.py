@@ -157,6 +157,11 @@ class DifferentialPrivacy:
           '`payload_clip_norms` must map names to bounds, found '
           f'{self.payload_clip_norms!r}.'
       )
+    if not isinstance(self.adaptive_clipping, (AdaptiveClipping, type(None))):
+      raise TypeError(
+          '`adaptive_clipping` must be an `AdaptiveClipping` or None, found '
+          f'{self.adaptive_clipping!r}.'
+      )
     bounds = {'clip_norm': self.clip_norm}
     for name, bound in self.payload_clip_norms.items():
       bounds[f'payload_clip_norms[{name!r}]'] = bound

@@ -42,8 +42,9 @@ class ServerParts:
   return only these rows, see `graph_functions.GraphFunction.appending`.
 
   Attributes:
-    row_places: The leaves of a sum to which `tf.IndexedSlices` are added, which
-      is left to the caller, see `add_rows`, and the clients' results that are.
+    row_places: Maps each leaf of a sum to which the caller adds
+      `tf.IndexedSlices` to the clients' result that they are, see
+      `adding_rows`.
   """
 
   def __init__(
@@ -67,7 +68,7 @@ class ServerParts:
   def adding_rows(
       self, results: frozenset[int], names: Sequence[str]
   ) -> 'ServerParts':
-    """Returns these parts for clients' results of which some are rows.
+    """Returns these parts for clients' results, some of which are rows.
 
     Args:
       results: The places of the results that are `tf.IndexedSlices`.

@@ -286,7 +286,7 @@ class CompiledContext(tff.framework.SyncContext):
           computation.type_signature,
       )
     raise computations.UnsupportedComputationError(
-        'it is not pure TensorFlow and has no argument at the clients'
+        'the computation is not pure TensorFlow and takes nothing from clients'
     )
 
   def _compile_round(

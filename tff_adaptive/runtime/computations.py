@@ -203,7 +203,7 @@ def _as_state_and_clients(
   for federated in _federated_types(signature.result):
     if federated.placement is tff.CLIENTS:
       raise UnsupportedComputationError(
-          f'it returns a value placed at the clients: {federated}'
+          f'the computation returns a value placed at the clients: {federated}'
       )
   federated = _federated_types(signature.parameter)
   at_clients = [t for t in federated if _differs_by_client(t)]
@@ -225,7 +225,7 @@ def _as_state_and_clients(
         )
       if not isinstance(type_spec, tff.FederatedType):
         raise UnsupportedComputationError(
-            f'it takes a value without a placement: {type_spec}'
+            f'the computation takes a value without a placement: {type_spec}'
         )
       if _differs_by_client(type_spec):
         return next(values_at_clients)
@@ -284,7 +284,7 @@ def get_round_form(
   Raises:
     UnsupportedComputationError: If the computation is not a MapReduce round.
   """
-  with _errors_as_unsupported('it is not a MapReduce round'):
+  with _errors_as_unsupported('the computation is not a MapReduce round'):
     whole = _as_state_and_clients(computation)
     # Read before secure sums are replaced, which loses Python's containers.
     state_type, clients_type = whole.type_signature.parameter
@@ -327,7 +327,9 @@ def get_initialization(
   Raises:
     UnsupportedComputationError: If it does not return one value at the server.
   """
-  with _errors_as_unsupported('it does not return one value at the server'):
+  with _errors_as_unsupported(
+      'the computation does not return one value at the server'
+  ):
     return tff.backends.mapreduce.get_state_initialization_computation(
         computation, _no_optimization()
     )

@@ -30,7 +30,7 @@ from tff_adaptive.runtime import values
 
 # A function of flat tensors.
 FlatFn = Callable[..., Sequence[tf.Tensor]]
-# One entry a tensor; None for those that are not floating.
+# One entry per tensor; None for those that are not floating.
 Gradients = list[Optional[tf.Tensor]]
 
 _SEED = tf.TensorSpec([2], tf.int32)
@@ -99,7 +99,7 @@ def _build(fn: FlatFn, specs: Sequence[tf.TensorSpec]) -> FlatFn:
   """
   module = tf.Module()
   module.run = tf.function(fn, input_signature=list(specs), autograph=False)
-  # Gradients of our own are registered; what is saved need not hold them.
+  # The gradients that we register need not be saved.
   options = tf.saved_model.SaveOptions(experimental_custom_gradients=False)
   with tempfile.TemporaryDirectory() as folder, _quiet():
     tf.saved_model.save(module, folder, options=options)
@@ -205,8 +205,8 @@ def _refuse_pipelines(reason: str) -> None:
 class DifferentiableRound(rounds.Round):
   """A computation from (state, clients) to (state, result), differentiated.
 
-  Clients work one after the other. Of a client the gradient is taken as it is
-  trained once more, so that the steps of one client are in memory at a time.
+  Clients work one after the other. Each is trained again to take its gradient,
+  so that the steps of only one client are in memory.
   """
 
   def __init__(self, computation: tff.framework.ConcreteComputation):
@@ -258,7 +258,7 @@ class DifferentiableRound(rounds.Round):
     def update(seed, *state_and_total):
       state = state_and_total[:num_leaves]
       reported = part('report', seed)(*state_and_total[num_leaves:])
-      # What is left out of the result are the metrics.
+      # The metrics are left out.
       return part('update', seed)(*state, *reported)[:num_leaves]
 
     self._prepare = _build(prepare, [_SEED, *self._state_specs])
@@ -272,7 +272,7 @@ class DifferentiableRound(rounds.Round):
     return self._convert_state(state)
 
   def _build_work(self, layouts: client_tensors.Layouts) -> FlatFn:
-    """The work of a client, from its number and what the server sends."""
+    """Builds a client's work, from its number and what the server sends."""
     work = self._work.form_for(layouts)
     arguments = (
         layouts,
@@ -296,7 +296,7 @@ class DifferentiableRound(rounds.Round):
   def _trainings(
       self, clients: Sequence[Any], seeds: Sequence[tf.Tensor]
   ) -> list[FlatFn]:
-    """The work of each client, from what the server sends."""
+    """Returns each client's work, from what the server sends."""
     collected = self._collect(clients)
     self._note(collected.pipelines)
     layouts = collected.layouts()
@@ -318,7 +318,8 @@ class DifferentiableRound(rounds.Round):
     Args:
       state: The leaves of the state.
       clients: The clients: a `Cohort`, or a list.
-      round_num: What random numbers depend on where there is no `Cohort`.
+      round_num: The round on which random numbers depend, unless `clients` is
+        a `Cohort`.
 
     Returns:
       The leaves of the next state, and a function from the gradients by these

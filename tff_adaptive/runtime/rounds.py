@@ -120,7 +120,7 @@ class CompiledRound(Round):
     self._takes_rows = on_cpu
     self._has_lanes = on_cpu and self.plan.num_parallel_clients > 1
     self._functions: dict[Any, Any] = {}
-    # Of the first cohort: the later ones run in the same graph.
+    # Decided by the first cohort; later ones run in the same graph.
     self._is_uneven: Optional[bool] = None
 
   def _build(self, layouts: client_tensors.Layouts, **options: Any) -> Any:

@@ -298,6 +298,7 @@ class EarlyStopping(Callback):
       mode: 'max' if larger values are better, the default, or 'min'.
 
     Raises:
+      TypeError: If `patience` is not an integer.
       ValueError: If an argument is invalid.
     """
     specs.check_positive('patience', patience)

@@ -135,7 +135,7 @@ def build_sampled_evaluation(
     about arrays.
 
   Raises:
-    TypeError: If `model` is not a model, or `batch_size` no integer.
+    TypeError: If `model` is not a model, or `batch_size` not an integer.
     ValueError: If `batch_size` is not positive.
 
   Example:

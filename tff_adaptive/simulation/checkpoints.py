@@ -266,6 +266,7 @@ class CheckpointManager:
         to 3.
 
     Raises:
+      TypeError: If `keep_total` is not an integer.
       ValueError: If `keep_total` is not positive.
     """
     specs.check_positive('keep_total', keep_total)

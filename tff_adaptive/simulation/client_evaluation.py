@@ -270,7 +270,8 @@ def build_client_evaluation(
     batch_size: Examples evaluated at once, a positive integer. Defaults to 256.
     devices: The devices, see `tff_adaptive.runtime.compiled_context`. Defaults
       to the first GPU, else the CPU.
-    plan: The plan, see the same. Defaults to the choice for the device.
+    plan: The plan, see `compiled_context`. Defaults to the choice for the
+      device.
 
   Returns:
     A function from `tff.learning.models.ModelWeights` to `ClientMetrics`: the
@@ -350,8 +351,8 @@ def build_personalized_evaluation(
       as in FedOpt's tasks.
     max_examples: The maximum number of a client's training examples, the first
       ones in stored order. None (the default) for all.
-    gradient_options: Transformations of the gradient before the optimizer. None
-      by default.
+    gradient_options: The clipping and weight decay of the gradient, see
+      `client_works.GradientOptions`. Neither by default.
     augmentation: The augmentation of `train_clients`, as in `Task`; None (the
       default) for none.
     num_clients: See `build_client_evaluation`.
@@ -416,8 +417,11 @@ def build_personalized_evaluation(
       ),
       client_ids,
       lambda chunk: list(map(collect_one, chunk)),
-      lambda client_id: _num_rows(
-          train_plan, num_steps, train_clients.num_examples(client_id)
+      lambda client_id: (
+          _num_rows(
+              train_plan, num_steps, train_clients.num_examples(client_id)
+          )
+          + test_clients.num_examples(client_id)
       ),
       devices=devices,
       plan=plan,
@@ -445,6 +449,6 @@ def _in_both(
     raise ValueError(
         'No client has both training examples and test examples; hold out a '
         "part of every client's examples for testing, as "
-        '`simulation.hold_out_examples` does (--heldout_fraction).'
+        '`simulation.hold_out_examples` does.'
     )
   return ids

@@ -123,6 +123,7 @@ class ClientStateStore:
       max_bytes: The maximum size of states in memory. Defaults to 1 GiB.
 
     Raises:
+      TypeError: If `max_bytes` is not an integer.
       ValueError: If `max_bytes` is negative.
     """
     specs.check_not_negative('max_bytes', max_bytes)

@@ -340,12 +340,18 @@ class FaultCounts(callbacks.Callback):
 
   The counts are in each round's row as `NUM_DROPPED_OUT_KEY` and
   `NUM_STRAGGLERS_KEY`. `clients/num_clients` counts the participants, including
-  stragglers.
+  stragglers. Cohorts must be `tff_adaptive.data.Cohort`s; lists raise a
+  `TypeError`.
   """
 
   def measure(self, round_end: callbacks.RoundEnd) -> Mapping[str, Any]:
     """Returns both counts; see the base class."""
     cohort = round_end.cohort
+    if not isinstance(cohort, cohort_lib.Cohort):
+      raise TypeError(
+          '`FaultCounts` needs a `cohort_fn` that returns `Cohort`s, found '
+          f'{type(cohort).__name__}.'
+      )
     stragglers = [name in cohort.step_limits for name in cohort.client_ids]
     return {
         NUM_DROPPED_OUT_KEY: len(cohort.dropped_out),

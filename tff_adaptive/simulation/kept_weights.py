@@ -264,6 +264,7 @@ class LastWeightsAverage(_WeightsAverage):
         'average'.
 
     Raises:
+      TypeError: If `num_rounds` is not an integer.
       ValueError: If an argument is invalid.
     """
     super().__init__(name)

@@ -413,12 +413,15 @@ class RejectedClientsWriter(_FileWriter):
     """Keeps the rows up to `round_num`; removes the file if none is left.
 
     Args:
-      round_num: The number of finished rounds.
+      round_num: The number of finished rounds; 0 removes the file.
 
     Raises:
       MetricsFileError: If the file is damaged; names it.
       OSError: If the file cannot be written; names it.
     """
+    if round_num == 0:
+      self._path.unlink(missing_ok=True)
+      return
     _, rows = _read_rows(self._path)
     for row in rows:
       if not row[0].isdecimal():

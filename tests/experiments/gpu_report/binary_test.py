@@ -71,7 +71,7 @@ class BinaryTest(ReportTestCase):
         ),
         mock.patch.object(parts_lib, 'list_parts', return_value=parts),
     ):
-      (self.folder / 'work').mkdir(parents=True, exist_ok=True)
+      self.report.temporary.mkdir(parents=True, exist_ok=True)
       out = binary_testing.call(binary, f'--output_dir={self.folder}', out=out)
     return out, (self.folder / 'report.md').read_text(encoding='utf-8')
 
@@ -119,7 +119,7 @@ class BinaryTest(ReportTestCase):
     # Two seconds for each of 100 rounds.
     self.assertIn('| `flute_mnist` | 2 | 3 min 20 s | - | 1 min 35 s |', page)
     self.assertNotIn('What failed', page)
-    self.assertFalse((self.folder / 'work').exists())
+    self.assertFalse(self.report.temporary.exists())
     self.assertIn(
         'best CPU / best GPU', (self.folder / 'report.html').read_text()
     )

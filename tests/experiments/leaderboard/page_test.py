@@ -154,8 +154,8 @@ class PageTest(absltest.TestCase):
     self.assertIn('methods compared above: 39 runs to go, one after', self.text)
     self.assertIn('a decade to each side of the default 0.1', self.text)
     self.assertIn(
-        '`python -m experiments.leaderboard --tasks=mnist --methods=all '
-        f'--data_dir=data --output_dir={self.plan.output_dir}`',
+        '`.venv/bin/python -m experiments.leaderboard --tasks=mnist '
+        f'--methods=all --data_dir=data --output_dir={self.plan.output_dir}`',
         self.text,
     )
     for name in ('accuracy', 'trials'):
@@ -403,7 +403,7 @@ class DrawingTest(absltest.TestCase):
     # The defaults have 0; one more, better trial has 90 or 60.
     np.testing.assert_allclose(curve.mean, [0.0, 75.0, 90.0])
 
-  def test_of_many_methods_the_picks_and_the_best_have_a_colour(self):
+  def test_of_many_methods_the_picks_and_the_best_have_a_color(self):
     for options in self.options:
       self.assertFalse(options['only_names'])
     folder = folder_testing.new(self)

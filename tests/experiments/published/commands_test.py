@@ -76,7 +76,7 @@ class CommandsTest(parameterized.TestCase):
     self.assertEqual(
         shlex.split(command),
         [
-            'python',
+            '.venv/bin/python',
             '-m',
             'experiments.train',
             '--task=mnist',

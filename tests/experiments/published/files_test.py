@@ -284,7 +284,7 @@ class FilesTest(parameterized.TestCase):
         files.load_tables(paper, self.presets)
 
   @parameterized.parameters(
-      (dict(_TABLE, colour='red'), "paper/table_1 takes title.*'colour'"),
+      (dict(_TABLE, color='red'), "paper/table_1 takes title.*'color'"),
       (_without(_TABLE, 'title'), "paper/table_1 needs 'title'"),
       (_without(_TABLE, 'metric'), "paper/table_1 needs 'metric'"),
       (

@@ -147,7 +147,9 @@ class PageTest(page_testing.PageTestCase):
     text = self.read('.md')
     self.assertIn('None yet: no valid run has its data.', text)
     self.assertIn(
-        '| SGD / digits | 0 | unknown | `python -m experiments.train ', text
+        '| SGD / digits | 0 | unknown | `.venv/bin/python -m '
+        'experiments.train ',
+        text,
     )
     self.assertFalse((self.output_dir / 'paper' / 'table_1.png').exists())
 
@@ -350,7 +352,7 @@ class SeedsTest(page_testing.PageTestCase):
   def test_pictures_of_kept_states_have_a_command(self):
     table = made_up_runs.build_table(num_seeds=2, figure={'kind': 'cka'})
     self.write(table)
-    trace = 'python -m experiments.trace --run='
+    trace = '.venv/bin/python -m experiments.trace --run='
     self.assertIn(f'\n{trace}RUN --round=ROUND --cka', self.read('.md'))
     self._write_seeds(table.cells[0], [0.9, 0.9])
     folder = self.runs_dir / table.cells[0].experiment_name

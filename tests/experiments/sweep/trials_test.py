@@ -315,6 +315,15 @@ class TableTrialsTest(parameterized.TestCase):
       self.assertEqual(trial.hparams['total_rounds'], 2)
       self.assertTrue(trial.hparams['use_synthetic_data'])
 
+  @parameterized.parameters(
+      ({}, True),
+      ({'use_synthetic_data': '--nouse_synthetic_data'}, True),
+      ({'use_synthetic_data': '--use_synthetic_data'}, False),
+  )
+  def test_files_are_read_unless_the_data_are_synthetic(self, given, expected):
+    trial, *_ = self._build(seeds=[0], given=given, rows=['SGD'])
+    self.assertEqual('--data_dir=data' in trial.arguments, expected)
+
   def test_flagfiles_of_cells_are_found_from_any_folder(self):
     folder = folder_testing.new(self)
     self.addCleanup(os.chdir, os.getcwd())

@@ -69,7 +69,7 @@ class TuneRatesFlagsTest(parameterized.TestCase):
       ),
       (
           ('--tune_rates=hypergradient', '--runtime=native'),
-          'take --runtime=compiled',
+          'needs --runtime=compiled, found --runtime=native',
       ),
       (
           (
@@ -78,7 +78,7 @@ class TuneRatesFlagsTest(parameterized.TestCase):
               '--dp_noise_multiplier=1',
               '--dp_clip_norm=1',
           ),
-          'past differential privacy',
+          'without noise',
       ),
   )
   def test_flags_that_do_not_fit_are_refused(self, arguments, message):

@@ -80,7 +80,7 @@ class NpzImagesTest(parameterized.TestCase):
     self._assert_refused(
         'Letter-MNIST was not found: put letters.npz (arrays x_train, y_train, '
         f'x_test, y_test) at {self.npz}',
-        f'`python -m tasks.fetch letters --data_dir={self.data_dir}`',
+        f'`.venv/bin/python -m tasks.fetch letters --data_dir={self.data_dir}`',
         error=FileNotFoundError,
     )
 
@@ -188,7 +188,7 @@ class NpzImagesTest(parameterized.TestCase):
     data_testing.prepare(self.data_dir, 'letters', '3.0.1')
     self._assert_refused(
         f'{self.data_dir / "tfds" / "letters" / "3.0.1"} could not be read',
-        f'`python -m tasks.fetch letters --data_dir={self.data_dir}`',
+        f'`.venv/bin/python -m tasks.fetch letters --data_dir={self.data_dir}`',
     )
 
   @parameterized.parameters(MemoryError, PermissionError)

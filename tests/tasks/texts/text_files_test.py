@@ -118,7 +118,7 @@ class TextFilesTest(parameterized.TestCase):
   def test_missing_names_place_and_command(self):
     self._assert_refused(
         f'^The News was not found: put news.jsonl.gz .* at {self.jsonl}, or '
-        '.* `python -m tasks.fetch news --data_dir='
+        '.* `.venv/bin/python -m tasks.fetch news --data_dir='
         rf'{self.data_dir}`\.$',
         FileNotFoundError,
     )

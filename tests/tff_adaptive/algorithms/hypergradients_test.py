@@ -219,6 +219,14 @@ class HypergradientsTest(parameterized.TestCase):
     with self.assertRaisesRegex(ValueError, 'no learning rate in its state'):
       algorithms.hypergradient(process, lambda weights: 0.0)
 
+  def test_integer_rates_are_refused(self):
+    process = algorithms.build_fed_opt(
+        testing.functional_model(),
+        tff.learning.optimizers.build_sgdm(1),
+    )
+    with self.assertRaisesRegex(ValueError, 'client_work is an integer'):
+      algorithms.hypergradient(process, lambda weights: 0.0)
+
   def test_clients_that_keep_state_are_refused(self):
     process = algorithms.build_scaffold(
         testing.functional_model(), optimizers.build_scaffold_sgd(4, 0.1)

@@ -180,7 +180,7 @@ class ClientHistogramTest(figure_testing.FigureTestCase):
             for name, value in zip(('mean', 'median', 'worst 10 %'), expected)
         ],
     )
-    # Told apart without colours, too.
+    # Told apart without colors, too.
     self.assertLen({str(line._dash_pattern) for line in axes.lines}, 3)
 
   def test_earlier_values_are_an_outline_on_the_same_bins(self):

@@ -197,7 +197,7 @@ class BandCurvesTest(figure_testing.FigureTestCase):
     (legend,) = drawing.legends
     self.assertEqual([t.get_text() for t in legend.texts], ['Adam', 'SPS'])
 
-  def test_many_methods_differ_in_more_than_colour(self):
+  def test_many_methods_differ_in_more_than_color(self):
     names = [f'method {i}' for i in range(12)]
     (axes,) = self._draw(
         {'': {n: _curve(float(i)) for i, n in enumerate(names)}}

@@ -177,6 +177,14 @@ class RowFilesTest(data_source_testing.DataSourceTestCase):
     examples = sources.read_examples(path, spec)
     self.assertCountEqual(examples['y'].tolist(), [1, 2, 3])
 
+  def test_splits_may_be_numbers(self):
+    path = self.text_file(
+        'data.jsonl', '{"y": 1, "split": 0}\n{"y": 2, "split": 1}\n'
+    )
+    spec = {'y': tf.TensorSpec([], tf.int32)}
+    examples = sources.read_examples(path, spec, split_name='1')
+    self.assertEqual(examples['y'].tolist(), [2])
+
   def test_strings_must_be_strings(self):
     path = self.text_file('data.jsonl', '{"text": "a"}\n{"text": 7}\n')
     self.assert_unreadable(

@@ -97,6 +97,24 @@ class MapClientsTest(parameterized.TestCase):
           keeps_sizes=True,
       ).examples('ann')
 
+  @parameterized.parameters(
+      _packed(),
+      client_data.PackedClientArrays.from_partition(
+          {'x': np.float32([1, 2, 3])}, {'a': [2, 0], 'b': [1]}
+      ),
+  )
+  def test_shared_rows_whose_number_is_not_kept_raise(self, source):
+    num_rows = len(source.values['x'])
+    with self.assertRaisesRegex(
+        ValueError, f'`keeps_sizes=True`, but turned {num_rows} into'
+    ):
+      transforms.map_clients(
+          source,
+          lambda raw: {'x': np.repeat(raw['x'], 2)},
+          _SPEC,
+          keeps_sizes=True,
+      )
+
   def test_lazy_clients_whose_sizes_are_not_kept_raise(self):
     mapped = transforms.map_clients(
         _lazy(), lambda raw: {'x': raw['x'][:2]}, _SPEC, keeps_sizes=True
@@ -109,7 +127,7 @@ class MapClientsTest(parameterized.TestCase):
 
 class ChooseClientsTest(parameterized.TestCase):
 
-  def test_a_draw_depends_on_the_seed_and_keeps_the_order(self):
+  def test_a_sample_depends_on_the_seed_and_keeps_the_order(self):
     ids = [f'client_{i:03}' for i in range(100)]
     draws = [transforms.sample_client_ids(ids, 10, seed) for seed in (0, 0, 1)]
     self.assertEqual(draws[0], draws[1])

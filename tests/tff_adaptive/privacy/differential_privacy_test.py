@@ -127,6 +127,12 @@ class BuildAggregatorsTest(tf.test.TestCase, parameterized.TestCase):
           "payload_clip_norms.'control'.*inf",
       ),
       ('no_names', dict(payload_clip_norms=1.0), TypeError, 'map names'),
+      (
+          'adapts',
+          dict(adaptive_clipping=True),
+          TypeError,
+          'or None, found True',
+      ),
   )
   def test_bad_argument(self, kwargs, error, message):
     with self.assertRaisesRegex(error, message):

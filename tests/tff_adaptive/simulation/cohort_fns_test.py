@@ -359,6 +359,10 @@ class FaultsTest(parameterized.TestCase):
         {'clients/num_dropped_out': 0, 'clients/num_stragglers': 4},
     )
 
+  def test_counts_need_a_cohort(self):
+    with self.assertRaisesRegex(TypeError, 'returns `Cohort`s, found list'):
+      cohort_fns.FaultCounts().measure(loop_testing.round_end(cohort=[]))
+
   @parameterized.product(
       name=['drop_clients', 'straggler_fraction'],
       value=[-0.1, 1.1, float('nan')],

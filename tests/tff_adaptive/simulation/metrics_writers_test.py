@@ -378,6 +378,11 @@ class RejectedClientsWriterTest(absltest.TestCase):
     self._writer(0)
     self.assertFalse(self.path.exists())
 
+  def test_a_new_run_does_not_read_the_file(self):
+    self.path.write_text('not a table of clients\n')
+    self._writer()
+    self.assertFalse(self.path.exists())
+
   def test_without_rejected_clients_there_is_no_file_to_continue(self):
     self._write(self._writer(7), 8, [])
     self.assertEmpty(os.listdir(self.path.parent))

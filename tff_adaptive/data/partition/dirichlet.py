@@ -127,7 +127,8 @@ def dirichlet_per_client(
   With replacement, client i gets round(n_i * q_i[c]) rows of every class except
   the last, which gets the rest (or nothing if rounding up has used more than
   n_i rows; sizes may then exceed n_i by a few). Each client samples from all
-  rows of the class, and client i does not depend on `num_clients`.
+  rows of the class, and with `examples_per_client` client i does not depend on
+  `num_clients`.
 
   Args:
     labels: The class of each row, integers of shape [num_rows]. The classes are

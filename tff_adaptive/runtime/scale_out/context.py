@@ -60,9 +60,13 @@ def connect(address: Optional[str], num_cpus: int) -> bool:
   try:
     ray.init(**options, configure_logging=False, log_to_driver=False)
   except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
+    if address is None:
+      raise ClusterError(
+          f'Ray did not start on this machine: {error}'
+      ) from error
     raise ClusterError(
-        f'There is no Ray cluster at {address or "this machine"!r}; start '
-        f'one with `ray start --head`, or correct the address ({error}).'
+        f'There is no Ray cluster at {address!r}; start one with `ray start '
+        f'--head`, or correct the address ({error}).'
     ) from error
   logging.info('Ray: %s', ray.cluster_resources())
   return True

@@ -435,6 +435,18 @@ class RayContextTest(compiled_testing.TestCase):
       self.assertFalse(context_lib.connect('10.0.0.5:6379', 1))
     self.assertRegex(logs.output[0], 'cluster at .*10.0.0.5:6379 is not used')
 
+  @parameterized.parameters(
+      (None, '^Ray did not start on this machine: no room$'),
+      ('10.0.0.5:6379', "no Ray cluster at '10.0.0.5:6379'.*no room"),
+  )
+  def test_why_ray_did_not_start(self, address, message):
+    fake = mock.Mock()
+    fake.is_initialized.return_value = False
+    fake.init.side_effect = RuntimeError('no room')
+    with mock.patch.object(context_lib, '_import_ray', return_value=fake):
+      with self.assertRaisesRegex(scale_out.ClusterError, message):
+        context_lib.connect(address, 1)
+
   def test_lists_that_are_no_rows_are_an_error(self):
     add_up = sequence_testing.over_clients(
         lambda rows: rows.reduce(0.0, lambda n, row: n + tf.reduce_sum(row)),
