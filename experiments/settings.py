@@ -50,7 +50,10 @@ _USERS = {
     'personalization_epochs': (PERSONALIZED,),
 }
 # Values of flags that give the same run as without the flag.
-DEFAULTS = {'evaluation_data': TEST, 'personalization_epochs': 1}
+DEFAULTS: dict[str, Any] = {
+    'evaluation_data': TEST,
+    'personalization_epochs': 1,
+}
 # The initial bound of TFF's adaptive clipping, and the paper's learning rate.
 _ADAPTIVE_CLIPPING = {
     'dp_clip_norm': 0.1,

@@ -132,7 +132,7 @@ def build_sweep_command(
 
     >>> cell = published.find_table('delta_sgd/table_7').cells[0]
     >>> print(build_sweep_command(cell, [1, 2])[:52])
-    python -m experiments.sweep --table=delta_sgd/table_
+    .venv/bin/python -m experiments.sweep --table=delta_
   """
   if len(seeds) == 1:
     return build_command(cell, seed=seeds[0], output_dir=output_dir)

@@ -164,8 +164,8 @@ class Texts(data.Data):
     else:
       raise FileNotFoundError(
           f'{self.title} was not found: put {jsonl.name} (rows with split, '
-          f'text and label) at {jsonl}, or download it with `python -m '
-          f'tasks.fetch {self.name} --data_dir={folder}`.'
+          f'text and label) at {jsonl}, or download it with '
+          f'`.venv/bin/python -m tasks.fetch {self.name} --data_dir={folder}`.'
       )
     for part in _PARTS:
       self._check(parts[part], f'{source}, split {part!r}')

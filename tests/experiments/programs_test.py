@@ -147,7 +147,7 @@ class WithoutTensorFlowTest(parameterized.TestCase):
     lines = ended.stdout.splitlines()
     self.assertLen(lines, 1 + 3 * 8 * 5)
     self.assertStartsWith(
-        lines[1], 'delta_sgd\ttable_1\talpha = 1 / SGD\tMNIST\t98.3\tpython -m'
+        lines[1], 'delta_sgd\ttable_1\talpha = 1 / SGD\tMNIST\t98.3\t.venv/bin'
     )
 
 

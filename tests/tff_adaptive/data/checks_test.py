@@ -78,8 +78,8 @@ class CheckClientsTest(parameterized.TestCase):
   def test_clients_beyond_the_maximum_are_not_counted(self):
     source = _source(a=_EMPTY, b=_client(), c=_NAN)
     with self.assertLogs(level='WARNING') as logs:
-      checks.check_clients(source, bad_clients='reject', max_clients=2)
-    self.assertIn('of 2 checked clients', logs.output[0])
+      checks.check_clients(source, bad_clients='reject', max_clients=3)
+    self.assertIn('of 3 checked clients', logs.output[0])
 
   @parameterized.product(label=[10, -1], policy=['error', 'reject'])
   def test_label_out_of_range_is_always_an_error(self, label, policy):

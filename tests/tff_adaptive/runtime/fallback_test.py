@@ -88,14 +88,15 @@ _NOT_COMPILED = (
         _double_at_clients,
         ([1.0, 2.5],),
         [2.0, 5.0],
-        'it returns a value placed at the clients: {float32}@CLIENTS',
+        'the computation returns a value placed at the clients: '
+        '{float32}@CLIENTS',
     ),
     (
         'value_without_a_place',
         _add_everywhere,
         (1.0, [2.0, 3.0]),
         5.0,
-        'it takes a value without a placement: float32',
+        'the computation takes a value without a placement: float32',
     ),
     (
         'queue',

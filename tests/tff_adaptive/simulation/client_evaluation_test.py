@@ -367,7 +367,9 @@ class PersonalizedEvaluationTest(tf.test.TestCase, parameterized.TestCase):
     other = client_data.PackedClientArrays.from_clients(
         {'other': train.examples('c0')}
     )
-    with self.assertRaisesRegex(ValueError, 'both.*--heldout_fraction'):
+    with self.assertRaisesRegex(
+        ValueError, 'both.*`simulation.hold_out_examples`'
+    ):
       build(train, other, optimizers.build_sgd())
     with self.assertRaisesRegex(ValueError, 'ScaffoldSGD needs parts that the'):
       build(train, train, optimizers.build_scaffold_sgd(num_clients=2))
