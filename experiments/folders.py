@@ -110,14 +110,11 @@ def check_of_runs(
     data_dir: The folder of the data sets if --data_dir is not given.
 
   Raises:
-    UserError: See `check_output_dir` and `check_data_dir`, which a download
-      does not need.
+    UserError: See `check_output_dir` and `check_data_dir`.
     EnvironmentalError: See `check_output_dir`.
   """
   check_output_dir(flag_values.output_dir)
-  names = [name for name in flag_values if name.endswith('_download')]
-  if not any(flag_values[name].value for name in names):
-    check_data_dir(flag_values.data_dir or data_dir)
+  check_data_dir(flag_values.data_dir or data_dir)
 
 
 def checkpoint_rounds(run: pathlib.Path) -> list[int]:

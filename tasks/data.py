@@ -21,13 +21,6 @@ Arguments = types.SimpleNamespace
 DataDir = Optional[Union[str, os.PathLike]]
 Prepare = Callable[[feature_arrays.Examples], feature_arrays.Examples]
 
-DOWNLOAD = Argument(
-    'download',
-    False,
-    'Whether to download the data if --data_dir does not have them.',
-    is_hparam=False,
-)
-
 
 def spec(**features: Any) -> feature_arrays.ElementSpec:
   """Returns the spec of an example.

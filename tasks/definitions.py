@@ -216,8 +216,8 @@ class TaskDefinition:
       validation: Validation examples, like `central_test`. Defaults to none.
       seed: The seed of the initial weights. Defaults to 0.
       protocol: The training protocol. Defaults to the task's own.
-      **arguments: Any of `arguments`, by name, except those about the partition
-        or a download.
+      **arguments: Any of `arguments`, by name, except those about the
+        partition.
 
     Returns:
       The task.
@@ -225,7 +225,7 @@ class TaskDefinition:
     Raises:
       FileNotFoundError: If a file is missing.
       TypeError: If an input has the wrong type, there is no such argument, or
-        one is about the partition or a download.
+        one is about the partition.
       ValueError: If the features are not those of the task, an argument is out
         of range, or the protocol has more clients per round than there are.
 
@@ -245,7 +245,7 @@ class TaskDefinition:
           'positional arguments, and all others by name.'
       )
     of_files = self.clients.arguments if self.clients is not None else ()
-    for argument in (data_lib.DOWNLOAD, *of_files):
+    for argument in of_files:
       if argument.name in arguments:
         raise TypeError(
             f'`{argument.name}` does not apply to data of your own; omit it.'

@@ -238,7 +238,8 @@ def format_section(lines: Sequence[reports.Line]) -> str:
         cells.append('')
       else:
         ratio = seconds / best[_OURS, name]
-        cells.append(f'{seconds:.3g} ({ratio:.2g})')
+        # 130, not 1.3e+02.
+        cells.append(f'{seconds:.3g} ({float(f"{ratio:.2g}"):g})')
     rows.append([_label(framework, lines), *cells])
   table = pages.table(['framework', *(f'`{name}`' for name in names)], rows)
   num_rounds = lines[0]['rounds']

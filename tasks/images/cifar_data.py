@@ -85,12 +85,11 @@ class Cifar(data.Data):
             'none only scales.',
             choices=cifar_augmentation.AUGMENTATIONS,
         ),
-        data.DOWNLOAD,
     )
 
   def load(self, args, data_dir, seed):
-    del seed  # Unused.
-    return data.Splits(*self.read(data_dir, download=args.download))
+    del args, seed  # Unused.
+    return data.Splits(*self.read(data_dir))
 
   def published_spec(self):
     shape = cifar_augmentation.IMAGE_SHAPE
@@ -121,7 +120,7 @@ class Cifar(data.Data):
     return {f'{images.name}.npz': write}
 
   def read(
-      self, data_dir: _PathLike, *, download: bool
+      self, data_dir: _PathLike
   ) -> tuple[feature_arrays.Examples, feature_arrays.Examples]:
     """Loads the central data set.
 
@@ -132,8 +131,6 @@ class Cifar(data.Data):
 
     Args:
       data_dir: The folder of the data sets.
-      download: Whether tensorflow-datasets downloads the data if none of them
-        exists.
 
     Returns:
       The training and the test examples. In both 'image' is uint8 of shape
@@ -143,7 +140,6 @@ class Cifar(data.Data):
     Raises:
       FileNotFoundError: If there are no data; says where to put them and how to
         download them.
-      OSError: If they could not be downloaded.
       ValueError: If the data are damaged; names the file and the problem.
     """
     folder = pathlib.Path(data_dir) / self.folder
@@ -151,7 +147,7 @@ class Cifar(data.Data):
       train = self._read_archive(folder, 'train', self.train_names)
       test = self._read_archive(folder, 'test', self.test_names)
     else:
-      train, test = self.images.load(data_dir, download=download)
+      train, test = self.images.load(data_dir)
     return _as_published(train), _as_published(test)
 
   def _read_archive(

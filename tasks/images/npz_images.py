@@ -53,7 +53,7 @@ class ImageDataset:
   num_classes: int = NUM_CLASSES
 
   def load(
-      self, data_dir: _PathLike, *, download: bool = False
+      self, data_dir: _PathLike
   ) -> tuple[feature_arrays.Examples, feature_arrays.Examples]:
     """Loads the images in their published form.
 
@@ -63,8 +63,6 @@ class ImageDataset:
 
     Args:
       data_dir: The folder of the data sets.
-      download: Whether tensorflow-datasets downloads the data to
-        `<data_dir>/tfds` if neither exists. Defaults to False.
 
     Returns:
       The training and the test examples. In both 'x' is uint8 of shape
@@ -74,7 +72,6 @@ class ImageDataset:
     Raises:
       FileNotFoundError: If there are no data; says where to put them and how to
         download them.
-      OSError: If they could not be downloaded.
       ValueError: If the data are damaged; names the file and the problem.
 
     Example:
@@ -85,11 +82,8 @@ class ImageDataset:
     """
     folder = pathlib.Path(data_dir)
     npz = folder / f'{self.name}.npz'
-    at_npz = f'put {npz.name} (arrays {", ".join(_KEYS)}) at {npz}'
     fetch = f'`.venv/bin/python -m tasks.fetch {self.name} --data_dir={folder}`'
     prepared = data_files.prepared_version(folder, self.name)
-    if download and prepared is None and not npz.exists():
-      prepared = self._download(folder, at_npz)
     if npz.exists():
       source, parts = npz, _split(_read_npz(npz))
     elif prepared is not None:
@@ -99,27 +93,12 @@ class ImageDataset:
       )
     else:
       raise FileNotFoundError(
-          f'{self.title} was not found: {at_npz}, or download it with {fetch}.'
+          f'{self.title} was not found: put {npz.name} (arrays '
+          f'{", ".join(_KEYS)}) at {npz}, or download it with {fetch}.'
       )
     for part, examples in parts.items():
       self.check_examples(source, part, examples)
     return parts['train'], parts['test']
-
-  def _download(
-      self, folder: pathlib.Path, at_npz: str
-  ) -> Optional[pathlib.Path]:
-    """Downloads and prepares the data; returns the folder of the version."""
-    import tensorflow_datasets as tfds  # pylint: disable=g-import-not-at-top
-
-    tfds_dir = folder / 'tfds'
-    try:
-      tfds.builder(self.name, data_dir=tfds_dir).download_and_prepare()
-    except Exception as error:  # pylint: disable=broad-exception-caught
-      raise OSError(
-          f'{self.title} could not be downloaded to {tfds_dir} '
-          f'({checks.first_line(error)}); {at_npz} instead.'
-      ) from error
-    return data_files.prepared_version(folder, self.name)
 
   def _from_prepared(
       self, columns: Mapping[str, np.ndarray]
@@ -218,12 +197,9 @@ class GrayImages(data.Data):
   name: str
   title: str
 
-  arguments = (data.DOWNLOAD,)
-
   def load(self, args, data_dir, seed):
-    del seed  # Unused.
-    images = ImageDataset(self.name, self.title)
-    return data.Splits(*images.load(data_dir, download=args.download))
+    del args, seed  # Unused.
+    return data.Splits(*ImageDataset(self.name, self.title).load(data_dir))
 
   def published_spec(self):
     return data.spec(x=('uint8', IMAGE_SHAPE[:2]), y=('int32', []))

@@ -344,9 +344,9 @@ class HparamsTest(parameterized.TestCase):
     ):
       choices[registry.SERVER_OPTIMIZER].build()
 
-  def test_download_makes_no_other_run(self):
-    recorded = _choices('--task=mnist', '--mnist_download')[
-        registry.TASK
-    ].hparams()
-    self.assertEqual(recorded['mnist_num_clients'], 100)
-    self.assertNotIn('mnist_download', recorded)
+  def test_memory_makes_no_other_run(self):
+    recorded = _choices(
+        '--task=emnist_cr', '--emnist_cr_max_bytes_in_memory=0'
+    )[registry.TASK].hparams()
+    self.assertIn('emnist_cr_model', recorded)
+    self.assertNotIn('emnist_cr_max_bytes_in_memory', recorded)

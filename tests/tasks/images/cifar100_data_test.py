@@ -167,7 +167,7 @@ class Cifar100PreprocessingTest(absltest.TestCase):
           b'coarse_labels': [8, 13],
       }
       (folder / name).write_bytes(pickle.dumps(contents, 2))
-    train, _ = cifar100.CIFAR100.data.read(data_dir, download=False)
+    train, _ = cifar100.CIFAR100.data.read(data_dir)
     np.testing.assert_array_equal(train['label'], [3, 99])
     np.testing.assert_array_equal(
         np.array(cifar_data.COARSE_CLASSES)[train['label']], [8, 13]

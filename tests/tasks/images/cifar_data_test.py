@@ -24,7 +24,7 @@ _SMALL = task.Protocol(
 
 
 def _load(folder):
-  return cifar10.CIFAR10.data.read(folder, download=False)
+  return cifar10.CIFAR10.data.read(folder)
 
 
 class Cifar10TasksTest(parameterized.TestCase):

@@ -53,9 +53,9 @@ class NpzImagesTest(parameterized.TestCase):
         mock.patch.dict(sys.modules, {'tensorflow_datasets': module})
     )
 
-  def _assert_refused(self, *sentences, error=ValueError, **kwargs):
+  def _assert_refused(self, *sentences, error=ValueError):
     with self.assertRaises(error) as caught:
-      _DATASET.load(self.data_dir, **kwargs)
+      _DATASET.load(self.data_dir)
     text = str(caught.exception)
     for sentence in sentences:
       self.assertIn(sentence, text)
@@ -203,37 +203,5 @@ class NpzImagesTest(parameterized.TestCase):
     np.savez(self.npz, **_small())
     # Without any function: nothing of it is called.
     self._fake_tfds()
-    _, test = _DATASET.load(self.data_dir, download=True)
+    _, test = _DATASET.load(self.data_dir)
     np.testing.assert_array_equal(test['y'], np.arange(10))
-
-  def test_downloads_only_when_asked(self):
-    def builder(name, data_dir):
-      self.assertEqual((name, data_dir), ('letters', self.data_dir / 'tfds'))
-      return types.SimpleNamespace(
-          download_and_prepare=lambda: data_testing.prepare(
-              self.data_dir, 'letters', '3.0.1'
-          )
-      )
-
-    self._fake_tfds(
-        builder=builder,
-        builder_from_directory=lambda path: _FakeBuilder(_small()),
-    )
-    with self.assertRaises(FileNotFoundError):
-      _DATASET.load(self.data_dir)
-    train, _ = _DATASET.load(self.data_dir, download=True)
-    self.assertLen(train['y'], 20)
-
-  def test_download_that_fails_is_one_sentence(self):
-    def builder(name, data_dir):
-      del name, data_dir
-      raise ConnectionError('No route to host.\nTraceback')
-
-    self._fake_tfds(builder=builder)
-    self._assert_refused(
-        'Letter-MNIST could not be downloaded to '
-        f'{self.data_dir / "tfds"} (No route to host); put letters.npz',
-        f'at {self.npz} instead.',
-        error=OSError,
-        download=True,
-    )
