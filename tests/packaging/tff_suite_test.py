@@ -88,7 +88,7 @@ class CheckoutTest(absltest.TestCase):
     rows = page.read_text(encoding='utf-8').splitlines()
     (sums,) = [row for row in rows if 'sum_test.py` |' in row]
     self.assertIn('| 3 / 0 / 1 | 2 / 1 / 1 | 1 |', sums)
-    self.assertIn('it returns a value placed at the clients', sums)
+    self.assertIn('the computation returns a value placed at the clients', sums)
     (broken,) = [row for row in rows if 'broken_test.py` |' in row]
     self.assertIn('| 0 / 1 / 0 | 0 / 1 / 0 | 0 |', broken)
     (difference,) = [row for row in rows if row.startswith('*')]
