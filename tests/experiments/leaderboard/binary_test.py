@@ -90,6 +90,7 @@ class LeaderboardTest(folder_testing.FolderTestCase):
     self.assertContainsSubset(['digits', 'stackoverflow_lr', 'cifar10'], tasks)
     for line in lines:
       arguments = shlex.split(line[-1])[3:]
+      self.assertContainsSubset(self.places, arguments)
       self.assertIn(f'--task={line[0]}', _call(*arguments, '--dry_run'))
     self.assertEqual(total[0], 'all')
     self.assertEqual(int(total[2]), sum(int(line[2]) for line in lines))
