@@ -320,8 +320,8 @@ class Augmentation:
     changed = feature_arrays.as_examples(
         augmented, f'Augmented client {client_id!r}'
     )
-    before = len(next(iter(examples.values())))
-    after = len(next(iter(changed.values())))
+    before = feature_arrays.num_rows(examples)
+    after = feature_arrays.num_rows(changed)
     if before != after:
       raise ValueError(
           'An augmentation must return as many examples as it was given: '

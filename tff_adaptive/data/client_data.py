@@ -183,7 +183,7 @@ class PackedClientArrays(ClientArrays):
     """
     self._values = feature_arrays.as_examples(values, 'The shared data')
     super().__init__(client_ids, feature_arrays.spec_of(self._values))
-    num_rows = len(next(iter(self._values.values())))
+    num_rows = feature_arrays.num_rows(self._values)
     self._offsets = _as_integers(offsets, 'offsets')
     self._indices = None
     num_entries = num_rows
@@ -267,7 +267,7 @@ class PackedClientArrays(ClientArrays):
     if spec is None:
       raise ValueError('`clients` must hold at least one client, found none.')
     values = feature_arrays.concatenate(parts, spec)
-    sizes = [len(next(iter(part.values()))) for part in parts]
+    sizes = [feature_arrays.num_rows(part) for part in parts]
     return cls(values, np.cumsum([0] + sizes), clients.keys())
 
   @property
@@ -468,7 +468,7 @@ class LazyClientArrays(ClientArrays):
         self._load_fn(client_id), f'Client {client_id!r}'
     )
     examples = feature_arrays.check_match(loaded, self.element_spec, client_id)
-    found = len(next(iter(examples.values())))
+    found = feature_arrays.num_rows(examples)
     known = self._known_sizes.get(client_id, found)
     if found != known:
       raise ValueError(

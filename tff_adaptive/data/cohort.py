@@ -127,7 +127,7 @@ class Cohort(Sequence):
       ids = self.client_ids[index]
       return attrs.evolve(self, client_ids=ids, packed=None)
     rows = self._training_rows(index)
-    num_rows = len(next(iter(rows.values())))
+    num_rows = feature_arrays.num_rows(rows)
     all_sizes = batching.batch_sizes(self.plan, self.num_examples(index))
     num_rows_of_epoch = max(sum(all_sizes) // self.plan.num_epochs, 1)
     starts = range(num_rows_of_epoch, num_rows, num_rows_of_epoch)
@@ -265,7 +265,7 @@ class Cohort(Sequence):
     """
     if self.augmentation is not None:
       rows = self._join(list(map(self._training_rows, range(len(self)))))
-      return rows, np.arange(len(next(iter(rows.values()))))
+      return rows, np.arange(feature_arrays.num_rows(rows))
     shuffling = self._shuffling()
     orders = [
         self._example_order(client_id, count, shuffling)[:length]

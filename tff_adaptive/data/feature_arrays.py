@@ -120,6 +120,11 @@ def check_match(
   return collections.OrderedDict((name, examples[name]) for name in spec)
 
 
+def num_rows(examples: Mapping[str, np.ndarray]) -> int:
+  """Returns the number of examples, of which there is at least one feature."""
+  return len(next(iter(examples.values())))
+
+
 def num_bytes(examples: Mapping[str, np.ndarray]) -> int:
   """Returns the size of a client in bytes, with the contents of strings."""
   size = 0
@@ -158,7 +163,7 @@ def concatenate(
     Feature names and new arrays.
   """
   # Empty parts do not determine the shape of rows.
-  filled = [part for part in parts if len(next(iter(part.values())))]
+  filled = [part for part in parts if num_rows(part)]
   parts = filled or parts[:1]
   return collections.OrderedDict(
       (name, np.concatenate([part[name] for part in parts])) for name in names

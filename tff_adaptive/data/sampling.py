@@ -171,7 +171,7 @@ def sample_examples(
   """
   specs.check_positive('num_examples', num_examples)
   features = feature_arrays.as_examples(examples, 'The examples')
-  total = len(next(iter(features.values())))
+  total = feature_arrays.num_rows(features)
   if num_examples >= total:
     return features
   stream = random_streams.stream(seed, random_streams.EXAMPLE_SUBSET)
@@ -215,7 +215,7 @@ def sample_client_examples(
   for place in order:
     examples = source.examples(source.client_ids[place])
     parts.append(feature_arrays.take(examples, slice(missing)))
-    missing -= len(next(iter(parts[-1].values())))
+    missing -= feature_arrays.num_rows(parts[-1])
     if not missing:
       break
   return feature_arrays.concatenate(parts, source.element_spec)

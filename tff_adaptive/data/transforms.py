@@ -63,7 +63,7 @@ def map_clients(
   spec = collections.OrderedDict(element_spec)
   if keeps_sizes and isinstance(source, client_data.PackedClientArrays):
     mapped = feature_arrays.as_examples(fn(source.values), 'The clients')
-    before, after = map(_num_rows, (source.values, mapped))
+    before, after = map(feature_arrays.num_rows, (source.values, mapped))
     if before != after:
       raise ValueError(
           '`fn` must keep the number of examples with `keeps_sizes=True`, but '
@@ -82,10 +82,6 @@ def map_clients(
       cache_bytes=cache_bytes,
       client_sizes=_Sizes(source) if keeps_sizes else None,
   )
-
-
-def _num_rows(examples: feature_arrays.Examples) -> int:
-  return len(next(iter(examples.values())))
 
 
 def materialize(

@@ -70,7 +70,9 @@ class HypergradientsTest(parameterized.TestCase):
     super().setUp()
     self.enter_context(runtime.compiled_context(strict=True))
 
-  def _check(self, model, process, rates=tuple(_PARTS), num_rounds=3):
+  def _assert_equals_differences(
+      self, model, process, rates=tuple(_PARTS), num_rounds=3
+  ):
     loss_fn = algorithms.build_model_loss(model)
     state, cohorts = process.initialize(), _cohorts(num_rounds)
     found = algorithms.hypergradient(process, loss_fn)(state, cohorts, _batch())
@@ -105,7 +107,7 @@ class HypergradientsTest(parameterized.TestCase):
     process = algorithms.build_fed_opt(
         model, client_optimizer(), server_optimizer()
     )
-    self._check(model, process)
+    self._assert_equals_differences(model, process)
 
   @pytest.mark.slow
   def test_roots_of_moments_that_are_zero_at_first(self):
@@ -113,7 +115,7 @@ class HypergradientsTest(parameterized.TestCase):
     process = algorithms.build_fed_opt(
         model, optimizers.build_adam(0.05), optimizers.build_fedyogi(0.1)
     )
-    self._check(model, process)
+    self._assert_equals_differences(model, process)
 
   @pytest.mark.slow
   def test_goes_through_schedules_loss_terms_and_clipping(self):
@@ -127,7 +129,7 @@ class HypergradientsTest(parameterized.TestCase):
         client_schedule=schedules.build_table({0: 1.0, 1: 0.5}),
         clip_norm=0.5,
     )
-    self._check(model, process)
+    self._assert_equals_differences(model, process)
 
   @pytest.mark.slow
   def test_of_a_stock_process(self):
@@ -137,7 +139,9 @@ class HypergradientsTest(parameterized.TestCase):
         client_optimizer_fn=tff.learning.optimizers.build_sgdm(0.05),
         server_optimizer_fn=tff.learning.optimizers.build_sgdm(0.8),
     )
-    found = self._check(model, process, ['server_learning_rate'])
+    found = self._assert_equals_differences(
+        model, process, ['server_learning_rate']
+    )
     # For functional models TFF keeps that of the clients out of the state.
     self.assertIsNone(found.client_learning_rate)
 
@@ -147,7 +151,9 @@ class HypergradientsTest(parameterized.TestCase):
     process = algorithms.build_fed_opt(
         model, optimizers.build_sgd(0.05), finalizers.build_fedexp()
     )
-    found = self._check(model, process, ['client_learning_rate'])
+    found = self._assert_equals_differences(
+        model, process, ['client_learning_rate']
+    )
     self.assertIsNone(found.server_learning_rate)
 
   @pytest.mark.slow

@@ -261,6 +261,21 @@ class PersonalizedEvaluationTest(tf.test.TestCase, parameterized.TestCase):
       self.assertAllClose(found.values['loss'][place], loss, rtol=1e-5)
       self.assertAllClose(found.values['accuracy'][place], accuracy, rtol=1e-6)
 
+  def test_calls_are_bounded_by_both_kinds_of_examples(self):
+    evaluate = client_evaluation.build_personalized_evaluation(
+        _functional_model(),
+        _clients(1, sizes=[4, 4]),
+        _clients(2, sizes=[3, 5]),
+        optimizers.build_sgd(),
+        batch_size=4,
+    )
+    with mock.patch.object(
+        client_evaluation, '_chunks', wraps=client_evaluation._chunks
+    ) as chunks:
+      evaluate(_weights())
+    _, num_rows = chunks.call_args.args
+    self.assertEqual([num_rows(name) for name in ('c0', 'c1')], [7, 9])
+
   @parameterized.parameters(
       optimizers.build_sgd,
       optimizers.build_delta_sgd,

@@ -36,7 +36,8 @@ def connect(address: Optional[str], num_cpus: int) -> bool:
     Whether this call connected; if so, call `disconnect` at the end.
 
   Raises:
-    ClusterError: If Ray is not installed or the cluster is not found.
+    ClusterError: If Ray is not installed or does not start, or there is no
+      cluster at the address.
   """
   ray = _import_ray()
   if ray.is_initialized():

@@ -99,7 +99,7 @@ class RayContextTest(compiled_testing.TestCase):
   def _installed(self):
     return tff.framework.get_context_stack().install(self.context)
 
-  def _check(self, process, rounds):
+  def _assert_same_results(self, process, rounds):
     """Trains on workers and here; all bits of the results must be equal."""
     with compiled_testing.installed():
       expected = _train(process, rounds)
@@ -108,11 +108,11 @@ class RayContextTest(compiled_testing.TestCase):
     self.assert_same_bits(expected, found)
 
   def test_cohorts_give_the_bits_of_the_compiled_context(self):
-    self._check(compiled_testing.process(), _cohorts())
+    self._assert_same_results(compiled_testing.process(), _cohorts())
 
   def test_more_chunks_than_workers_have_a_plan_and_costs(self):
     process = compiled_testing.process()
-    self._check(process, _cohorts(num_clients=40))
+    self._assert_same_results(process, _cohorts(num_clients=40))
     plan = self.context.plan_of(process.next)
     self.assertEqual((plan.name, plan.device), ('parallel', 'CPU:0'))
     self.assertIsNone(self.context.costs_of(process.initialize))
@@ -134,7 +134,7 @@ class RayContextTest(compiled_testing.TestCase):
         testing.functional_model(dropout=0.5),
         tff.learning.optimizers.build_sgdm(0.1),
     )
-    self._check(process, _cohorts())
+    self._assert_same_results(process, _cohorts())
 
   @pytest.mark.slow
   def test_rejected_clients_are_told_in_their_order(self):
@@ -142,7 +142,7 @@ class RayContextTest(compiled_testing.TestCase):
         testing.functional_model(), optimizers.build_delta_sgd()
     )
     rounds = _cohorts(num_clients=20)
-    self._check(process, rounds)
+    self._assert_same_results(process, rounds)
     with self._installed():
       _, metrics = _train(process, rounds)
     codes = metrics['client_work']['rejections'].tolist()
@@ -153,12 +153,12 @@ class RayContextTest(compiled_testing.TestCase):
   @pytest.mark.slow
   def test_lists_of_batches(self):
     rounds = [testing.clients([3, 9, 1]), testing.clients([5])]
-    self._check(compiled_testing.process(), rounds)
+    self._assert_same_results(compiled_testing.process(), rounds)
 
   @pytest.mark.slow
   def test_lists_of_datasets(self):
     rounds = [list(cohort) for cohort in _cohorts()]
-    self._check(compiled_testing.process(), rounds)
+    self._assert_same_results(compiled_testing.process(), rounds)
 
   @pytest.mark.slow
   def test_clients_that_keep_a_state(self):
@@ -167,11 +167,11 @@ class RayContextTest(compiled_testing.TestCase):
         client_state_testing.stateful_cohort(ids, {}),
         client_state_testing.stateful_cohort(ids, _kept_states(ids[:3])),
     ]
-    self._check(client_state_testing.process(), rounds)
+    self._assert_same_results(client_state_testing.process(), rounds)
 
   def test_no_clients(self):
     nobody = equality_testing.cohort()[:0]
-    self._check(compiled_testing.process(), [nobody])
+    self._assert_same_results(compiled_testing.process(), [nobody])
 
   @pytest.mark.slow
   def test_what_aggregators_draw(self):
