@@ -248,6 +248,7 @@ class Table:
     notes: Notes for the reader, as Markdown.
     chosen_on_test: Whether it shows values chosen on the test data, whatever
       the estimate.
+    num_left_out: The number of cells that `restrict` left out.
   """
 
   paper: str
@@ -265,6 +266,7 @@ class Table:
   differs: tuple[str, ...] = ()
   notes: tuple[str, ...] = ()
   chosen_on_test: bool = False
+  num_left_out: int = 0
 
   def measure(self, column: str, group: str = '') -> Measure:
     """Returns the measure of a column or group, or else of the table."""
@@ -287,11 +289,12 @@ class Table:
 
   @property
   def heading(self) -> str:
-    """The heading, such as 'Delta-SGD, Table 1'."""
-    name = self.name.replace('_', ' ')
-    if re.fullmatch(r'(table|figure) \d+', name):
-      name = name.capitalize()
-    return f'{_SHORT_TITLES.get(self.paper, self.paper)}, {name}'
+    """The paper and what it prints: 'Delta-SGD, Table 1', or 'Delta-SGD'."""
+    title = _SHORT_TITLES.get(self.paper, self.paper)
+    printed = re.fullmatch(r'(table|figure)_(\d+)', self.name)
+    return (
+        f'{title}, {printed[1].capitalize()} {printed[2]}' if printed else title
+    )
 
   def cell(self, group: str, row: str, column: str) -> Cell:
     """Returns a cell by the names of its group, row and column."""
@@ -306,6 +309,9 @@ class Table:
     Args:
       **wanted: The names of the entries to keep, by axis of `AXES`; an axis
         without names is kept entirely.
+
+    Returns:
+      The table, whose title names these entries if cells are left out.
 
     Raises:
       PublishedError: If the table lacks a named entry, or no cell remains.
@@ -322,7 +328,19 @@ class Table:
       raise PublishedError(
           f'{self.place} has no cells in the given groups, rows and columns'
       )
-    return dataclasses.replace(self, cells=cells, **axes)
+    num_left_out = len(self.cells) - len(cells)
+    title = self.title
+    if num_left_out:
+      kept = (axes[axis] for axis in AXES if wanted.get(axis))
+      names = (entry.name for entry in itertools.chain(*kept))
+      title = f'{title} Here: {", ".join(names)}.'
+    return dataclasses.replace(
+        self,
+        title=title,
+        cells=cells,
+        num_left_out=self.num_left_out + num_left_out,
+        **axes,
+    )
 
   def _keep(self, axis: str, wanted: Sequence[str]) -> Axis:
     """Returns the wanted entries of an axis; all if none are named."""

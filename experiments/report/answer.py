@@ -1,20 +1,22 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The first paragraph of a page: who leads, and is it as published?"""
+"""Answers at the top of a page: who leads, and is it as published?"""
 
 import collections
 from collections.abc import Iterator, Sequence
 import itertools
 import math
 import statistics
-from typing import NamedTuple, Optional
+from typing import Any, NamedTuple, Optional
 
+from experiments import pages
 from experiments import published
 from experiments.report import cell_results
 from experiments.report import figures
 from experiments.report import views
 
-_MAX_NAMED = 4  # Tied or reversed pairs that are named.
+# An order of fewer pairs says less than the distances of the numbers.
+_MIN_PAIRS = 3
 _DIGITS = 9  # Rounds off the binary error of decimal fractions.
 
 
@@ -43,11 +45,13 @@ class _Column(NamedTuple):
   Attributes:
     place: Its name: group and column.
     margin: The largest difference that counts as a tie; 0 unless in percent.
+    decimals: The decimals of its numbers.
     cells: The cells, one for each row.
   """
 
   place: str
   margin: float
+  decimals: int
   cells: list[_Cell]
 
   @property
@@ -113,13 +117,13 @@ def _read_columns(
     sign = 1 if measure.higher_is_better else -1
     place = ', '.join(filter(None, (cell.group, cell.column or measure.metric)))
     in_percent = views.is_percent(table, cell.column, cell.group)
+    decimals = views.count_decimals(table, cell.column, cell.group)
     column = columns.setdefault(
         (cell.group, cell.column),
-        _Column(place, views.CLOSE if in_percent else 0.0, []),
+        _Column(place, views.CLOSE if in_percent else 0.0, decimals, []),
     )
     ours = math.nan
     if mean is not None:
-      decimals = views.count_decimals(table, cell.column, cell.group)
       is_finite = math.isfinite(mean)
       ours = sign * round(mean, decimals) if is_finite else -math.inf
     theirs = math.nan if cell.published is None else sign * cell.published
@@ -132,18 +136,20 @@ def _describe_agreement(columns: Sequence[_Column]) -> list[str]:
   pairs = [pair for column in columns for pair in _pairs_apart(column)]
   if not pairs:
     return []
-  num_same = sum(_gap(b.ours, w.ours) > c.margin for c, b, w in pairs)
-  turned = [p for p in pairs if _gap(p[2].ours, p[1].ours) > p[0].margin]
-  # NaN is the gap of two rows that diverged.
-  tied = [p for p in pairs if not abs(_gap(p[1].ours, p[2].ours)) > p[0].margin]
-  return [
-      f'**The published order holds for {num_same} of {len(pairs)} pairs** of '
-      'methods that the paper sets apart (percentages by more than half a '
-      f'point). Tied here: {len(tied)}{_name(_describe_tied(tied))}; reversed: '
-      f'{len(turned)}{_name(_describe_reversed(turned))}.',
-      *_describe_best(columns),
-      *_describe_distance(columns),
-  ]
+  num_same = sum(map(_keeps_order, pairs))
+  num_turned = sum(_gap(w.ours, b.ours) > c.margin for c, b, w in pairs)
+  percentages = ''
+  if any(column.margin for column, _, _ in pairs):
+    percentages = ' (percentages by more than half a point)'
+  order = (
+      f'Of the {_count(pairs, "pair")} of methods that the paper sets apart'
+      f'{percentages}, {num_same} are in the published order here, '
+      f'{len(pairs) - num_same - num_turned} tied, {num_turned} reversed.'
+  )
+  sentences = [order, *_describe_best(columns), *_describe_distance(columns)]
+  if len(pairs) < _MIN_PAIRS:
+    sentences.reverse()
+  return [f'**{sentences[0]}**', *sentences[1:]]
 
 
 def _pairs_apart(column: _Column) -> Iterator[_Pair]:
@@ -154,32 +160,43 @@ def _pairs_apart(column: _Column) -> Iterator[_Pair]:
       yield column, better, worse
 
 
-def _describe_tied(pairs: Sequence[_Pair]) -> Iterator[str]:
-  """Yields the pairs that are tied, those farthest apart in the paper first."""
-  for column, better, worse in sorted(
-      pairs, key=lambda pair: pair[2].theirs - pair[1].theirs
-  ):
-    text = f'{better.row} and {worse.row} in {column.place}'
-    ours = better.ours - worse.ours
-    if column.margin and math.isfinite(ours):
-      theirs = better.theirs - worse.theirs
-      text += f', {theirs:.1f} apart in the paper and {ours:+.1f} here'
-    yield text
+def _keeps_order(pair: _Pair) -> bool:
+  column, better, worse = pair
+  return _gap(better.ours, worse.ours) > column.margin
 
 
-def _describe_reversed(pairs: Sequence[_Pair]) -> Iterator[str]:
-  """Yields how pairs are reversed, the largest differences first."""
-  for column, better, worse in sorted(
-      pairs, key=lambda pair: pair[1].ours - pair[2].ours
-  ):
-    yield f'{worse.row} is ahead of {better.row} in {column.place}'
+def describe_other_pairs(
+    table: published.Table, results: Sequence[cell_results.CellResult]
+) -> list[str]:
+  """Returns the blocks on pairs that are tied or reversed here.
 
+  Args:
+    table: The table.
+    results: The measurements of its cells.
 
-def _name(pairs: Iterator[str]) -> str:
-  """Returns the first pairs in parentheses; empty if there are none."""
-  named = '; '.join(itertools.islice(pairs, _MAX_NAMED))
-  some = 'among them ' if next(pairs, '') else ''
-  return f' ({some}{named})' if named else ''
+  Returns:
+    A heading and a table, the most reversed pairs first; empty if all pairs are
+    in the published order.
+  """
+  rows = []
+  for column in _read_columns(table, results):
+    for pair in _pairs_apart(column):
+      if not _keeps_order(pair):
+        _, better, worse = pair
+        ours = better.ours - worse.ours
+        theirs = f'{better.theirs - worse.theirs:.{column.decimals}f}'
+        shown = f'{ours:+.{column.decimals}f}' if math.isfinite(ours) else '-'
+        names = [column.place, better.row, worse.row]
+        rows.append((ours, [*names, theirs, shown]))
+  if not rows:
+    return []
+  header = ['setting', 'better in the paper', 'worse', 'by', 'here by']
+  # Pairs that diverged come last: NaN has no order.
+  rows.sort(key=lambda row: math.inf if math.isnan(row[0]) else row[0])
+  return [
+      pages.heading('Pairs that are tied or reversed here'),
+      pages.table(header, [texts for _, texts in rows], num_labels=3),
+  ]
 
 
 def _describe_best(columns: Sequence[_Column]) -> list[str]:
@@ -194,7 +211,7 @@ def _describe_best(columns: Sequence[_Column]) -> list[str]:
     return []
   return [
       'The best published method is the best here, or tied with it, in '
-      f'{sum(keeps_best)} of {_count_columns(len(keeps_best))}.'
+      f'{sum(keeps_best)} of {_count(keeps_best, "setting")}.'
   ]
 
 
@@ -231,17 +248,19 @@ def _describe_leads(columns: Sequence[_Column]) -> list[str]:
       for cell in column.cells
       if cell.row in column.leaders
   )
-  names = [
-      f'{row} in {count} of {_count_columns(len(rivals))}'
-      for row, count in num_led.most_common()
-  ]
-  if len(rivals) == 1:
-    names = list(num_led)
-  return [
-      '**Best, or within half a percentage point of the best**: '
-      f'{", ".join(names) or "none"}.'
-  ]
+  tied = rivals[0].margin and len(num_led) == len(rivals[0].measured) > 1
+  if len(rivals) == 1 and tied:
+    return ['**No method is ahead of another by more than half a point.**']
+  names = list(num_led)
+  if len(rivals) > 1:
+    settings = _count(rivals, 'setting')
+    names = [f'{row} in {n} of {settings}' for row, n in num_led.most_common()]
+  within = ''
+  if any(column.margin for column in rivals):
+    within = ', or within half a percentage point of the best'
+  return [f'**Best{within}**: {", ".join(names) or "none"}.']
 
 
-def _count_columns(number: int) -> str:
-  return f'{number} column{"" if number == 1 else "s"}'
+def _count(things: Sequence[Any], name: str) -> str:
+  """Returns a number with its noun, such as '2 settings'."""
+  return f'{len(things)} {name}{"" if len(things) == 1 else "s"}'

@@ -73,7 +73,11 @@ def draw(
       if options.min_gain
       else ''
   )
-  caption = kind.caption.format(band=figures.BANDS[options.band], gain=gain)
+  seeds = 'one seed'
+  if any(len(result.runs) > 1 for result in results):
+    band = figures.BANDS[options.band]
+    seeds = f'the mean over the seeds; the band reaches {band}'
+  caption = kind.caption.format(seeds=seeds, gain=gain)
   return {path_png: f'{_title(table)}{stamp}: {caption}'}
 
 

@@ -35,7 +35,7 @@ class Kind:
   """A kind of figure.
 
   Attributes:
-    caption: The end of the caption, with `{band}` and `{gain}` where they are
+    caption: The end of the caption, with `{seeds}` and `{gain}` where they are
       told; of pictures that the runs plotted, its beginning.
     options: The options besides the common ones.
     shows_numbers: Whether it shows the numbers of cells, which may have been
@@ -52,7 +52,7 @@ class Kind:
 KINDS: Mapping[str, Kind] = {
     # One line per row, one panel per group, column and metric.
     CURVES: Kind(
-        'by round, the mean over the seeds; the band reaches {band}.',
+        'by round, {seeds}.',
         options=('metric', 'band'),
     ),
     # Rows are client rates, columns server rates; one panel per group.
@@ -76,7 +76,7 @@ KINDS: Mapping[str, Kind] = {
     ),
     # One line per row over the columns; one panel per group, or as in `panels`.
     FINAL_OVER: Kind(
-        'the mean over the seeds; the band reaches {band}.',
+        '{seeds}.',
         options=('band', 'panels'),
         shows_numbers=True,
     ),
@@ -189,6 +189,12 @@ def read_options(table: published.Table) -> FigureOptions:
   if kind == FINAL_OVER and options.get('log_x'):
     to_rates([entry.name for entry in table.columns], f'{place}: columns')
   return FigureOptions(**options)
+
+
+def shows_numbers(table: published.Table) -> bool:
+  """Returns whether the metrics of the cells are of interest."""
+  kind = read_options(table).kind
+  return kind == CURVES or KINDS[kind].shows_numbers
 
 
 def needs_runs(table: published.Table, data_dir: Optional[str] = None) -> bool:

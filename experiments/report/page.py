@@ -78,8 +78,7 @@ def write_tables(
     runs = [run for result in results for run in result.runs.values()]
     blocks = [
         *_introduce(table, results),
-        *_side_by_side(table, results),
-        *_gaps_and_places(table, results),
+        *(_numbers(table, results) if figures.shows_numbers(table) else ()),
         *_figures(table, results, pictures, command),
         *_not_counted(results),
         *_missing(table, results, runs_dir, times),
@@ -135,15 +134,21 @@ def _introduce(table: published.Table, results: _Results) -> list[str]:
       if table.seeds > 1
       else ''
   )
+  num_cells = len(results) + table.num_left_out
   text = (
-      f'Source: {table.source}. {num_measured} of {len(results)} cells were '
-      f'measured{seeds}. {_describe_metrics(table)} A number is '
-      f'{_ESTIMATES[table.estimate]}; over several seeds it is the mean ± the '
-      'standard deviation. The notes say where the published numbers were '
-      'obtained in another way.'
+      f'Source: {table.source}. {num_measured} of {num_cells} cells were '
+      f'measured{seeds}.'
   )
-  stamp = f'This page is for **{table.stamp}**.' if table.stamp else ''
-  found = answer.describe(table, results)
+  stamp = found = ''
+  if figures.shows_numbers(table):
+    text += (
+        f' {_describe_metrics(table)} A number is '
+        f'{_ESTIMATES[table.estimate]}; over several seeds it is the mean ± '
+        'the standard deviation. The notes say where the published numbers '
+        'were obtained in another way.'
+    )
+    stamp = f'This page is for **{table.stamp}**.' if table.stamp else ''
+    found = answer.describe(table, results)
   first = [stamp, found, _describe_seeds(results), *table.differs]
   texts = [' '.join(filter(None, first)), text, *table.notes]
   return [pages.paragraph(text) for text in texts if text]
@@ -161,8 +166,8 @@ def _describe_seeds(results: _Results) -> str:
     return ''
   if len(found) > 1:
     return (
-        'Cells have different seeds: n is the number of seeds of a cell, and '
-        'gaps and places compare means over different seeds.'
+        'Cells have different seeds: n is their number, and gaps and places '
+        'compare means over different seeds.'
     )
   (seeds,) = found
   plural = 's' if len(seeds) > 1 else ''
@@ -186,6 +191,15 @@ def _describe_metrics(table: published.Table) -> str:
         f'The metric{place} is `{measure.metric}`{unit}, {direction} is better.'
     )
   return ' '.join(sentences)
+
+
+def _numbers(table: published.Table, results: _Results) -> list[str]:
+  """Returns the numbers of the cells and how they compare."""
+  return [
+      *_side_by_side(table, results),
+      *answer.describe_other_pairs(table, results),
+      *_gaps_and_places(table, results),
+  ]
 
 
 def _side_by_side(table: published.Table, results: _Results) -> list[str]:
@@ -229,7 +243,8 @@ def _format_measured(
 def _gaps_and_places(table: published.Table, results: _Results) -> list[str]:
   """Returns the gaps to the best, and how often each row is first.
 
-  Figures have no places, since their rows need not be rivals.
+  Figures have no places, since their rows need not be rivals; nor has a table
+  with one setting, whose gaps say as much.
   """
   measured = {result.cell.key: result.mean for result in results}
   sources = {
@@ -247,17 +262,16 @@ def _gaps_and_places(table: published.Table, results: _Results) -> list[str]:
   for source, numbers in sources.items():
     blocks += [
         pages.heading(f'Gap to the best, {source}'),
-        pages.paragraph(views.GAP_LEGEND),
         *views.build_gap_tables(table, numbers),
     ]
-  if table.figure is not None:
+  if table.figure is not None or len(table.groups) * len(table.columns) < 2:
     return blocks
   return [
       *blocks,
       pages.heading('First and second places'),
       pages.paragraph(
-          'The share of all columns in which a row is the best, or one of the '
-          'best two. Tied rows share the better place. A measured column '
+          'The share of all settings in which a row is the best, or one of '
+          'the best two. Tied rows share the better place. A measured setting '
           'counts once two of its rows were run; a diverged row comes last.'
       ),
       views.build_places_table(table, sources),

@@ -6,6 +6,7 @@ import collections
 from collections.abc import Callable, Collection, Mapping
 import dataclasses
 import decimal
+import itertools
 import math
 from typing import Optional
 
@@ -17,9 +18,11 @@ _Key = tuple[str, str, str]
 # diverged.
 Numbers = Mapping[_Key, Optional[float]]
 
-GAP_LEGEND = (
-    'Parentheses show the gap to the best of the column. Bold marks the best, '
-    'and for percentages all numbers within 0.5 points of it; † marks numbers '
+_GAP_LEGEND = (
+    'Parentheses show the gap to the best of the column. Bold marks the best'
+)
+_PERCENT_LEGEND = (
+    ', and for percentages all numbers within 0.5 points of it; † marks numbers '
     'more than 2 points behind.'
 )
 # In percentage points, as in the tables of the Delta-SGD paper.
@@ -211,8 +214,12 @@ def build_gap_tables(table: published.Table, numbers: Numbers) -> list[str]:
     numbers: Its published numbers, or the measured ones, rounded.
 
   Returns:
-    One table per group that has a number, as described in `GAP_LEGEND`.
+    A legend, and one table per group that has a number.
   """
+  in_percent = any(
+      is_percent(table, column.name, group.name)
+      for group, column in itertools.product(table.groups, table.columns)
+  )
   standings = rank(table, numbers)
 
   def format_cell(key: _Key) -> str:
@@ -220,14 +227,16 @@ def build_gap_tables(table: published.Table, numbers: Numbers) -> list[str]:
     if number is None or standing is None:
       return _NONE
     decimals = count_decimals(table, key[2], key[0])
-    in_percent = is_percent(table, key[2], key[0])
+    has_points = is_percent(table, key[2], key[0])
     text = _format_number(number, decimals)
-    if standing.gap <= CLOSE if in_percent else standing.place == 1:
+    if standing.gap <= CLOSE if has_points else standing.place == 1:
       text = f'**{text}**'
-    mark = _FAR_MARK if standing.gap > _FAR_BEHIND and in_percent else ''
+    mark = _FAR_MARK if standing.gap > _FAR_BEHIND and has_points else ''
     return f'{text} ({_format_number(standing.gap, decimals)}){mark}'
 
-  return build_tables(table, format_cell, {group for group, _, _ in standings})
+  legend = _GAP_LEGEND + (_PERCENT_LEGEND if in_percent else '.')
+  groups = {group for group, _, _ in standings}
+  return [pages.paragraph(legend), *build_tables(table, format_cell, groups)]
 
 
 def build_places_table(

@@ -50,7 +50,7 @@ class TablesTest(parameterized.TestCase):
   @parameterized.parameters(
       ('delta_sgd', 'table_1', 'Delta-SGD, Table 1'),
       ('fedli', 'figure_10', 'FedLi, Figure 10'),
-      ('fedcada', 'ablation_mnist', 'FedCAda, ablation mnist'),
+      ('fedcada', 'ablation_mnist', 'FedCAda'),
       ('another', 'table_2', 'another, Table 2'),
   )
   def test_heading_is_that_of_the_paper(self, paper, name, heading):

@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of the first paragraph of a page."""
+"""Tests of the answers at the top of a page."""
 
 import itertools
 import math
@@ -12,8 +12,8 @@ from experiments.report import cell_results
 from tests.experiments.report import made_up_runs
 
 
-def _describe(measured, theirs=None, **kwargs):
-  """Returns the paragraph for lists of numbers by row, one for each place."""
+def _build(measured, theirs=None, **kwargs):
+  """Returns a table and results from numbers by row, one for each place."""
   groups = kwargs.get('groups', ('',))
   columns = kwargs.get('columns', ('digits',))
   places = list(itertools.product(groups, columns))
@@ -31,54 +31,72 @@ def _describe(measured, theirs=None, **kwargs):
     number = measured[cell.row][places.index((cell.group, cell.column))]
     numbers = {} if number is None else {0: number}
     results.append(cell_results.CellResult(cell, {}, numbers))
-  return answer.describe(table, results)
+  return table, results
+
+
+def _describe(*args, **kwargs):
+  """Returns the paragraph for numbers, see `_build`."""
+  return answer.describe(*_build(*args, **kwargs))
+
+
+def _other_pairs(*args, **kwargs):
+  """Returns the rows of the table of pairs in another order."""
+  _, table = answer.describe_other_pairs(*_build(*args, **kwargs))
+  return table.splitlines()[2:]
 
 
 class AgreementTest(parameterized.TestCase):
 
   def test_counts_pairs_that_agree_are_tied_or_reversed(self):
-    text = _describe(
-        {'A': [90.0], 'B': [88.0], 'C': [88.5], 'D': [91.0]},
-        {'A': [90.0], 'B': [87.0], 'C': [86.0], 'D': [85.0]},
-    )
+    measured = {'A': [90.0], 'B': [88.0], 'C': [88.5], 'D': [91.0]}
+    theirs = {'A': [90.0], 'B': [87.0], 'C': [86.0], 'D': [85.0]}
+    text = _describe(measured, theirs)
     # Of six pairs, B and C are tied, and D is ahead of the other three.
-    self.assertIn('order holds for 2 of 6 pairs**', text)
-    self.assertIn(
-        'Tied here: 1 (B and C in digits, 1.0 apart in the paper and -0.5 '
-        'here); reversed: 3 (D is ahead of B in digits; D is ahead of C in '
-        'digits; D is ahead of A in digits).',
+    self.assertStartsWith(
         text,
+        '**Of the 6 pairs of methods that the paper sets apart (percentages by '
+        'more than half a point), 2 are in the published order here, 1 tied, 3 '
+        'reversed.** ',
     )
-    self.assertIn('tied with it, in 0 of 1 column.', text)
+    self.assertEqual(
+        _other_pairs(measured, theirs),
+        [
+            '| digits | B | D | 2.0 | -3.0 |',
+            '| digits | C | D | 1.0 | -2.5 |',
+            '| digits | A | D | 5.0 | -1.0 |',
+            '| digits | B | C | 1.0 | -0.5 |',
+        ],
+    )
+    self.assertIn('tied with it, in 0 of 1 setting.', text)
     self.assertIn('by 1.8 points in the median, and by 6.0 at most (D,', text)
 
   def test_half_a_point_sets_nothing_apart(self):
     self.assertIsNone(
         _describe({'A': [90.0], 'B': [50.0]}, {'A': [90.0], 'B': [90.5]})
     )
-    text = _describe({'A': [90.0], 'B': [90.6]}, {'A': [90.0], 'B': [90.6]})
-    self.assertIn('holds for 1 of 1 pairs', text)
-    self.assertIn('Tied here: 0; reversed: 0.', text)
+    built = _build({'A': [90.0], 'B': [90.6]}, {'A': [90.0], 'B': [90.6]})
+    text = answer.describe(*built)
+    self.assertIn('1 are in the published order here, 0 tied, 0 reversed', text)
+    self.assertEqual(answer.describe_other_pairs(*built), [])
 
   @parameterized.parameters((1.1, 0.6), (0.6, 1.1), (16.1, 15.6))
   def test_half_a_point_is_a_tie_here(self, a, b):
     # In binary, 1.1 - 0.6 is a bit more.
     text = _describe({'A': [a], 'B': [b]}, {'A': [90.0], 'B': [80.0]})
-    self.assertIn('Tied here: 1 (A and B in digits, 10.0 apart in the', text)
-    self.assertIn('in 1 of 1 column.', text)
+    self.assertIn('order here, 1 tied, 0 reversed.', text)
+    self.assertIn('in 1 of 1 setting.', text)
 
-  def test_names_the_clearest_of_many(self):
-    rows = 'ABCD'
-    text = _describe(
-        {row: [10.0 * i] for i, row in enumerate(rows)},
-        {row: [-10.0 * i] for i, row in enumerate(rows)},
-    )
-    self.assertIn('reversed: 6 (among them D is ahead of A in digits;', text)
-    self.assertEqual(text.count('is ahead of'), 4)
+  def test_distances_say_more_than_the_order_of_few_pairs(self):
+    rows = {'A': [90.0], 'B': [80.0], 'C': [70.0]}
+    self.assertStartsWith(_describe(rows, rows), '**Of the 3 pairs')
+    del rows['C']
+    self.assertStartsWith(_describe(rows, rows), '**Numbers differ from')
 
   def test_rows_that_diverged_are_behind_and_have_no_distance(self):
-    text = _describe({'A': [math.nan], 'B': [88.0]}, {'A': [90.0], 'B': [87.0]})
-    self.assertIn('reversed: 1 (B is ahead of A', text)
+    numbers = ({'A': [math.nan], 'B': [88.0]}, {'A': [90.0], 'B': [87.0]})
+    text = _describe(*numbers)
+    self.assertEqual(_other_pairs(*numbers), ['| digits | A | B | 3.0 | - |'])
+    self.assertIn('0 tied, 1 reversed.', text)
     self.assertIn('by 1.0 at most (B, digits)', text)
 
   def test_columns_are_compared_within_themselves(self):
@@ -87,38 +105,38 @@ class AgreementTest(parameterized.TestCase):
         {'A': [90.0, 20.0], 'B': [80.0, 10.0], 'C': [85.0, 0.0]},
         columns=('digits', 'mnist'),
     )
-    self.assertIn('holds for 2 of 4 pairs', text)
-    self.assertIn('in 1 of 2 columns.', text)
+    self.assertIn('Of the 4 pairs', text)
+    self.assertIn('2 are in the published order', text)
+    self.assertIn('in 1 of 2 settings.', text)
 
   def test_groups_are_named(self):
-    text = _describe(
+    (row,) = _other_pairs(
         {'A': [90.0, 80.0], 'B': [80.0, 90.0]},
         {'A': [90.0, 90.0], 'B': [80.0, 80.0]},
         groups=('alpha = 1', 'alpha = 0.1'),
     )
-    self.assertIn('(B is ahead of A in alpha = 0.1, digits)', text)
+    self.assertEqual(row, '| alpha = 0.1, digits | A | B | 10.0 | -10.0 |')
 
   def test_a_column_without_a_name_is_that_of_its_metric(self):
-    text = _describe(
+    (row,) = _other_pairs(
         {'A': [80.0], 'B': [90.0]}, {'A': [90.0], 'B': [80.0]}, columns=('',)
     )
-    self.assertIn('(B is ahead of A in accuracy)', text)
+    self.assertStartsWith(row, '| accuracy | A | B |')
 
   def test_the_best_published_row_must_have_been_run(self):
     text = _describe(
         {'A': [None], 'B': [90.0], 'C': [80.0]},
         {'A': [95.0], 'B': [90.0], 'C': [80.0]},
     )
-    self.assertIn('holds for 1 of 1 pairs', text)
+    self.assertIn('Of the 1 pair of', text)
     self.assertNotIn('The best published method', text)
 
   def test_rows_that_all_diverged_lead_nothing(self):
     text = _describe(
         {'A': [math.nan], 'B': [math.nan]}, {'A': [90.0], 'B': [80.0]}
     )
-    self.assertIn('holds for 0 of 1 pairs', text)
-    self.assertIn('Tied here: 1 (A and B in digits); reversed: 0.', text)
-    self.assertIn('in 0 of 1 column.', text)
+    self.assertIn('0 are in the published order here, 1 tied, 0 rev', text)
+    self.assertIn('in 0 of 1 setting.', text)
 
   def test_any_difference_of_other_metrics_counts(self):
     text = _describe(
@@ -127,7 +145,8 @@ class AgreementTest(parameterized.TestCase):
         scale=1.0,
         higher_is_better=False,
     )
-    self.assertIn('reversed: 1 (B is ahead of A', text)
+    self.assertIn('that the paper sets apart, 0 are', text)
+    self.assertIn('0 tied, 1 reversed.', text)
     self.assertNotIn('points in the median', text)
 
   def test_nothing_to_compare(self):
@@ -144,8 +163,18 @@ class LeadsTest(parameterized.TestCase):
     self.assertEqual(
         text,
         '**Best, or within half a percentage point of the best**: B in 2 of 2 '
-        'columns, A in 1 of 2 columns.',
+        'settings, A in 1 of 2 settings.',
     )
+
+  def test_rows_that_are_all_tied_have_no_leader(self):
+    self.assertEqual(
+        _describe({'A': [90.0], 'B': [89.5]}),
+        '**No method is ahead of another by more than half a point.**',
+    )
+
+  def test_other_metrics_have_no_percentage_points(self):
+    text = _describe({'A': [1.0], 'B': [2.0]}, scale=1.0)
+    self.assertEqual(text, '**Best**: B.')
 
   @parameterized.parameters(None, math.nan)
   def test_one_row_has_no_rival(self, other):
@@ -165,7 +194,7 @@ class LeadsTest(parameterized.TestCase):
     text = _describe(
         {'A': [90.0], 'B': [80.0], 'C': [95.0]}, {'A': [90.0], 'B': [80.0]}
     )
-    self.assertIn('holds for 1 of 1 pairs', text)
+    self.assertIn('1 are in the published order', text)
     self.assertIn('of the best**: C.', text)
 
   @parameterized.parameters(('curves', True), ('cka', False))

@@ -25,7 +25,11 @@ _PUBLISHED = {
     ('', 'Adam', 'digits'): 89.7,
     ('', 'Delta-SGD', 'digits'): 80.0,
 }
-_NO_PICTURE = {'kind': 'partition'}  # Of these runs there is none to copy.
+# A figure with numbers, of which no panel shows any.
+_NO_PICTURE = {
+    'kind': 'final_over',
+    'panels': {'none': {'group': 'none', 'columns': []}},
+}
 _SEEDS = {
     'all': ([0.9, 0.9, 0.9], '90.0 ± 0.0, n = 3', []),
     'some': ([0.9, 0.9], '90.0 ± 0.0, n = 2', [2]),
@@ -55,8 +59,8 @@ class PageTest(page_testing.PageTestCase):
     _, _, first, *_ = self.read('.md').splitlines()
     self.assertStartsWith(
         first,
-        f'This page is for **{published.REPLICATION_ONLY}**. **The published '
-        'order holds for 1 of 1 pairs',
+        f'This page is for **{published.REPLICATION_ONLY}**. **Numbers differ '
+        'from the published ones by 0.0 points in the median',
     )
     self.assertEndsWith(
         first,
@@ -91,10 +95,6 @@ class PageTest(page_testing.PageTestCase):
         '| Adam | **92.5** (0.0) |',
         '| Adam | **89.7** (0.3) |',
         '| Delta-SGD | 80.0 (10.0) † |',
-        # First, and first or second, measured and published.
-        '| SGD | 0 % | 100 % | 100 % | 100 % |',
-        '| Adam | 100 % | 100 % | 0 % | 100 % |',
-        '| Delta-SGD | - | - | 0 % | 0 % |',
         '| Delta-SGD / digits | seed 0: unfinished, 1 of 4 rounds |',
         # Two seeds of four rounds of half a second.
         f'| SPS / digits | 0, 1 | 4 s | `{command}` |',
@@ -103,6 +103,8 @@ class PageTest(page_testing.PageTestCase):
         'report --table=table_1',
     ):
       self.assertIn(f'\n{line}\n', f'\n{text}')
+    # Its shares of first places would say no more.
+    self.assertNotIn('## First and second places', text)
     self.assertIn('![Made-up numbers: by round', text)
     self.assert_plotted()
     html = self.read('.html')
@@ -184,9 +186,7 @@ class PageTest(page_testing.PageTestCase):
         self.assertEqual(after, before)
 
   def test_groups_without_a_number_have_no_gaps(self):
-    table = made_up_runs.build_table(
-        groups=['g', 'h'], figure={'kind': 'partition'}
-    )
+    table = made_up_runs.build_table(groups=['g', 'h'], figure=_NO_PICTURE)
     self.write_runs(table, [0.5, 0.6])
     self.write(table)
     _, gaps = self.read('.md').split('## Gap to the best, measured')
@@ -244,6 +244,66 @@ class PageTest(page_testing.PageTestCase):
     ):
       self.assertIn(f'\n{line}\n', self.read('.md'))
 
+  def test_first_places_are_counted_over_settings(self):
+    numbers = {
+        ('', row, column): number
+        for column in ('one', 'other')
+        for row, number in (('SGD', 90.0), ('Adam', 89.7), ('SPS', 80.0))
+    }
+    table = made_up_runs.build_table(
+        rows=['SGD', 'Adam', 'SPS'], columns=['one', 'other'], numbers=numbers
+    )
+    self.write_runs(table, [0.9, 0.9, 0.925, 0.925])
+    self.write(table)
+    for line in (
+        '| SGD | 0 % | 100 % | 100 % | 100 % |',
+        '| Adam | 100 % | 100 % | 0 % | 100 % |',
+        '| SPS | - | - | 0 % | 0 % |',
+    ):
+      self.assertIn(f'\n{line}\n', self.read('.md'))
+
+  def test_pairs_in_another_order_have_a_table(self):
+    numbers = {
+        ('', 'SGD', 'digits'): 95.0,
+        ('', 'Adam', 'digits'): 94.0,
+        ('', 'SPS', 'digits'): 80.0,
+    }
+    table = made_up_runs.build_table(
+        rows=['SGD', 'Adam', 'SPS'], numbers=numbers, figure=_NO_PICTURE
+    )
+    self.write_runs(table, [0.9, 0.925, 0.5])
+    self.write(table)
+    self.assertIn(
+        '## Pairs that are tied or reversed here\n\n'
+        '| setting | better in the paper | worse | by | here by |\n'
+        '| :--- | :--- | :--- | ---: | ---: |\n'
+        '| digits | SGD | Adam | 1.0 | -2.5 |\n\n',
+        self.read('.md'),
+    )
+
+  def test_a_part_of_a_table_says_so(self):
+    table = made_up_runs.build_table(
+        rows=['SGD', 'Adam', 'SPS'],
+        columns=['one', 'other'],
+        figure=_NO_PICTURE,
+    ).restrict(columns=['other'])
+    self.write_runs(table, [0.9])
+    self.write(table)
+    text = self.read('.md')
+    self.assertStartsWith(
+        text, '# paper, Table 1: Made-up numbers. Here: other.'
+    )
+    self.assertIn(' 1 of 6 cells were measured. ', text)
+
+  def test_a_figure_without_numbers_shows_none(self):
+    table = made_up_runs.build_table(figure={'kind': 'partition'})
+    self.write_runs(table, [0.9, 0.8])
+    self.write(dataclasses.replace(table, estimate='best'))
+    text = self.read('.md')
+    self.assertIn('2 of 2 cells were measured.\n', text)
+    for absent in ('90.0', '## Measured', '## Gap', published.REPLICATION_ONLY):
+      self.assertNotIn(absent, text)
+
 
 class SeedsTest(page_testing.PageTestCase):
 
@@ -263,8 +323,8 @@ class SeedsTest(page_testing.PageTestCase):
     text = self.read('.md')
     self.assertIn('8 of 9 cells were measured, 4 with all 3 seeds. ', text)
     self.assertIn(
-        'Cells have different seeds: n is the number of seeds of a cell, and '
-        'gaps and places compare means over different seeds.',
+        'Cells have different seeds: n is their number, and gaps and places '
+        'compare means over different seeds.',
         text,
     )
     for cell in table.cells:

@@ -33,7 +33,8 @@ class RankingTest(parameterized.TestCase):
     best, other = standings['', 'best', 'c'], standings['', 'other', 'c']
     self.assertEqual(best, views.Standing(gap=0.0, place=1))
     self.assertEqual(other, views.Standing(gap=gap, place=2))
-    (shown,) = views.build_gap_tables(table, numbers)
+    legend, shown = views.build_gap_tables(table, numbers)
+    self.assertIn('† marks numbers more than 2 points behind.', legend)
     self.assertIn('| best | **98.4** (0.0) |\n', shown)
     self.assertEndsWith(shown, f'\n| other | {cell} |')
 
