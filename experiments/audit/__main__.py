@@ -44,7 +44,15 @@ _READ_ERRORS = (
     published.PublishedError,
     run_folder.RunError,
 )
-_COLUMNS = ('claim', 'verdict', 'statement', 'evidence', 'source', 'method')
+_COLUMNS = (
+    'claim',
+    'verdict',
+    'checked by',
+    'statement',
+    'evidence',
+    'source',
+    'method',
+)
 _Verdicts = Mapping[str, claim_lib.Verdict]
 
 
@@ -122,6 +130,7 @@ def _to_row(claim: claim_lib.Claim, verdict: claim_lib.Verdict) -> list[str]:
   return [
       claim.name,
       verdict.status.value,
+      claim.basis.value,
       claim.statement,
       verdict.evidence,
       claim.source,
@@ -129,19 +138,30 @@ def _to_row(claim: claim_lib.Claim, verdict: claim_lib.Verdict) -> list[str]:
   ]
 
 
+def _summarize(rows: Sequence[Sequence[str]]) -> str:
+  """Returns how many claims have which verdict, by the kind of evidence."""
+  by_basis: dict[str, collections.Counter[str]] = {}
+  for _, verdict, basis, *_ in rows:
+    by_basis.setdefault(basis, collections.Counter())[verdict] += 1
+  found = '; '.join(
+      f'{counts.total()} by {basis}: '
+      + ', '.join(f'{count} {verdict}' for verdict, count in counts.items())
+      for basis, counts in by_basis.items()
+  )
+  return f'Of {len(rows)} claims, {found}.'
+
+
 def _build_blocks(
     rows: Sequence[Sequence[str]], found_runs: Sequence[run_folder.Run]
 ) -> Iterator[str]:
   """Yields a table of verdicts, one section per claim, and their origin."""
-  counts = collections.Counter(row[1] for row in rows)
-  summary = ', '.join(f'{name} {count}' for name, count in counts.items())
-  yield pages.paragraph(f'{len(rows)} claims: {summary}.')
-  yield pages.table(_COLUMNS[:3], [row[:3] for row in rows], num_labels=3)
+  yield pages.paragraph(_summarize(rows))
+  yield pages.table(_COLUMNS[:4], [row[:4] for row in rows], num_labels=4)
   yield pages.paragraph(runs.RULE)
-  for name, verdict, statement, evidence, source, method in rows:
+  for name, verdict, basis, statement, evidence, source, method in rows:
     yield pages.heading(name)
     yield pages.paragraph(f'{statement} ({source})')
-    yield pages.paragraph(f'Check: {method}')
+    yield pages.paragraph(f'Check, by {basis}: {method}')
     yield pages.paragraph(f'**{verdict}**: {evidence}')
   command = command_line.build_command('audit', sys.argv[1:])
   yield from pages.origin(found_runs, command)

@@ -34,6 +34,20 @@ class Status(str, enum.Enum):
   OPEN = 'open'
 
 
+class Basis(str, enum.Enum):
+  """The kind of evidence that a check uses.
+
+  Attributes:
+    SMALL: Arithmetic and small problems.
+    PRINTED: The numbers that a paper prints.
+    TRAINING: Runs of published cells, or of our versions of them.
+  """
+
+  SMALL = 'arithmetic and small problems'
+  PRINTED = 'printed numbers'
+  TRAINING = 'training'
+
+
 @dataclasses.dataclass(frozen=True)
 class Verdict:
   """The outcome of a check and its evidence.
@@ -74,6 +88,7 @@ class Claim:
     name: The paper's short name and the claim's: 'delta_sgd.theorem'.
     statement: The claim, in one sentence.
     source: The paper and the place in it.
+    basis: The kind of evidence.
     method: The description of the check.
     check: The function that checks the claim.
   """
@@ -81,6 +96,7 @@ class Claim:
   name: str
   statement: str
   source: str
+  basis: Basis
   method: str
   check: Check
 
@@ -110,7 +126,9 @@ class Paper:
     self._title = title
     self.claims: dict[str, Claim] = {}
 
-  def claim(self, place: str) -> Callable[[Check], Check]:
+  def claim(
+      self, place: str, basis: Basis = Basis.SMALL
+  ) -> Callable[[Check], Check]:
     """Returns a decorator for a function that checks a claim.
 
     The first paragraph of its docstring states the claim; the rest describes
@@ -118,6 +136,7 @@ class Paper:
 
     Args:
       place: The place of the claim in the paper.
+      basis: The kind of evidence. Defaults to small problems.
 
     Returns:
       The decorator, which returns the function unchanged.
@@ -130,6 +149,7 @@ class Paper:
           name,
           ' '.join(statement.split()),
           f'{self._title}, {place}',
+          basis,
           ' '.join(' '.join(method).split()),
           check,
       )

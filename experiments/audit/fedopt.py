@@ -174,7 +174,7 @@ def published_code(lab: claim.Laboratory) -> claim.Verdict:
   )
 
 
-@PAPER.claim('Section 5.1, Table 1')
+@PAPER.claim('Section 5.1, Table 1', claim.Basis.PRINTED)
 def published_lead(lab: claim.Laboratory) -> claim.Verdict:
   """The best adaptive server is ahead of FedAvg and FedAvgM on every task.
 
@@ -183,7 +183,9 @@ def published_lead(lab: claim.Laboratory) -> claim.Verdict:
   return runs.lead(lab, 'fedopt/table_1', _ADAPTIVE)
 
 
-@PAPER.claim('Section 5.1, Dense-gradient tasks, Shakespeare')
+@PAPER.claim(
+    'Section 5.1, Dense-gradient tasks, Shakespeare', claim.Basis.TRAINING
+)
 def as_good_on_dense_gradients(lab: claim.Laboratory) -> claim.Verdict:
   """FedAdam performs comparably to or better than FedAvg and FedAvgM.
 

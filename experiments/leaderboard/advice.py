@@ -195,7 +195,7 @@ def _describe(worst: results_lib.Standing, task: str, num_runs: int) -> str:
     )
   difference = worst.difference
   if difference.mean == 0.0:
-    return 'it is the best on every task'
+    return 'it is the best on each task that was compared'
   loss = (
       f'{difference.mean:+.2f} points against the best, in the only seed'
       if num_runs == 1

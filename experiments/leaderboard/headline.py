@@ -154,6 +154,8 @@ def _answer_pick(
       f'**{situation.text}, take {best}**, {loss} of {len(standings)} methods '
       f'on {tasks}'
   )
+  if len(situation.outcomes) == 1 < len(results.plan.board.tasks):
+    sentence += ', which says little of the other tasks'
   free = [name for name in standings if methods[name].tuning_free]
   if best in free:
     sentence += '; it needs no tuning according to its authors'

@@ -59,7 +59,7 @@ class AuditTest(parameterized.TestCase):
     self.assertEqual(found[_CLAIM]['evidence'], row['evidence'])
     self.assertAlmostEqual(found[_CLAIM]['numbers']['first'], 11 / 15)
     page = (self.output_dir / 'claims.md').read_text()
-    self.assertIn('1 claims: holds 1.', page)
+    self.assertIn('Of 1 claims, 1 by printed numbers: 1 holds.', page)
     self.assertIn(audit.CLAIMS[_CLAIM].statement, page)
     self.assertIn('**holds**: First in 73%', page)
     self.assertIn('95 % t interval', page)

@@ -107,12 +107,13 @@ class PageTest(absltest.TestCase):
 
   def test_the_answer_stands_in_the_first_paragraph(self):
     _, _, answer, _, areas, *_ = self.text.splitlines()
+    alone = ', which says little of the other tasks'
     free = 'it needs no tuning according to its authors'
     self.assertEqual(
         answer,
         "**Without tuning, with the library's defaults, take Delta-SGD**, the "
-        f'best of 2 methods on digits; {free}. **With 3 trials to tune, take '
-        f'Delta-SGD**, the best of 3 methods on digits; {free}. '
+        f'best of 2 methods on digits{alone}; {free}. **With 3 trials to tune, '
+        f'take Delta-SGD**, the best of 3 methods on digits{alone}; {free}. '
         'Shown to be as good within the margin: FedAvg.',
     )
     self.assertEqual(
@@ -347,9 +348,9 @@ class HeadlineTest(absltest.TestCase):
         results_lib.Results(self.plan)
     ).splitlines()
     self.assertStartsWith(first, '**Without tuning')
-    self.assertIn('the best of 3 methods on digits;', first)
+    self.assertIn('the best of 3 methods on digits, which says little of', first)
     self.assertStartsWith(item, '- **Without tuning')
-    self.assertIn('the best of 2 methods on mnist;', item)
+    self.assertIn('the best of 2 methods on mnist, which says little of', item)
 
   def test_the_pick_is_furthest_behind_by_the_least(self):
     by_task = {
