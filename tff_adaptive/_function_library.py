@@ -11,6 +11,14 @@ import tensorflow as tf
 # TensorFlow has no public reader of function bodies.
 from tensorflow.python.framework import function_def_to_graph
 
+CALL_OPS = ('PartitionedCall', 'StatefulPartitionedCall')
+REDUCE_OP = 'ReduceDataset'
+
+
+def is_set(node: Any, name: str) -> bool:
+  """Returns whether a node or a function has an attribute that is true."""
+  return name in node.attr and node.attr[name].b
+
 
 def functions_in(node: Any) -> Iterator[Any]:
   """Yields the modifiable `NameAttrList`s in the attributes of a node."""

@@ -51,8 +51,10 @@ _CALL_OPS = {
     'If': ('then_branch', 'else_branch'),
     'StatelessIf': ('then_branch', 'else_branch'),
 }
+# Large factors spread small numbers over all bits, so that the positions of a
+# call and of an op within it do not cancel out; odd ones keep all bits.
+SPREADING_FACTORS = (0x2545F491, 0x1B873593)
 _LOOP_OPS = frozenset({'While', 'StatelessWhile'})
-_REDUCE_OP = 'ReduceDataset'
 SEED_ARGUMENT = 'stateless_random_seed'
 _NEXT_SEED = 'next_stateless_random_seed'
 # In functions, the seed is the last argument.
@@ -91,7 +93,7 @@ class RandomOpRewriter:
     """Returns whether any of the nodes is a loop that draws, also in calls."""
     return any(
         (
-            node.op in (*_LOOP_OPS, _REDUCE_OP)
+            node.op in (*_LOOP_OPS, _function_library.REDUCE_OP)
             or self.draws_in_loops(
                 itertools.chain.from_iterable(
                     self._functions[name].node_def
@@ -108,7 +110,7 @@ class RandomOpRewriter:
   def _node_draws(self, node: Any) -> bool:
     if node.op in _STATELESS_OPS or node.op in _UNSUPPORTED_OPS:
       # Fractional pooling with a seed has the same regions in every call.
-      return not ('deterministic' in node.attr and node.attr['deterministic'].b)
+      return not _function_library.is_set(node, 'deterministic')
     return any(
         self._function_draws(name)
         for name in _function_library.called_functions(node, self._functions)
@@ -153,12 +155,7 @@ class RandomOpRewriter:
   ) -> tuple[Any, Any]:
     """Returns nodes that derive a seed for the op or the call `node`."""
     self._num_places += 1
-    # Large factors spread small numbers over all bits, so that the positions of
-    # a call and of an op within it do not cancel out.
-    spread = [
-        (self._num_places * factor) % tf.int32.max
-        for factor in (0x2545F491, 0x1B873593)
-    ]
+    spread = [(self._num_places * f) % tf.int32.max for f in SPREADING_FACTORS]
     place = _int32_constant(f'{node.name}/place', spread)
     keyed = tf.compat.v1.NodeDef(name=f'{node.name}/seed', op='BitwiseXor')
     keyed.attr['T'].type = tf.int32.as_datatype_enum
@@ -195,7 +192,7 @@ class RandomOpRewriter:
       self._rename(node, ('body',), _AT_END, returns_seed=True)
       types = [node.attr['T']]
       _append_shape(node)
-    elif node.op == _REDUCE_OP:
+    elif node.op == _function_library.REDUCE_OP:
       # The seed is one more state; states follow the dataset.
       num_states = len(node.attr['Tstate'].list.type)
       position = 1 + num_states

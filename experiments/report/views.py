@@ -22,8 +22,8 @@ _GAP_LEGEND = (
     'Parentheses show the gap to the best of the column. Bold marks the best'
 )
 _PERCENT_LEGEND = (
-    ', and for percentages all numbers within 0.5 points of it; † marks numbers '
-    'more than 2 points behind.'
+    ', and for percentages all numbers within 0.5 points of it; † marks '
+    'numbers more than 2 points behind.'
 )
 # In percentage points, as in the tables of the Delta-SGD paper.
 CLOSE = 0.5

@@ -10,6 +10,7 @@ from tff_adaptive.algorithms import fed_opt
 from tff_adaptive.client_works import model_adapter
 from tff_adaptive.finalizers import measured_update
 from tff_adaptive.optimizers import federated_optimizer
+from tff_adaptive.optimizers import optimizer as optimizer_lib
 from tff_adaptive.optimizers import schedules
 
 
@@ -26,8 +27,8 @@ def _carry(optimizer: Any) -> Any:
   ):
     raise ValueError(
         'Centralized training needs an optimizer that works without clients, '
-        f'found {type(optimizer).__name__}, a federated rule. Use another one, '
-        'such as `tff_adaptive.optimizers.build_adam()`.'
+        f'found {optimizer_lib.name_of(optimizer)}, a federated rule. Use '
+        'another one, such as `tff_adaptive.optimizers.build_adam()`.'
     )
   return federated_optimizer.CarriedOptimizer(optimizer)
 

@@ -14,6 +14,7 @@ from tff_adaptive.optimizers import armijo
 from tff_adaptive.optimizers import fafed
 from tff_adaptive.optimizers import fedcada
 from tff_adaptive.optimizers import federated_optimizer
+from tff_adaptive.optimizers import optimizer as optimizer_lib
 
 
 def _build(
@@ -24,7 +25,7 @@ def _build(
     raise TypeError(
         'The client optimizer of this algorithm must be a '
         '`tff_adaptive.optimizers.FederatedOptimizer`, found '
-        f'{type(optimizer).__name__}. Use `build_fed_opt` for any other.'
+        f'{optimizer_lib.name_of(optimizer)}. Use `build_fed_opt` for others.'
     )
   return fed_opt.build_fed_opt(
       model, optimizer, server, client_weighting=weighting, **options

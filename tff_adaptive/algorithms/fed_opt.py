@@ -30,6 +30,7 @@ from tff_adaptive.client_works import model_adapter
 from tff_adaptive.finalizers import corrected_step
 from tff_adaptive.finalizers import measured_update
 from tff_adaptive.optimizers import federated_optimizer
+from tff_adaptive.optimizers import optimizer as optimizer_lib
 from tff_adaptive.optimizers import schedules
 from tff_adaptive.optimizers import sgd
 from tff_adaptive.privacy import differential_privacy
@@ -263,8 +264,8 @@ def _check_client_optimizer(optimizer: Any) -> None:
     names = [report.value for report in optimizer.client_reports]
     raise ValueError(
         'The client optimizer must not be a server rule, which needs reports '
-        f'of clients ({", ".join(names)}), found {type(optimizer).__name__}. '
-        'Use it as the server optimizer.'
+        f'of clients ({", ".join(names)}), found '
+        f'{optimizer_lib.name_of(optimizer)}. Use it as the server optimizer.'
     )
 
 
@@ -272,7 +273,7 @@ def _check_averaged_survey(optimizer: Any, is_private: bool) -> None:
   """Raises if clients average gradients in a private process."""
   if is_private and getattr(optimizer, 'averages_surveys', False):
     raise ValueError(
-        f'{type(optimizer).__name__.strip("_")} averages the gradients of '
+        f'{optimizer_lib.name_of(optimizer)} averages the gradients of '
         'clients before training, which bypasses differential privacy: use '
         '`tff_adaptive.optimizers.build_mimelite`.'
     )
@@ -281,7 +282,7 @@ def _check_averaged_survey(optimizer: Any, is_private: bool) -> None:
 def _check_weights_alike(optimizer: Any, weighs_examples: bool) -> None:
   if weighs_examples:
     raise ValueError(
-        f'{type(optimizer).__name__.strip("_")} sums the updates of all '
+        f'{optimizer_lib.name_of(optimizer)} sums the updates of all '
         'clients with equal weights: pass '
         '`client_weighting=tff.learning.ClientWeighting.UNIFORM`.'
     )
@@ -296,7 +297,7 @@ def _check_normalizable(
     raise ValueError(
         'FedNova needs the number of plain steps that an update amounts to, '
         'which is known only for SGD with or without momentum, found the '
-        f'client optimizer {type(optimizer).__name__}. Use '
+        f'client optimizer {optimizer_lib.name_of(optimizer)}. Use '
         '`tff_adaptive.optimizers.build_sgd`.'
     )
 

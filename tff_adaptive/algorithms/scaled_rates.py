@@ -159,11 +159,11 @@ def scale_client_rate(
     return process.set_hparams(state, hparams)
 
   @tff.tensorflow.computation(state_type, state_type)
-  def leave_round(entered, state):
-    hparams = process.get_hparams(state)
-    before = process.get_hparams(entered)
-    hparams[_CLIENT_WORK_KEY] = before[_CLIENT_WORK_KEY]
-    return process.set_hparams(state, hparams)
+  def leave_round(before, after):
+    hparams = process.get_hparams(after)
+    unscaled = process.get_hparams(before)[_CLIENT_WORK_KEY]
+    hparams[_CLIENT_WORK_KEY] = unscaled
+    return process.set_hparams(after, hparams)
 
   parameter_type = process.next.type_signature.parameter
 

@@ -67,14 +67,14 @@ def _check_arguments(
   if needs_step_size and not _has_step_size(optimizer):
     raise ValueError(
         "The server rule needs the clients' step sizes, but the client "
-        f'optimizer {type(optimizer).__name__} has none that is common to all '
-        'weights. Use one with a step size, such as '
+        f'optimizer {optimizer_lib.name_of(optimizer)} has none that is common '
+        'to all weights. Use one with a step size, such as '
         '`tff_adaptive.optimizers.build_armijo()`, or another server rule.'
     )
   keeps_model = isinstance(training.loss_term, loss_terms.PreviousModelLossTerm)
   if keeps_model and getattr(optimizer, 'averages_surveys', False):
     raise ValueError(
-        f'{type(optimizer).__name__.strip("_")} averages the gradients of '
+        f'{optimizer_lib.name_of(optimizer)} averages the gradients of '
         'clients before training, without the previous models that the loss '
         'term needs: use `tff_adaptive.optimizers.build_mimelite`.'
     )

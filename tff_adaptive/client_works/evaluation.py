@@ -208,7 +208,7 @@ def _check_optimizer(optimizer: Any) -> None:
   if isinstance(optimizer, federated_optimizer.FederatedOptimizer):
     raise ValueError(
         'Personalization trains each client on its own, but the optimizer '
-        f'{type(optimizer).__name__.lstrip("_")} needs parts that the server '
-        'shares in a round: use one that needs only gradients, such as '
-        '`tff_adaptive.optimizers.build_delta_sgd()`.'
+        f'{optimizer_lib.name_of(optimizer)} needs parts that the server '
+        'shares in a round, or that clients keep: use one that needs only '
+        'gradients, such as `tff_adaptive.optimizers.build_delta_sgd()`.'
     )

@@ -79,7 +79,9 @@ class GradientOptions:
         return None
       if scale is not None:
         g = g * tf.cast(scale, g.dtype)
-      return g + tf.cast(self.weight_decay, w.dtype) * w
+      if self.weight_decay:
+        g = g + tf.cast(self.weight_decay, w.dtype) * w
+      return g
 
     return tf.nest.map_structure(adjust, weights, gradients)
 

@@ -186,7 +186,7 @@ def _build_query(
   select = 'SELECT serialized_example_proto FROM examples'
   query = f'{select} WHERE client_id = ? AND split_name = ?'
   plan = _fetch(path, f'EXPLAIN QUERY PLAN {query}', 'client', split_name)
-  if any('USING INDEX' in str(row[-1]) for row in plan):
+  if any('client_id=?' in str(row[-1]) for row in plan):
     return lambda client_id: [
         example for (example,) in _fetch(path, query, client_id, split_name)
     ]

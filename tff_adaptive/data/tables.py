@@ -356,8 +356,14 @@ class CSVFile(RowFile):
     kind = np.object_ if dtype.name == 'string' else None
     return np.asarray(cells, kind).reshape(shape)
 
-  def _check_header(self, header: Iterable[str]) -> None:
+  def _check_header(self, header: Sequence[str]) -> None:
     found = set(header)
+    repeated = sorted(name for name in found if header.count(name) > 1)
+    if repeated:
+      raise ValueError(
+          f'{self.path} has several columns {shown(repeated)}; give each its '
+          'own name in the first line.'
+      )
     for name, columns in self._columns.items():
       missing = [column for column in columns if column not in found]
       if missing:

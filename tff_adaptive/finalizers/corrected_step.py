@@ -13,6 +13,7 @@ from tff_adaptive import _autograph
 from tff_adaptive.aggregators import reports as reports_lib
 from tff_adaptive.finalizers import measured_update
 from tff_adaptive.optimizers import federated_optimizer
+from tff_adaptive.optimizers import optimizer as optimizer_lib
 
 
 class CorrectedStep(measured_update.ReportsOptimizer):
@@ -51,7 +52,7 @@ class CorrectedStep(measured_update.ReportsOptimizer):
       raise TypeError(
           'A server optimizer whose step the client rule corrects must have a '
           f'mapping as state, found a {type(state).__name__} of '
-          f'{type(server_optimizer).__name__}.'
+          f'{optimizer_lib.name_of(server_optimizer)}.'
       )
     self._inner_names = frozenset(state)
 

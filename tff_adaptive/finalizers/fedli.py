@@ -111,6 +111,7 @@ def build_line_search_step(
     raise ValueError(
         f"`scale` must be '{MAX}', '{UNIT}' or a number, found {scale!r}."
     )
+  optimizer.check_rate('scale', scale, 'The line search step')
   return sgd.build_fedavg(scale)
 
 

@@ -114,13 +114,13 @@ def check_optimizer(optimizer: Any) -> None:
   if optimizer_lib.evaluates_again(optimizer):
     raise ValueError(
         'The server optimizer must not evaluate batches again, as a server has '
-        f'none, found {type(optimizer).__name__}. Use it as the client '
+        f'none, found {optimizer_lib.name_of(optimizer)}. Use it as the client '
         'optimizer.'
     )
   if isinstance(optimizer, federated_optimizer.FederatedOptimizer):
     raise ValueError(
         'The server optimizer must not be a client rule, found '
-        f'{type(optimizer).__name__}. Use it as the client optimizer.'
+        f'{optimizer_lib.name_of(optimizer)}. Use it as the client optimizer.'
     )
 
 

@@ -48,13 +48,10 @@ class _Armijo(optimizer.HparamsInState, optimizer.ExtraArgsOptimizer):
   def next(
       self, state, weights, gradients, *, value=None, value_and_grad_fn=None
   ):
-    if value is None or value_and_grad_fn is None:
-      raise ValueError(
-          'The Armijo line search compares losses of a batch and needs `value` '
-          'and `value_and_grad_fn`, which were not given: use it as the client '
-          'optimizer of `tff_adaptive.algorithms.build_fed_opt`. The '
-          'algorithms of `tff.learning` cannot evaluate a batch again.'
-      )
+    optimizer.check_value_and_grad_fn(
+        value_and_grad_fn, 'The Armijo line search'
+    )
+    optimizer.check_value(value, 'The Armijo line search')
     gradients = optimizer.dense_gradients(weights, gradients)
     step_size, backtracks = self._search(
         state, weights, gradients, value, value_and_grad_fn

@@ -154,14 +154,11 @@ class _DeltaSGD(optimizer.HparamsInState, optimizer.ExtraArgsOptimizer):
     """Returns h_k as a flat list, without leaves that have no gradient."""
     if not self.evaluates_again:
       return _leaves(state['previous_gradients'], gradients)
-    if value_and_grad_fn is None:
-      raise ValueError(
-          "Delta-SGD with `previous_gradient='recompute'` evaluates each batch "
-          'twice and needs `value_and_grad_fn`, which was not given: train '
-          'with `tff_adaptive.algorithms.build_fed_opt`, or use '
-          "`previous_gradient='reuse'`, which works in the algorithms of "
-          '`tff.learning`.'
-      )
+    optimizer.check_value_and_grad_fn(
+        value_and_grad_fn,
+        "Delta-SGD with `previous_gradient='recompute'`",
+        ", or use `previous_gradient='reuse'`",
+    )
 
     def evaluate():
       _, old = value_and_grad_fn(state['previous_weights'])

@@ -71,8 +71,10 @@ class _DoG(vector_optimizer.VectorOptimizer):
   def final_weights(self, state, weights):
     if not self._averages:
       return weights
+    # Before the first step of the round, the average is empty.
+    is_empty = tf.equal(state[_ROUND_STEPS_KEY], 0)
     return tf.nest.map_structure(
-        lambda w, average: tf.cast(average, w.dtype),
+        lambda w, average: tf.where(is_empty, w, tf.cast(average, w.dtype)),
         weights,
         state[_AVERAGE_KEY],
     )

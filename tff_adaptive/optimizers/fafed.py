@@ -65,11 +65,7 @@ class _FAFED(optimizer.HparamsInState, federated_optimizer.FederatedOptimizer):
       self, state, weights, gradients, *, value=None, value_and_grad_fn=None
   ):
     del value  # Unused.
-    if value_and_grad_fn is None:
-      raise ValueError(
-          'FAFED evaluates each batch twice and needs `value_and_grad_fn`, '
-          'which was not given: train with `tff_adaptive.algorithms`.'
-      )
+    optimizer.check_value_and_grad_fn(value_and_grad_fn, 'FAFED')
     gradients = optimizer.dense_gradients(weights, gradients)
     optimizer.check_moments(weights, state, _SHARED_KEYS)
     is_first = tf.equal(state['num_steps'], 0)

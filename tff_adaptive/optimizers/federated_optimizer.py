@@ -256,7 +256,7 @@ class CarriedOptimizer(FederatedOptimizer):
       raise TypeError(
           'An optimizer whose state is carried from round to round must have a '
           f'mapping as state, found a {type(state).__name__} of '
-          f'{type(optimizer).__name__}.'
+          f'{optimizer_lib.name_of(optimizer)}.'
       )
     self._hparam_names = frozenset(optimizer.get_hparams(state))
 
@@ -312,9 +312,10 @@ class KeptOptimizer(CarriedOptimizer):
   It wraps another optimizer, whose state it keeps without the hyperparameters.
   A client that participates for the first time starts with a new state. Clients
   send nothing but the model update.
-  """
 
-  averages_uniformly = False
+  Attributes:
+    name: The name for messages.
+  """
 
   def __init__(
       self,
@@ -334,13 +335,12 @@ class KeptOptimizer(CarriedOptimizer):
     """
     super().__init__(optimizer)
     self._not_kept = self._hparam_names | frozenset(starts_anew)
-    class_name = type(optimizer).__name__.lstrip('_')
-    self._name = getattr(optimizer, 'name', class_name)
+    self.name = f'{optimizer_lib.name_of(optimizer)} with `carry_state=True`'
 
   def next(
       self, state, weights, gradients, *, value=None, value_and_grad_fn=None
   ):
-    check_caller(self._name, value)
+    check_caller(optimizer_lib.name_of(self._optimizer), value)
     return super().next(
         state,
         weights,

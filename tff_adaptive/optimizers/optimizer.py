@@ -12,10 +12,10 @@ protocol.
 import abc
 import collections
 from collections.abc import Callable, Iterable, Mapping
-import math
 import numbers
 from typing import Any, Optional, TypeVar
 
+import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
@@ -173,6 +173,28 @@ def check_value(value: Optional[tf.Tensor], owner: str) -> None:
     )
 
 
+def check_value_and_grad_fn(
+    value_and_grad_fn: Optional[ValueAndGradFn], owner: str, otherwise: str = ''
+) -> None:
+  """Raises if `next` was called without a way to evaluate the batch again.
+
+  Args:
+    value_and_grad_fn: The argument of `next`.
+    owner: The rule's name, for the message.
+    otherwise: The end of the message, with another way out. Empty by default.
+
+  Raises:
+    ValueError: If `value_and_grad_fn` is `None`.
+  """
+  if value_and_grad_fn is None:
+    raise ValueError(
+        f'{owner} evaluates a batch again and needs `value_and_grad_fn`, which '
+        'was not given: use it as the client optimizer of '
+        f'`tff_adaptive.algorithms.build_fed_opt`{otherwise}. Servers and the '
+        'algorithms of `tff.learning` cannot evaluate a batch.'
+    )
+
+
 def final_weights(
     optimizer: tff.learning.optimizers.Optimizer, state: Any, weights: Any
 ) -> Any:
@@ -215,6 +237,11 @@ def step_report(
   return collections.OrderedDict(
       (name, tf.cast(value, tf.float32)) for name, value in report.items()
   )
+
+
+def name_of(optimizer: Any) -> str:
+  """Returns the name of an optimizer, for messages."""
+  return getattr(optimizer, 'name', '') or type(optimizer).__name__.lstrip('_')
 
 
 def check_optimizer(value: Any, owner: str) -> None:
@@ -283,15 +310,15 @@ def check_rate(name: str, value: Any, owner: str) -> None:
 def check_positive(name: str, value: Any, owner: str) -> None:
   """Raises unless `value` is a finite number above zero; see `check_rate`."""
   check_rate(name, value, owner)
-  if not tf.is_symbolic_tensor(value) and float(value) == 0.0:
+  if not tf.is_symbolic_tensor(value) and np.float32(value) == 0.0:
     raise ValueError(f'{owner} `{name}` must be above zero, found {value}.')
 
 
 def check_finite(name: str, value: Any, owner: str) -> None:
   """Raises unless `value` is a finite number; see `check_rate`."""
-  if not tf.is_symbolic_tensor(value) and not math.isfinite(
-      _number(name, value, owner)
-  ):
+  if tf.is_symbolic_tensor(value):
+    return
+  if not abs(_number(name, value, owner)) <= float(tf.float32.max):
     raise ValueError(f'{owner} `{name}` must be finite, found {value}.')
 
 
@@ -321,7 +348,7 @@ def check_share(
 
 
 def check_count(name: str, value: Any, owner: str) -> None:
-  """Raises unless `value` is a positive integer; see `check_rate`."""
+  """Raises unless `value` is a positive integer."""
   if isinstance(value, bool) or not isinstance(value, numbers.Integral):
     raise TypeError(f'{owner} `{name}` must be an integer, found {value!r}.')
   if value < 1:

@@ -9,6 +9,7 @@ clients and one for the server.
 """
 
 from collections.abc import Callable, Mapping
+import numbers
 
 import tensorflow as tf
 
@@ -173,7 +174,7 @@ def build_table(factors: Mapping[int, float]) -> Schedule:
     A schedule.
 
   Raises:
-    TypeError: If a factor is not a number.
+    TypeError: If a factor is not a number, or a round not an integer.
     ValueError: If there is no entry for round 0, or one for a negative round,
       or a factor is negative or not finite.
 
@@ -183,6 +184,11 @@ def build_table(factors: Mapping[int, float]) -> Schedule:
     >>> [float(schedule(tf.constant(t))) for t in (0, 9, 10, 99)]
     [1.0, 1.0, 0.5, 0.5]
   """
+  for round_num in factors:
+    if not isinstance(round_num, numbers.Integral):
+      raise TypeError(
+          f'`factors` must have integers as rounds, found {round_num!r}.'
+      )
   rounds = sorted(factors)
   if not rounds or rounds[0] != 0:
     raise ValueError(

@@ -138,13 +138,9 @@ class VectorOptimizer(optimizer.HparamsInState, optimizer.ExtraArgsOptimizer):
       federated_optimizer.check_caller(self.name, value)
     if self.needs_value:
       optimizer.check_value(value, self.name)
-    if self.evaluates_again and value_and_grad_fn is None:
+    if self.evaluates_again:
       otherwise = ', or use `rho=0`' if 'rho' in self._hparams else ''
-      raise ValueError(
-          f'{self.name} evaluates each batch twice and needs '
-          '`value_and_grad_fn`, which was not given: train with '
-          f'`tff_adaptive.algorithms.build_fed_opt`{otherwise}.'
-      )
+      optimizer.check_value_and_grad_fn(value_and_grad_fn, self.name, otherwise)
     gradients = optimizer.dense_gradients(weights, gradients)
     checked = (ANCHOR_KEY,) if self.is_anchored else self.moment_keys
     optimizer.check_moments(weights, state, checked)

@@ -307,8 +307,9 @@ def choose_aggregators(
   Raises:
     TypeError: If `privacy` is not a `DifferentialPrivacy`, or the model has
       dtypes that TFF does not support with it.
-    ValueError: If a payload would not be private, or an aggregator is given for
-      a payload that no client sends.
+    ValueError: If a payload would not be private, `privacy` is combined with
+      other aggregators or with weights by examples, or an aggregator is given
+      for a payload that no client sends.
   """
   weighting.check_names(payload_aggregators, payloads, '`payload_aggregators`')
   if privacy is None:

@@ -33,7 +33,9 @@ def component_specs(leaf_type: tff.SequenceType) -> list[tf.TensorSpec]:
 def iterate(value: Any, leaf_type: tff.SequenceType) -> Iterator[list[Any]]:
   """Yields the components of each element, in the order of `tf.nest`."""
   # An iterator would be at its end in the next round.
-  if not isinstance(value, Iterable) or isinstance(value, Iterator):
+  if not isinstance(value, Iterable) or isinstance(
+      value, (Iterator, str, bytes)
+  ):
     raise _no_sequence_error(value, leaf_type)
   flatten = values.build_flatten(leaf_type.element)
   pack = values.build_pack(leaf_type.element)

@@ -14,14 +14,8 @@ from tensorflow.python.framework import function_def_to_graph
 
 from tff_adaptive import _function_library
 
-_CALL_OPS = ('PartitionedCall', 'StatefulPartitionedCall')
 # Ops that compute constants.
 _CONSTANT_OPS = ('Const', 'Identity', 'Cast', 'StridedSlice')
-
-
-def is_set(node: Any, name: str) -> bool:
-  """Returns whether a node or a function has an attribute that is true."""
-  return name in node.attr and node.attr[name].b
 
 
 def make_constant(node: Any, value: np.ndarray) -> None:
@@ -39,13 +33,13 @@ def _inline_calls(graph_def: Any, results: Sequence[str]) -> list[str]:
   of_xla = {
       function.signature.name
       for function in graph_def.library.function
-      if is_set(function, '_XlaMustCompile')
+      if _function_library.is_set(function, '_XlaMustCompile')
   }
 
   def is_open(node):
     return (
-        node.op in _CALL_OPS
-        and not is_set(node, '_XlaMustCompile')
+        node.op in _function_library.CALL_OPS
+        and not _function_library.is_set(node, '_XlaMustCompile')
         and node.attr['f'].func.name not in of_xla
     )
 

@@ -76,7 +76,7 @@ class GraphImport:
     # functions, however few nodes there are.
     self._add_functions(needed)
     for node in needed:
-      if self._reads_tensors and node.op == sequences.REDUCE_OP:
+      if self._reads_tensors and node.op == _function_library.REDUCE_OP:
         sequence = self._sequence(node.input[0])
         self._add_nodes(
             self._needed(node.input[0 if sequence is None else 1 :])

@@ -43,8 +43,6 @@ from tff_adaptive.runtime import values
 _SIGINT_BIT = 1 << (signal.SIGINT - 1)
 _SCOPE = 'seed_of_client'
 _COMPUTATION = 'tensorflow_federated.v0.Computation'
-# Odd, so that products keep all bits.
-_FACTORS = (0x2545F491, 0x1B873593)
 _NEXT_ELEMENT = 0x01000193
 
 
@@ -77,7 +75,10 @@ def _digest(tensors: list[tf.Tensor]) -> tf.Tensor:
     numbers = _as_integers(tensor)
     places = 2 * tf.range(tf.size(numbers)) + 1
     # Unlike sums of floats, sums of integers do not depend on their order.
-    sums = [tf.reduce_sum(numbers * places * factor) for factor in _FACTORS]
+    sums = [
+        tf.reduce_sum(numbers * places * factor)
+        for factor in _random_ops.SPREADING_FACTORS
+    ]
     digest = digest * _NEXT_ELEMENT + tf.stack(sums)
   return digest
 

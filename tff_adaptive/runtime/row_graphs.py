@@ -27,7 +27,6 @@ import tensorflow as tf
 from tff_adaptive import _function_library
 from tff_adaptive.runtime import flat_graphs
 from tff_adaptive.runtime import row_rules
-from tff_adaptive.runtime import sequences
 
 # None for a tensor that is no rows.
 _Rows = Optional[row_rules.Rows]
@@ -159,7 +158,7 @@ class Rewriting:
       self, node: Any, inputs: list[str], tables: frozenset[int]
   ) -> None:
     """Rewrites a node that reads rows."""
-    if node.op == sequences.REDUCE_OP:
+    if node.op == _function_library.REDUCE_OP:
       self._rewrite_reduction(node, inputs)
     elif node.op in _IF_OPS:
       self._rewrite_if(node, inputs)
@@ -227,7 +226,7 @@ class Rewriting:
         rest is row_rules.Rest.TRUE
         and axes is not None
         and len(set(axes.ravel())) == len(self._context.shapes[table])
-        and not flat_graphs.is_set(node, 'keep_dims')
+        and not _function_library.is_set(node, 'keep_dims')
     )
 
   def _rewrite_sum(self, node: Any, inputs: list[str]) -> None:

@@ -42,11 +42,15 @@ _INDICES: tuple[tuple[tf.DType, list[Optional[int]]], ...] = (
 ANONYMOUS = 'cd2c89b7-88b7-44c8-ad83-06c2a9158347'
 
 # All ops on datasets and iterators that can be replaced.
-REDUCE_OP = 'ReduceDataset'
 _ITERATOR_OP = 'AnonymousIteratorV3'
 _MAKE_ITERATOR_OP = 'MakeIterator'
 _GET_NEXT_OP = 'IteratorGetNextAsOptional'
-_REPLACED_OPS = (REDUCE_OP, _ITERATOR_OP, _MAKE_ITERATOR_OP, _GET_NEXT_OP)
+_REPLACED_OPS = (
+    _function_library.REDUCE_OP,
+    _ITERATOR_OP,
+    _MAKE_ITERATOR_OP,
+    _GET_NEXT_OP,
+)
 
 
 Step = Callable[[list[tf.Tensor]], list[tf.Tensor]]
@@ -256,10 +260,9 @@ def _build_get_next(node: Any) -> ReplacedOp:
   return ReplacedOp(get_next, [tf.resource])
 
 
-_CALL_OPS = ('PartitionedCall', 'StatefulPartitionedCall')
 # Output names in function bodies, before and after the replacement.
 _OUTPUT_NAMES = {
-    REDUCE_OP: ('components', 'output'),
+    _function_library.REDUCE_OP: ('components', 'output'),
     _GET_NEXT_OP: ('optional', 'output'),
     _ITERATOR_OP: ('handle', 'resource'),
 }
@@ -294,7 +297,7 @@ def _add_call(node: Any, replaced: ReplacedOp, library: Any) -> None:
 
 def _replace_node(node: Any, functions: Any, library: Any) -> None:
   """Replaces one op on a dataset or an iterator, in place."""
-  if node.op == REDUCE_OP:
+  if node.op == _function_library.REDUCE_OP:
     _add_call(node, build_reduction(node, functions), library)
   elif node.op == _GET_NEXT_OP:
     _add_call(node, _build_get_next(node), library)
@@ -335,8 +338,8 @@ def _inline_reductions(serialized: computations.Serialized) -> None:
   functions = {f.signature.name: f for f in graph_def.library.function}
 
   def reduces(node):
-    return node.op in _CALL_OPS and any(
-        inner.op == REDUCE_OP or reduces(inner)
+    return node.op in _function_library.CALL_OPS and any(
+        inner.op == _function_library.REDUCE_OP or reduces(inner)
         for inner in functions[node.attr['f'].func.name].node_def
     )
 
@@ -364,6 +367,6 @@ def read_sequences_from_tensors(serialized: computations.Serialized) -> None:
     if renamed:
       _rename_outputs(function, renamed)
   for node in graph_def.node:
-    if node.op != REDUCE_OP:
+    if node.op != _function_library.REDUCE_OP:
       _replace_node(node, functions, added)
   graph_def.library.function.extend(added.function)

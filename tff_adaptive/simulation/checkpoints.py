@@ -35,10 +35,6 @@ class CheckpointError(Exception):
   """A checkpoint does not fit the run, or no checkpoint is intact."""
 
 
-class CheckpointWriteError(OSError):
-  """A checkpoint could not be written; earlier ones are kept."""
-
-
 class CorruptFileError(Exception):
   """A file is not an intact checkpoint."""
 
@@ -118,7 +114,8 @@ def _read(path: pathlib.Path) -> dict[str, np.ndarray]:
   Raises:
     CorruptFileError: If the file is not an intact checkpoint.
     CheckpointError: If another version wrote it.
-    OSError: If the file cannot be opened.
+    OSError: If the file cannot be read.
+    MemoryError: If there is too little memory.
   """
   checks.check_readable(path)
   try:
@@ -127,7 +124,9 @@ def _read(path: pathlib.Path) -> dict[str, np.ndarray]:
     found_format, digest = manifest['format'], manifest['digest']
     dtypes = {row['name']: row['dtype'] for row in manifest['leaves']}
     arrays = {name: file[f'leaf_{i}'] for i, name in enumerate(dtypes)}
-  # Corrupted bits can cause any kind of error.
+  except (MemoryError, OSError):  # Not of the file's contents.
+    raise
+  # Corrupted bits can cause any other error.
   except Exception as error:  # pylint: disable=broad-exception-caught
     raise CorruptFileError(f'{type(error).__name__}: {error}') from error
   if found_format != _FORMAT:
@@ -159,8 +158,8 @@ def write_structure(path: pathlib.Path, round_num: int, state: Any):
   Raises:
     TypeError: If a leaf is neither an array nor a scalar.
     ValueError: If two leaves have the same name.
-    CheckpointWriteError: If the file cannot be written, for example because the
-      disk is full; an OSError. The old content is kept.
+    OSError: If the file cannot be written, for example because the disk is
+      full. The old content is kept.
   """
   rows = []
   arrays: dict[str, np.ndarray] = {}
@@ -187,9 +186,7 @@ def write_structure(path: pathlib.Path, round_num: int, state: Any):
     with _files.replacing(path) as file:
       npz_files.write(file, members)
   except _files.WriteError as error:
-    raise CheckpointWriteError(
-        f'{error}; earlier checkpoints are kept'
-    ) from error
+    raise _files.WriteError(f'{error}; earlier checkpoints are kept') from error
 
 
 def read_structure(path: pathlib.Path, template: Any) -> Any:
@@ -303,8 +300,8 @@ class CheckpointManager:
     Raises:
       TypeError: If a leaf is neither an array nor a scalar.
       ValueError: If two leaves have the same name.
-      CheckpointWriteError: If the file cannot be written, for example because
-        the disk is full; an OSError. Earlier checkpoints are kept.
+      OSError: If the file cannot be written, for example because the disk is
+        full. Earlier checkpoints are kept.
     """
     write_structure(self.path(round_num), round_num, state)
     for other in self.round_nums():

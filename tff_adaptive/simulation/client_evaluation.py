@@ -91,7 +91,7 @@ class ClientMetrics:
       one. The worst are the largest values of a loss or an error, and the
       smallest of other metrics.
 
-    A NaN makes all statistics of its metric NaN.
+    A NaN makes all statistics of its metric NaN, as does a lack of examples.
 
     Args:
       prefix: A prefix of the names, such as 'clients/'. Defaults to ''.
@@ -115,7 +115,7 @@ def _summarize(
     metric: str, values: np.ndarray, num_examples: np.ndarray
 ) -> dict[str, float]:
   """Returns the four statistics of one metric."""
-  if not len(values):
+  if not np.any(num_examples):
     names = ('mean', 'weighted_mean', 'median', 'worst_decile')
     return dict.fromkeys(names, math.nan)
   sign = -1.0 if _run_metrics.is_higher_better(metric) else 1.0

@@ -419,6 +419,7 @@ class RejectedClientsWriter(_FileWriter):
       MetricsFileError: If the file is damaged; names it.
       OSError: If the file cannot be written; names it.
     """
+    self._has_warned = False
     if round_num == 0:
       self._path.unlink(missing_ok=True)
       return

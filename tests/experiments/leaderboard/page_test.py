@@ -348,7 +348,9 @@ class HeadlineTest(absltest.TestCase):
         results_lib.Results(self.plan)
     ).splitlines()
     self.assertStartsWith(first, '**Without tuning')
-    self.assertIn('the best of 3 methods on digits, which says little of', first)
+    self.assertIn(
+        'the best of 3 methods on digits, which says little of', first
+    )
     self.assertStartsWith(item, '- **Without tuning')
     self.assertIn('the best of 2 methods on mnist, which says little of', item)
 

@@ -163,9 +163,20 @@ class CentralizedTest(compiled_testing.TestCase):
         rtol=1e-12,
     )
 
+  def test_a_rule_that_clients_carry_is_named(self):
+    with self.assertRaisesRegex(
+        ValueError, 'found DoG with `carry_state=True`'
+    ):
+      algorithms.build_centralized(
+          testing.least_squares_model(np.float64, 1),
+          optimizers.build_dog(carry_state=True),
+      )
+
   @parameterized.parameters(*_OF_FEDERATIONS)
   def test_rule_of_a_federation_raises(self, name):
-    with self.assertRaisesRegex(ValueError, 'works without clients, found _'):
+    with self.assertRaisesRegex(
+        ValueError, 'works without clients, found [A-Z]'
+    ):
       algorithms.build_centralized(
           testing.least_squares_model(np.float64, 1), _OF_FEDERATIONS[name]()
       )

@@ -248,7 +248,7 @@ class BuildErrorsTest(tf.test.TestCase, parameterized.TestCase):
       'adaalter', 'fafed', 'fedcada', 'feddyn', 'scaffold'
   )
   def test_client_rule_without_state_across_rounds(self, name):
-    with self.assertRaisesRegex(TypeError, 'FederatedOptimizer`, found _SGD'):
+    with self.assertRaisesRegex(TypeError, 'FederatedOptimizer`, found SGD'):
       getattr(algorithms, f'build_{name}')(
           testing.functional_model(), optimizers.build_sgd(0.1)
       )

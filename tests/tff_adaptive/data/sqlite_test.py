@@ -8,6 +8,7 @@ import os
 import sqlite3
 from unittest import mock
 
+from absl import logging
 from absl.testing import parameterized
 import numpy as np
 import tensorflow as tf
@@ -86,6 +87,19 @@ class SqliteDataTest(folder_testing.FolderTestCase):
     with self.assertLogs(level='WARNING') as logs:
       self._load()
     self.assertIn('CREATE INDEX', logs.output[0])
+
+  @parameterized.parameters(
+      ('split_name', True),
+      ('client_id, split_name, serialized_example_proto', False),
+  )
+  def test_only_an_index_on_clients_counts(self, columns, is_warned_of):
+    self._write()
+    self._execute('DROP INDEX clients')
+    self._execute(f'CREATE INDEX other ON examples ({columns})')
+    with mock.patch.object(logging, 'warning') as warning:
+      clients = self._load()
+    self.assertEqual(warning.called, is_warned_of)
+    self.assertEqual(clients.examples('ann')['label'].tolist(), [1, 2])
 
   def test_any_thread_may_read(self):
     self._write()

@@ -110,6 +110,7 @@ class RowFilesTest(data_source_testing.DataSourceTestCase):
   @parameterized.named_parameters(
       ('cells', 'x_0,x_1,y\n1,2,3\n1,2\n', 'line 3 has 2 cells, where the he'),
       ('header', 'x_0,y\n1,3\n', "lacks the columns 'x_1' of feature 'x' with"),
+      ('twice', 'x_0,x_1,y,y\n1,2,3,4\n', "has several columns 'y'; give "),
       ('float', 'x_0,x_1,y\n1,a,3\n', "line 2: column 'x_1' must hold values "),
       (
           'int',

@@ -247,7 +247,7 @@ class ArmijoTest(tf.test.TestCase, parameterized.TestCase):
     extra = dict(value=tf.constant(0.5), value_and_grad_fn=loss)
     del extra[missing]
     state = optimizer.initialize(tf.TensorSpec([], tf.float32))
-    with self.assertRaisesRegex(ValueError, 'value_and_grad_fn.*build_fed_opt'):
+    with self.assertRaisesRegex(ValueError, 'needs `value.*build_fed_opt'):
       optimizer.next(state, tf.constant(1.0), tf.constant(1.0), **extra)
 
 

@@ -56,6 +56,13 @@ class DoGTest(tf.test.TestCase, parameterized.TestCase):
     # Shares 1, 2/3 and 2/4: the iterates weigh 1/6, 2/6 and 3/6.
     self.assertAllClose(average, np.dot([1 / 6, 2 / 6, 3 / 6], points))
 
+  def test_average_of_no_step_is_the_weights(self):
+    rule = optimizers.build_dog(send='average')
+    weights = tf.constant(5.0, tf.float64)
+    self.assertAllEqual(
+        rule.final_weights(rule.initialize(_SPEC), weights), weights
+    )
+
   def test_average_of_a_weight_without_a_gradient_is_the_weight(self):
     rule = optimizers.build_dog(relative_distance=0.1, send='average')
     weights = (tf.constant([0.1]), tf.constant(2.0))

@@ -123,7 +123,7 @@ class CarriedOptimizerTest(tf.test.TestCase, parameterized.TestCase):
 
   def test_state_that_is_no_mapping_raises(self):
     with self.assertRaisesRegex(
-        TypeError, 'mapping as state.*a int of _Counter'
+        TypeError, 'mapping as state.*a int of Counter'
     ):
       federated_optimizer.CarriedOptimizer(_Counter())
 

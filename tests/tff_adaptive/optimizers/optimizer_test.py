@@ -3,6 +3,7 @@
 """Tests of the protocol of optimizers."""
 
 import collections
+import math
 
 from absl.testing import parameterized
 import numpy as np
@@ -80,8 +81,15 @@ class OptimizerTest(tf.test.TestCase, parameterized.TestCase):
 
   def test_check_positive_refuses_zero(self):
     optimizer.check_rate('eta', 0.0, 'Rule')
-    with self.assertRaisesRegex(ValueError, 'Rule `eta` must be above zero'):
-      optimizer.check_positive('eta', 0.0, 'Rule')
+    for value in (0.0, 1e-50):  # float32 has no such small number.
+      with self.assertRaisesRegex(ValueError, 'Rule `eta` must be above zero'):
+        optimizer.check_positive('eta', value, 'Rule')
+
+  def test_check_finite_refuses_what_is_infinite_in_float32(self):
+    optimizer.check_finite('loss', -1e38, 'Rule')
+    for value in (1e39, -1e39, math.nan):
+      with self.assertRaisesRegex(ValueError, 'Rule `loss` must be finite'):
+        optimizer.check_finite('loss', value, 'Rule')
 
   def test_symbolic_rates_are_accepted(self):
     @tf.function

@@ -57,6 +57,16 @@ class ArgumentsTest(compiled_testing.TestCase):
       ):
         add_up([np.ones([3], np.float32)])
 
+  @parameterized.parameters('ann', b'ann')
+  def test_a_string_is_no_sequence_of_letters(self, text):
+    count = sequence_testing.over_clients(
+        lambda words: words.reduce(0, lambda n, _: n + 1),
+        tff.SequenceType(np.str_),
+    )
+    with compiled_testing.installed():
+      with self.assertRaisesRegex(TypeError, f'found {type(text).__name__}'):
+        count([text])
+
   @parameterized.parameters(3, 2.5, None)
   def test_no_list_of_clients(self, clients):
     self._assert_refused(

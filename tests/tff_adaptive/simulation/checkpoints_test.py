@@ -17,6 +17,7 @@ import tensorflow as tf
 from tests import folder_testing
 from tests.tff_adaptive import file_testing
 from tests.tff_adaptive.simulation import checkpoint_testing
+from tff_adaptive.data import npz_files
 from tff_adaptive.simulation import checkpoints
 
 
@@ -233,6 +234,15 @@ class CheckpointsTest(parameterized.TestCase):
     ):
       self.manager.load_latest(checkpoint_testing.state())
 
+  @parameterized.parameters(MemoryError, OSError)
+  def test_a_file_that_cannot_be_read_now_is_not_damaged(self, error):
+    self.manager.save(1, checkpoint_testing.state())
+    with (
+        mock.patch.object(npz_files, 'read', side_effect=error),
+        self.assertRaises(error),
+    ):
+      self.manager.load_latest(checkpoint_testing.state())
+
   @parameterized.parameters(errno.EACCES, errno.EMFILE)
   def test_a_file_that_cannot_be_opened_is_not_damaged(self, number):
     self.manager.save(1, checkpoint_testing.state())
@@ -253,7 +263,7 @@ class CheckpointsTest(parameterized.TestCase):
     with mock.patch.object(sys, 'unraisablehook', messages.append):
       with file_testing.max_file_size(max_size):
         with self.assertRaisesRegex(
-            checkpoints.CheckpointWriteError,
+            OSError,
             f'^could not write {self._path(2)}: File too large; earlier '
             'checkpoints are kept$',
         ):

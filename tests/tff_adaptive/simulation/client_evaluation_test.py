@@ -69,6 +69,10 @@ class ClientMetricsTest(parameterized.TestCase):
         ['loss'] * 4 + ['accuracy'] * 4,
     )
 
+  def test_clients_without_examples_have_no_statistics(self):
+    summary = _metrics([1.0], [0]).summarize()
+    self.assertTrue(all(map(math.isnan, summary.values())))
+
   @parameterized.parameters(([],), ([1.0, math.nan],))
   def test_unknown_values_are_nan(self, values):
     summary = _metrics(values).summarize()

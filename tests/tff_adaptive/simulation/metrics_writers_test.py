@@ -342,6 +342,15 @@ class RejectedClientsWriterTest(absltest.TestCase):
     writer.write(round_num, {'loss': 1.0})
     writer.write_rejected(round_num, rejected)
 
+  def test_every_run_is_warned_of_once(self):
+    writer = self._writer()
+    for _ in range(2):
+      writer.resume(0)
+      with self.assertLogs(level='WARNING') as logs:
+        self._write(writer, 1, [_ANN])
+        self._write(writer, 2, [_ANN])
+      self.assertLen(logs.output, 1)
+
   def test_writes_a_row_a_client(self):
     writer = self._writer()
     self._write(writer, 1, [])
