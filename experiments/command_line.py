@@ -22,8 +22,6 @@ import warnings
 from absl import app
 from absl import flags
 
-from tff_adaptive import _stack
-
 _PARENT = 'TFF_ADAPTIVE_PARENT_PROCESS'
 _PR_SET_PDEATHSIG = 1  # Of Linux's <sys/prctl.h>.
 
@@ -189,6 +187,8 @@ def _parse_flags(
     define_more(argv[1:])
     try:
       arguments = flags.FLAGS(list(argv))
+    except SystemExit:
+      sys.exit(0)
     except UnicodeDecodeError as error:
       raise flags.CantOpenFlagFileError(str(error)) from error
   except flags.CantOpenFlagFileError as error:
@@ -201,8 +201,6 @@ def _parse_flags(
   except flags.Error as error:
     sentence = describe(error, flags.FLAGS)
     _exit(_EXIT_USER, _sentence(flags.Error(sentence)))
-  except SystemExit:
-    sys.exit(0)
   if len(arguments) > 1:
     _exit(
         _EXIT_USER,
@@ -352,7 +350,6 @@ def prepare_libraries():
 
   Environment variables that are already set are kept.
   """
-  _stack.install()
   os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '3')
   # Speeds up convolutions on CPUs where it is not TensorFlow's default.
   os.environ.setdefault('TF_ENABLE_ONEDNN_OPTS', '1')

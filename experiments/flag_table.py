@@ -10,7 +10,7 @@ import dataclasses
 import difflib
 import math
 import typing
-from typing import Any, Union
+from typing import Any, Optional, Union
 
 from absl import flags
 import docstring_parser
@@ -99,6 +99,15 @@ def define(table: Any, flag_values: flags.FlagValues, **words: Any):
         default=default,
         **options,
     )
+    if kind is float:
+      flags.register_validator(
+          entry.name, _is_number, 'must be a number', flag_values
+      )
+
+
+def _is_number(value: Optional[float]) -> bool:
+  # Bounds do not catch NaN.
+  return value is None or not math.isnan(value)
 
 
 def define_flag(

@@ -108,6 +108,11 @@ def table(
   return '\n'.join(map(_table_row, [header, marks, *rows]))
 
 
+def text_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+  """Returns a table of texts, as the lines of a file."""
+  return table(header, rows, num_labels=len(header)) + '\n'
+
+
 def _table_row(cells: Sequence[str]) -> str:
   texts = [
       ' '.join(_escape(cell).replace('|', r'\|').split()) for cell in cells

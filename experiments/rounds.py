@@ -61,6 +61,9 @@ class Rounds:
 
     Returns:
       The metrics of the round, without client states.
+
+    Raises:
+      ValueError: If clients that keep states have no ids.
     """
     if self.state is None:
       self.state = self.process.initialize()
@@ -69,6 +72,11 @@ class Rounds:
       if isinstance(clients, cohort_lib.Cohort):
         brought = self.client_states.add_to(clients)
       else:
+        if len(client_ids) != len(clients):
+          raise ValueError(
+              f'`client_ids` must name the {len(clients)} clients, found '
+              f'{len(client_ids)} ids.'
+          )
         brought = list(map(self._bring, map(str, client_ids), clients))
     output = self.process.next(self.state, brought)
     self.state = output.state

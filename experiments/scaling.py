@@ -24,6 +24,7 @@ import attrs
 
 from experiments import command_line
 from experiments import flag_table
+from experiments import folders
 from experiments import pages
 from experiments.benchmark import reports
 from experiments.benchmark import workloads
@@ -215,9 +216,8 @@ def main(flag_values: flags.FlagValues = flags.FLAGS):
   """
   runtimes = [workloads.RUNTIMES['compiled'], *_runtimes(flag_values.workers)]
   predicted = sorted(_positive_integers(flag_values.predict))
+  folders.check_output_dir(flag_values.output_dir)
   folder = pathlib.Path(flag_values.output_dir)
-  with command_line.errors_as(command_line.EnvironmentalError, OSError):
-    folder.mkdir(parents=True, exist_ok=True)
   command_line.prepare_libraries()
   # pylint: disable=import-outside-toplevel
   from experiments.benchmark import comparisons

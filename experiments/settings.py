@@ -291,9 +291,7 @@ _RANGES: dict[str, tuple[Callable[[float], bool], str]] = {
     'dp_adaptive_clip_count_stddev': (lambda value: value > 0, 'above 0'),
     'dp_delta': (lambda value: 0 < value < 1, 'between 0 and 1'),
     'tune_rates_step': (lambda value: value > 0, 'above 0'),
-    # The bounds of a flag do not catch NaN.
-    'drop_clients': (lambda value: 0 <= value <= 1, 'from 0 to 1'),
-    'straggler_fraction': (lambda value: 0 <= value <= 1, 'from 0 to 1'),
+    'heldout_fraction': (lambda value: 0 < value < 1, 'between 0 and 1'),
 }
 # Flags that are needed by others.
 _NEEDS = {

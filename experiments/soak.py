@@ -25,6 +25,7 @@ import psutil
 
 from experiments import command_line
 from experiments import flag_table
+from experiments import folders
 from experiments import pages
 from experiments.benchmark import workloads
 from experiments.flag_table import field
@@ -216,9 +217,8 @@ def main(flag_values: flags.FlagValues = flags.FLAGS):
         f'--rounds={rounds} yields too few samples with '
         f'--rounds_per_sample={every}; set --rounds={4 * every} or more'
     )
+  folders.check_output_dir(flag_values.output_dir)
   folder = pathlib.Path(flag_values.output_dir)
-  with command_line.errors_as(command_line.EnvironmentalError, OSError):
-    folder.mkdir(parents=True, exist_ok=True)
   command_line.prepare_libraries()
   samples = []
   for sample in _train(

@@ -9,5 +9,3 @@ project are in `catalogue`.
 from tff_adaptive import _stack
 
 _stack.require_packages()
-# Modules of this package use `tf.keras`, and some of them do not import TFF.
-_stack.install()

@@ -56,6 +56,7 @@ class Partition:
             self.num_clients,
             'The number of clients.',
             minimum=1,
+            type=int,
         ),
         Argument(
             'alpha',

@@ -155,7 +155,6 @@ class TaskDefinition:
 
     Raises:
       FileNotFoundError: If the data do not exist.
-      OSError: If they could not be downloaded.
       TypeError: If there is no such argument, a number is not an integer, or
         `data_dir` is missing.
       ValueError: If the data are damaged, an argument is out of range or has no

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import textwrap
 from typing import Any, Optional
 
+from experiments import pages
 from experiments import published
 from experiments import registry
 from experiments.leaderboard import board
@@ -47,12 +48,6 @@ def _show(item: Optional[published.Hyperparameter], name: str = '') -> str:
   if item.origin == published.Origin.SPECIFIED:
     return text
   return f'{text} ({item.origin.value})'
-
-
-def to_table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-  """Formats a table as Markdown."""
-  lines = [headings, ['---'] * len(headings), *rows]
-  return ''.join(f'| {" | ".join(line)} |\n' for line in lines)
 
 
 def _epsilon_of(values: _Values) -> Optional[published.Hyperparameter]:
@@ -128,7 +123,7 @@ def rates_of(table_name: str) -> str:
     for numbers, names in groups.items():
       where = _where(names, [column.name for column in table.columns])
       rows.append((f'{method.name}{where}', *numbers))
-  return to_table(_HEADINGS, rows)
+  return pages.text_table(_HEADINGS, rows)
 
 
 def _where(names: Sequence[str], columns: Sequence[str]) -> str:
@@ -156,7 +151,7 @@ def rates_in(method: str, table_names: Iterable[str]) -> str:
     table = published.find_table(name)
     cell = next(cell for cell in table.cells if cell.row == method)
     rows.append((table.heading, *_numbers_of(_values_of(cell))))
-  return to_table(('source', *_HEADINGS[1:]), rows)
+  return pages.text_table(('source', *_HEADINGS[1:]), rows)
 
 
 def grid_of(table_name: str) -> str:
@@ -187,7 +182,7 @@ def grid_of(table_name: str) -> str:
       for row in table.rows
   ]
   rows.append(['other', *(_others_of(_values_of(cell)) for cell in firsts)])
-  return to_table(['task', *(row.name for row in table.rows)], rows)
+  return pages.text_table(['task', *(row.name for row in table.rows)], rows)
 
 
 def _protocol_of(cell: published.Cell) -> tuple[str, ...]:
@@ -241,7 +236,7 @@ def protocols_of(*table_names: str) -> str:
       'rounds',
       'also',
   )
-  return to_table(headings, rows)
+  return pages.text_table(headings, rows)
 
 
 def _shown_group(cell: published.Cell) -> str:
@@ -296,7 +291,7 @@ def defaults() -> str:
     flags = ' '.join(f'`{flag}`' for flag in method.flags)
     rows.append((method.name, flags, *shown, search))
   headings = ('method', 'flags', *_HEADINGS[1:4], 'search')
-  return to_table(headings, rows)
+  return pages.text_table(headings, rows)
 
 
 SECTIONS: Mapping[str, Callable[[], str]] = {

@@ -13,8 +13,8 @@ import inspect
 import re
 from typing import Any
 
+from experiments import pages
 from experiments import registry
-from tools import recommended_hyperparameters
 
 PAGE = 'docs/algorithms.md'
 STOCK_TFF_PAGE = 'docs/guide/one_optimizer.md'
@@ -64,9 +64,7 @@ def rules(kind: str) -> str:
     paper, url = found.groups()
     arguments = ', '.join(map(_default, row.arguments))
     lines.append((f'`{row.name}`', summary, arguments, f'[{paper}]({url})'))
-  return recommended_hyperparameters.to_table(
-      ('rule', 'description', 'arguments', 'paper'), lines
-  )
+  return pages.text_table(('rule', 'description', 'arguments', 'paper'), lines)
 
 
 def server_states() -> str:
@@ -83,9 +81,7 @@ def server_states() -> str:
     tensors = [key for key, value in state.items() if tf.rank(value)]
     scalars = [key for key in state if key not in tensors]
     lines.append((f'`{row.name}`', _names(scalars), _names(tensors)))
-  return recommended_hyperparameters.to_table(
-      ('server rule', 'scalars', 'one per weight'), lines
-  )
+  return pages.text_table(('server rule', 'scalars', 'one per weight'), lines)
 
 
 def client_states() -> str:
@@ -104,7 +100,7 @@ def client_states() -> str:
     if hasattr(rule, 'initialize_shared'):
       shared, kept = rule.initialize_shared(spec), rule.initialize_kept(spec)
       lines.append((f'`{row.name}`', _names(shared), _names(kept)))
-  return recommended_hyperparameters.to_table(
+  return pages.text_table(
       (
           'client rule',
           'shared, one per weight',
@@ -171,7 +167,7 @@ def stock_tff() -> str:
     for row, builder in _rules(kind):
       key = (side, _needs(_build(row, builder)))
       builders.setdefault(key, []).append(f'build_{row.name}')
-  return recommended_hyperparameters.to_table(
+  return pages.text_table(
       ('side', 'optimizer', 'needs besides a gradient', 'in stock TFF'),
       [
           (side, _names(names), needs, _IN_STOCK_TFF.get(needs, 'refused'))

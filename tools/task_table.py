@@ -4,13 +4,15 @@
 
 from collections.abc import Callable, Mapping
 
+from experiments import pages
 from tasks import catalogue
 
 PAGE = 'docs/tasks.md'
 _HEADER = (
-    '| `--task` | clients | models (the first is the default) | batch, epochs, '
-    'clients per round, rounds |',
-    '|---|---|---|---|',
+    '`--task`',
+    'clients',
+    'models (the first is the default)',
+    'batch, epochs, clients per round, rounds',
 )
 
 
@@ -29,8 +31,8 @@ def to_table() -> str:
     if protocol.max_examples is not None:
       told += f'; at most {protocol.max_examples:,} examples per client'
     models = ', '.join(f'`{name}`' for name in task.model_ids) or 'one'
-    rows.append(f'| `{task.name}` | {task.summary} | {models} | {told} |')
-  return '\n'.join([*_HEADER, *rows]) + '\n'
+    rows.append([f'`{task.name}`', task.summary, models, told])
+  return pages.text_table(_HEADER, rows)
 
 
 SECTIONS: Mapping[str, Callable[[], str]] = {'tasks': to_table}

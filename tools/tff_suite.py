@@ -26,6 +26,7 @@ from typing import Union
 import xml.etree.ElementTree
 
 from experiments import command_line
+from experiments import pages
 
 RUNTIMES = ('native', 'compiled')
 _PACKAGE = 'tensorflow_federated'
@@ -205,27 +206,34 @@ def write_table(outcomes: Mapping[str, Mapping[str, Outcome]]) -> str:
   Returns:
     A table with one row per file, and a list of the differences.
   """
-  lines = [
-      '# Tests of TensorFlow Federated on both runtimes',
-      '',
-      'Passed / failed / skipped; *differs* counts the tests that pass only on'
-      " TFF's runtime; *fallback* gives the reasons for falling back to it.",
-      '',
-      '| file | native | compiled | differs | fallback |',
-      '|---|---|---|---|---|',
-  ]
-  details = []
+  rows, details = [], []
   for test, by_runtime in outcomes.items():
     native, compiled = (by_runtime[runtime] for runtime in RUNTIMES)
     found = differences(native, compiled)
-    lines.append(
-        f'| `{test}` | {native.count()} | {compiled.count()} | {len(found)} |'
-        f' {"; ".join(compiled.reasons)} |'
+    rows.append(
+        [
+            f'`{test}`',
+            native.count(),
+            compiled.count(),
+            str(len(found)),
+            '; '.join(compiled.reasons),
+        ]
     )
     details += [f'* `{test}`, {name}: {what}' for name, what in found.items()]
+  blocks = [
+      'Passed / failed / skipped; *differs* counts the tests that pass only on '
+      "TFF's runtime; *fallback* gives the reasons for falling back to it.",
+      pages.table(
+          ['file', 'native', 'compiled', 'differs', 'fallback'],
+          rows,
+          num_labels=5,
+      ),
+  ]
   if details:
-    lines += ['', '## Differences', '', *details]
-  return '\n'.join([*lines, ''])
+    blocks += [pages.heading('Differences'), '\n'.join(details)]
+  return pages.to_markdown(
+      'Tests of TensorFlow Federated on both runtimes', blocks
+  )
 
 
 def find_tests(

@@ -217,9 +217,8 @@ def main(flag_values: flags.FlagValues = flags.FLAGS):
   selected = select(flag_values['claims'].value)
   if flag_values['runs_dir'].present:  # The default may not exist.
     folders.check_runs_dir(flag_values.runs_dir)
+  folders.check_output_dir(flag_values.output_dir)
   output_dir = pathlib.Path(flag_values.output_dir)
-  with command_line.errors_as(command_line.EnvironmentalError, OSError):
-    output_dir.mkdir(parents=True, exist_ok=True)
   command_line.prepare_libraries()
   # TensorFlow takes seconds to import, so --help and typos do without it.
   from experiments.audit import laboratory  # pylint: disable=import-outside-toplevel

@@ -171,7 +171,7 @@ def _build_process(
     task: task_lib.Task,
 ) -> tff.learning.templates.LearningProcess:
   return algorithms_lib.ALGORITHMS['fedavg'].build(
-      task.functional_model or task.variable_model_fn,
+      task.model,
       len(task.train_data.client_ids),
       lambda: task.representation_fn,
   )

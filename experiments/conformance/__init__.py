@@ -16,4 +16,3 @@ from experiments.conformance.adapters import GoldenRun
 from experiments.conformance.adapters import UnsupportedError
 from experiments.conformance.goldens import check
 from experiments.conformance.goldens import read_goldens
-from experiments.conformance.goldens import Result

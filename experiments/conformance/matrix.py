@@ -2,13 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The matrix of frameworks and their formulas for the FedOpt rules."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, NamedTuple, Optional, Union
 
 import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from experiments import pages
 from experiments.conformance import dialects
 from tff_adaptive import optimizers
 
@@ -239,22 +240,17 @@ def compare(
   return Deviation(first_round, float(np.max(differences)))
 
 
-def _to_row(cells: list[str]) -> str:
-  return f'| {" | ".join(cells)} |'
-
-
-def _table(method: str) -> Iterator[str]:
+def _table(method: str) -> str:
   columns = dialects.DIALECTS[method]
-  yield _to_row([method, *(column.name for column in columns), 'how', 'where'])
-  yield _to_row(['---'] * (len(columns) + 3))
+  header = [method, *(column.name for column in columns), 'how', 'where']
+  rows = []
   for implementation in IMPLEMENTATIONS[method]:
     deviations = [
         str(compare(implementation, column, method)) for column in columns
     ]
     how = 'run' if implementation.is_run else 'read'
-    yield _to_row(
-        [implementation.name, *deviations, how, implementation.source]
-    )
+    rows.append([implementation.name, *deviations, how, implementation.source])
+  return pages.text_table(header, rows)
 
 
 def to_markdown() -> str:
@@ -263,5 +259,4 @@ def to_markdown() -> str:
   Each row is an implementation. A cell says `equal`, or gives the first round
   after which the weights differ and their largest difference.
   """
-  tables = ['\n'.join(_table(method)) for method in dialects.METHODS]
-  return '\n\n'.join(tables) + '\n'
+  return '\n'.join(map(_table, dialects.METHODS))

@@ -187,6 +187,7 @@ def main(flag_values: flags.FlagValues = flags.FLAGS):
       for line in format_cells(tables):
         print(line)
       return
+  folders.check_output_dir(flag_values.output_dir)
   if any(figures.needs_runs(table, flag_values.data_dir) for table in tables):
     folders.check_runs_dir(flag_values.runs_dir)
   command_line.prepare_libraries()

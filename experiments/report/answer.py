@@ -17,7 +17,6 @@ from experiments.report import views
 
 # An order of fewer pairs says less than the distances of the numbers.
 _MIN_PAIRS = 3
-_DIGITS = 9  # Rounds off the binary error of decimal fractions.
 
 
 class _Cell(NamedTuple):
@@ -78,7 +77,7 @@ _Pair = tuple[_Column, _Cell, _Cell]
 
 
 def _gap(better: float, worse: float) -> float:
-  return round(better - worse, _DIGITS)
+  return round(better - worse, views.DIGITS)
 
 
 def describe(

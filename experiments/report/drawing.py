@@ -31,7 +31,7 @@ _STEP_SIZES = {
 }
 _LABELS = {
     'clients/loss': 'training loss',
-    'clients/accuracy': 'training accuracy',
+    'train/accuracy': 'training accuracy',
 }
 
 

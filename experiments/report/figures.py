@@ -26,8 +26,8 @@ BANDS = {
     STD: 'one standard deviation over the seeds to either side',
 }
 
-# The options of every kind.
-_COMMON = ('x_label', 'y_label', 'log_x', 'log_y', 'y_min', 'y_max')
+_LABELS = ('x_label', 'y_label')
+_AXES = (*_LABELS, 'log_x', 'log_y', 'y_min', 'y_max')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Kind:
   Attributes:
     caption: The end of the caption, with `{seeds}` and `{gain}` where they are
       told; of pictures that the runs plotted, its beginning.
-    options: The options besides the common ones.
+    options: The options.
     shows_numbers: Whether it shows the numbers of cells, which may have been
       chosen on the test data.
     of_runs: Whether the runs themselves plotted the pictures.
@@ -53,37 +53,38 @@ KINDS: Mapping[str, Kind] = {
     # One line per row, one panel per group, column and metric.
     CURVES: Kind(
         'by round, {seeds}.',
-        options=('metric', 'band'),
+        options=(*_AXES, 'metric', 'band'),
     ),
     # Rows are client rates, columns server rates; one panel per group.
     HEAT_MAP: Kind(
         'the best value of each panel is framed; a cross marks a diverged run, '
         'a dash a missing one.',
+        options=_LABELS,
         shows_numbers=True,
     ),
     # One line per method, one panel per task; groups are named 'TASK METHOD'.
     BEST_SERVER_RATE: Kind(
         'the best server learning rate for each client learning rate; the axis '
         'spans the searched rates{gain}.',
-        options=('min_gain',),
+        options=(*_LABELS, 'min_gain'),
         shows_numbers=True,
     ),
     # Both conditions of Delta-SGD's step and their minimum, one panel per cell.
     STEP_SIZES: Kind(
         'means over the local steps of all clients in a round, and over the '
         'seeds.',
-        options=('last_round',),
+        options=(*_AXES, 'last_round'),
     ),
     # One line per row over the columns; one panel per group, or as in `panels`.
     FINAL_OVER: Kind(
         '{seeds}.',
-        options=('band', 'panels'),
+        options=(*_AXES, 'band', 'panels'),
         shows_numbers=True,
     ),
     # FedCAda's divisors, one line per row; needs no runs.
     ADJUSTMENTS: Kind(
         'the divisor of the first moment by round.',
-        options=('beta', 'last_round'),
+        options=(*_AXES, 'beta', 'last_round'),
     ),
     # One picture per cell, of the task's clients; needs data or runs.
     PARTITION: Kind('The partition', of_runs=True),
@@ -180,7 +181,7 @@ def read_options(table: published.Table) -> FigureOptions:
       _check_option(
           name,
           value,
-          (*_COMMON, *KINDS[kind].options),
+          KINDS[kind].options,
           f'{place} of kind {kind}',
       )
   if kind in (HEAT_MAP, BEST_SERVER_RATE):

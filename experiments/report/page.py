@@ -3,12 +3,11 @@
 """Pages and CSV files that compare measured with published numbers."""
 
 from collections.abc import Callable, Mapping, Sequence
-import functools
 import itertools
 import pathlib
-import shlex
 from typing import Any, Optional
 
+from experiments import command_line
 from experiments import pages
 from experiments import published
 from experiments.report import answer
@@ -28,10 +27,6 @@ _ESTIMATES = {
     ),
     'final': 'the last evaluation of a run',
 }
-_TRACE = (
-    '.venv/bin/python -m experiments.trace --run={run} --round={round} '
-    '--cka{options} --data_dir=data'
-)
 
 
 def write_tables(
@@ -298,12 +293,19 @@ def _figures(
 def _cka_commands(table: published.Table, results: _Results) -> list[str]:
   """Returns the commands that plot the clients' states, for runs without."""
   found = figures.read_options(table)
-  options = f' --cka_part={found.part}' if found.part else ''
-  options += f' --cka_clients={found.clients}' if found.clients else ''
-  trace = functools.partial(_TRACE.format, options=options)
+  options = ['--cka']
+  if found.part:
+    options.append(f'--cka_part={found.part}')
+  if found.clients:
+    options.append(f'--cka_clients={found.clients}')
+
+  def trace(run: Any, round_num: Any) -> str:
+    arguments = [f'--run={run}', f'--round={round_num}', *options]
+    return command_line.build_command('trace', [*arguments, '--data_dir=data'])
+
   runs = [run for result in results for run in result.runs.values()]
   commands = [
-      trace(run=shlex.quote(str(run.path)), round=run.total_rounds)
+      trace(run.path, run.total_rounds)
       for run in runs
       if not (run.path / 'plots' / f'{figures.CKA}.png').is_file()
   ]
@@ -314,7 +316,7 @@ def _cka_commands(table: published.Table, results: _Results) -> list[str]:
           'For a finished run, a separate command plots the picture from the '
           'checkpoint of the round; then make this page again.'
       ),
-      pages.code('\n'.join(commands) or trace(run='RUN', round='ROUND')),
+      pages.code('\n'.join(commands) or trace('RUN', 'ROUND')),
   ]
 
 

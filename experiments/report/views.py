@@ -28,7 +28,7 @@ _PERCENT_LEGEND = (
 # In percentage points, as in the tables of the Delta-SGD paper.
 CLOSE = 0.5
 _FAR_BEHIND = 2.0
-_DIGITS = 9  # Rounds off the binary error of decimal fractions.
+DIGITS = 9  # Rounds off the binary error of decimal fractions.
 _PERCENT = 100.0
 _NONE = '-'
 _FAR_MARK = ' †'
@@ -76,13 +76,13 @@ def rank(table: published.Table, numbers: Numbers) -> dict[_Key, Standing]:
   losses = {}
   columns: dict[tuple[str, str], list[float]] = {}
   for (group, row, column), value in numbers.items():
-    if value is not None and math.isfinite(value):
+    if is_number(value):
       is_loss = not table.measure(column, group).higher_is_better
       losses[group, row, column] = loss = value if is_loss else -value
       columns.setdefault((group, column), []).append(loss)
   standings = {}
   for (group, row, column), loss in losses.items():
-    behind = [round(loss - other, _DIGITS) for other in columns[group, column]]
+    behind = [round(loss - other, DIGITS) for other in columns[group, column]]
     place = 1 + sum(gap > 0 for gap in behind)
     standings[group, row, column] = Standing(max(behind), place)
   return standings

@@ -18,9 +18,11 @@ from experiments.sweep import search_spaces
 from experiments.sweep import trials as trials_lib
 
 # These use the clients' test examples, whatever --evaluation_data says.
-_OF_CLIENTS = (
-    f'{run_folder.EVALUATION}clients/',
-    f'{run_folder.EVALUATION}personalized/',
+_AVERAGE = 'evaluation_average/'  # Of the average of a run's weights.
+_OF_CLIENTS = tuple(
+    f'{evaluation}{kind}/'
+    for evaluation in (run_folder.EVALUATION, _AVERAGE)
+    for kind in ('clients', 'personalized')
 )
 _ESTIMATES = (run_folder.LAST_10_EVALUATIONS, run_folder.BEST)
 # Reported for every run.
@@ -74,7 +76,8 @@ class Selection:
       HparamError: If the column of the metric is on other data.
     """
     column = self.column_of(metric)
-    if not column.startswith(self.column):
+    of_average = self.evaluation_data and column.startswith(_AVERAGE)
+    if not (column.startswith(self.column) or of_average):
       raise hparams.HparamError(
           f'--select_by={self.name} needs a column of {self.column}, found '
           f'--metric={metric}; change --metric or --select_by'

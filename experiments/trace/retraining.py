@@ -33,7 +33,7 @@ from tff_adaptive.simulation import client_states
 from tff_adaptive.simulation import run_directory
 from tff_adaptive.simulation import task as task_lib
 
-_PROCESS_KEY = 'process'
+PROCESS_KEY = 'process'
 
 
 @attrs.frozen
@@ -223,14 +223,14 @@ class Replay:
     template = {
         name: leaf
         for name, leaf in checkpoints.read_leaves(path).items()
-        if not name.startswith(f'{_PROCESS_KEY}/')
+        if not name.startswith(f'{PROCESS_KEY}/')
     }
-    template[_PROCESS_KEY] = self._rounds.process.initialize()
+    template[PROCESS_KEY] = self._rounds.process.initialize()
     snapshot = checkpoints.read_structure(path, template)
     if self._rounds.client_states is not None and not self.keeps_sent:
       index = snapshot[client_states.SNAPSHOT_KEY].item()
       self._rounds.client_states.load(index)
-    self._rounds.state = snapshot[_PROCESS_KEY]
+    self._rounds.state = snapshot[PROCESS_KEY]
     self._rounds.round_num = round_num
 
   def trace_round(self) -> analysis.RoundTrace:

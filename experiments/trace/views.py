@@ -17,7 +17,6 @@ from tff_adaptive import analysis
 from tff_adaptive.simulation import checkpoints
 from tff_adaptive.simulation import structures
 
-_PROCESS_KEY = 'process'
 _MAX_CLIENTS_SHOWN = 20
 
 
@@ -48,7 +47,7 @@ def _compare(trace: analysis.RoundTrace, round_num: int, path: pathlib.Path):
   key = 'global_model_weights'
   errors = [
       np.max(
-          np.abs(leaf - leaves['/'.join((_PROCESS_KEY, key, *name))]),
+          np.abs(leaf - leaves['/'.join((retraining.PROCESS_KEY, key, *name))]),
           initial=0.0,
       )
       for name, leaf in structures.flatten_with_path(getattr(trace.state, key))

@@ -191,7 +191,7 @@ def build_evaluations(
     ValueError: If the task lacks the data for an evaluation, or the client
       optimizer cannot train a client separately.
   """
-  model = task.functional_model or task.variable_model_fn
+  model = task.model
   build_central = functools.partial(
       central_evaluation.build_central_evaluation,
       model,
@@ -337,7 +337,7 @@ def _build_by_clients(
   functions: dict[str, _Evaluate] = {}
   if _PER_CLIENT in used:
     functions[_PER_CLIENT] = client_evaluation.build_client_evaluation(
-        task.functional_model or task.variable_model_fn,
+        task.model,
         test_clients,
         **_common_arguments(choices, settings, len(test_clients.client_ids)),
     )
@@ -396,7 +396,7 @@ def _build_personalized(
   algorithm = choices[registry.ALGORITHM].hparams()
   protocol = task.protocol
   return client_evaluation.build_personalized_evaluation(
-      task.functional_model or task.variable_model_fn,
+      task.model,
       task.train_data,
       test_clients,
       optimizer,

@@ -245,7 +245,7 @@ def build_process(
       that the task lacks.
   """
   return choices[registry.ALGORITHM].build(
-      model=task.functional_model or task.variable_model_fn,
+      model=task.model,
       client_optimizer=(
           client_optimizer or build_client_optimizer(choices, task)
       ),
@@ -409,7 +409,7 @@ def build_rate_tuner(
   try:
     return rate_tuning.build_rate_tuner(
         process,
-        task.functional_model or task.variable_model_fn,
+        task.model,
         cohort_fn,
         step_size=step_size,
         num_rounds=num_rounds,

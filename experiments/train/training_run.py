@@ -44,10 +44,19 @@ def _keep_plan(
 ) -> _Choices:
   """Returns the choices; values left open are those recorded."""
   choice = choices[registry.RUNTIME]
+  recorded = recorded or {}
+  try:
+    if registry.RUNTIME in recorded:
+      hparams.recorded_choice(registry.RUNTIME, recorded)
+  except hparams.HparamError as error:
+    raise command_line.UserError(
+        f'the run was begun with another version of tff_adaptive ({error}); '
+        'continue with that version, or choose another --experiment_name'
+    ) from error
   kept = {
-      name: (recorded or {})[name]
+      name: recorded[name]
       for name, value in choice.hparams().items()
-      if value == runtime.AUTO and name in (recorded or {})
+      if value == runtime.AUTO and name in recorded
   }
   return {**choices, registry.RUNTIME: choice.with_values(**kept)}
 

@@ -72,9 +72,7 @@ class WarmStart:
     """
     if self.stored is None:
       return process.initialize
-    adapter = model_adapter.build_model_adapter(
-        task.functional_model or task.variable_model_fn
-    )
+    adapter = model_adapter.build_model_adapter(task.model)
     # In a graph, so that no variables of this model remain.
     with tf.Graph().as_default(), _errors_of_flag():
       weights = self.stored.to_model_weights(adapter.initial_weights())

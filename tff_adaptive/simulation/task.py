@@ -131,6 +131,11 @@ class Task:
       )
 
   @property
+  def model(self) -> Any:
+    """The model for builders: the functional one, or `variable_model_fn`."""
+    return self.functional_model or self.variable_model_fn
+
+  @property
   def input_spec(self) -> Any:
     """The spec of a batch of the model, including the batch dimension."""
     if self.functional_model is not None:

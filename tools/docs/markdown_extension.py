@@ -85,7 +85,8 @@ def mend_link(address: str, page: str, pages: set[str]) -> Optional[str]:
   if target in pages or not (_ROOT / target).exists():
     return address
   if f'{target}/README.md' in pages:
-    return posixpath.relpath(f'{target}/README.md', folder)
+    fragment = f'#{parts.fragment}' if parts.fragment else ''
+    return posixpath.relpath(f'{target}/README.md', folder) + fragment
   return None
 
 

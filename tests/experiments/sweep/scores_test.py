@@ -118,7 +118,7 @@ class ScoresTest(parameterized.TestCase):
       (scores.TRAIN_ACCURACY, 'accuracy', True),
       (scores.VALIDATION, 'recall_at_5', True),
       (scores.VALIDATION, 'loss', False),
-      (scores.VALIDATION, 'evaluation/average/loss', False),
+      (scores.VALIDATION, 'evaluation_average/loss', False),
       (scores.VALIDATION, 'mean_squared_error', False),
       (scores.POSTHOC_TEST, 'evaluation/clients/loss_mean', False),
   )
@@ -149,10 +149,10 @@ class ScoresTest(parameterized.TestCase):
 
   @parameterized.parameters(
       # The criterion of the choice does not depend on it.
-      (scores.TRAIN_LOSS, 'evaluation/average/accuracy'),
+      (scores.TRAIN_LOSS, 'evaluation_average/accuracy'),
       (scores.TRAIN_ACCURACY, 'accuracy'),
       (scores.TRAIN_ACCURACY, 'train/recall_at_5'),
-      (scores.VALIDATION, 'evaluation/average/accuracy'),
+      (scores.VALIDATION, 'evaluation_average/accuracy'),
       (scores.POSTHOC_TEST, 'evaluation/clients/accuracy_mean'),
   )
   def test_other_metrics_pass(self, selection, metric):

@@ -33,7 +33,7 @@ def published(num_images, num_classes):
 
 def train_one_round(task):
   """Trains two clients on the compiled runtime and returns the metrics."""
-  model = task.functional_model or task.variable_model_fn
+  model = task.model
   process = algorithms.build_fed_opt(model, optimizers.build_sgd(0.01))
   cohort = cohort_lib.Cohort(
       task.train_data,
