@@ -76,6 +76,7 @@ _IS_MISSING = re.compile(
 _WANTED = {
     r'invalid literal for int\(\) with base': 'an integer',
     r'could not convert string to float': 'a number',
+    r'must be a number': 'a number',
     r'.*Non-boolean argument to boolean flag': 'true or false',
 }
 

@@ -61,6 +61,14 @@ class RunTest(parameterized.TestCase):
   def test_errors_are_one_line(self, error, code, sentence):
     self.assertEqual(_run(_raiser(error)), (code, f'error: {sentence}\n'))
 
+  def test_a_module_of_the_user_that_exits_is_no_success(self):
+    def define_more(arguments):
+      del arguments  # Unused.
+      sys.exit('cannot find its data')
+
+    with self.assertRaisesRegex(SystemExit, 'cannot find its data'):
+      command_line._parse_flags(['run'], define_more)
+
   def test_an_interruption_is_one_sentence(self):
     self.assertEqual(
         _run(_raiser(KeyboardInterrupt('After round 3.'))),

@@ -48,6 +48,12 @@ def _parse(*arguments):
 
 class FlagTableTest(parameterized.TestCase):
 
+  def test_nan_is_no_number(self):
+    with self.assertRaisesRegex(
+        flags.IllegalFlagValueError, 'flag --rate=nan: must be a number$'
+    ):
+      _parse('--run=x', '--rate=nan')
+
   def test_types_and_defaults_are_those_of_the_fields(self):
     values = _parse('--run=x')
     self.assertEqual(

@@ -65,6 +65,11 @@ class ClientsTest(parameterized.TestCase):
     with self.assertRaisesRegex(ValueError, f'`{name}` must .* own clients'):
       clients.choose(own, _arguments(clients, **{name: value}), 1)
 
+  def test_the_number_of_clients_is_an_integer_without_a_default_too(self):
+    for clients in (clients_lib.Partition(), clients_lib.Partition(None)):
+      (found,) = (a for a in clients.arguments if a.name == 'num_clients')
+      self.assertIs(found.type, int)
+
   def test_default_scheme_is_that_of_the_value(self):
     found = _split(clients_lib.Partition(scheme='dirichlet_per_class'))
     np.testing.assert_array_equal(np.sort(found.indices), np.arange(1200))

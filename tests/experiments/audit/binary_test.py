@@ -154,5 +154,5 @@ class AuditTest(parameterized.TestCase):
 
   def test_folder_that_cannot_be_made(self):
     self.output_dir.write_text('a file')
-    with self.assertRaisesRegex(command_line.EnvironmentalError, 'results'):
+    with self.assertRaisesRegex(command_line.UserError, 'results is a file'):
       _call(f'--claims={_CLAIM}', f'--output_dir={self.output_dir}')

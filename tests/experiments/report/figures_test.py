@@ -32,6 +32,8 @@ class FiguresTest(parameterized.TestCase):
           "takes the options x_label, .*, band, found 'log'$",
       ),
       ({'kind': 'heat_map', 'band': 'std'}, "takes .*, found 'band'$"),
+      ({'kind': 'heat_map', 'log_x': True}, "takes .*, found 'log_x'$"),
+      ({'kind': 'cka', 'x_label': 'client'}, "part, clients, found 'x_label'"),
       ({'kind': 'curves', 'log_y': 'yes'}, "true or false, found 'yes'$"),
       (
           {'kind': 'curves', 'y_max': True},

@@ -128,6 +128,12 @@ class ScoresTest(parameterized.TestCase):
   @parameterized.parameters(
       (scores.TRAIN_ACCURACY, 'evaluation/accuracy', 'a column of train/, fou'),
       (scores.TRAIN_ACCURACY, 'clients/loss', 'a column of train/, found'),
+      (scores.TRAIN_ACCURACY, 'evaluation_average/loss', 'a column of train/'),
+      (
+          scores.VALIDATION,
+          'evaluation_average/clients/accuracy_mean',
+          "clients' test examples",
+      ),
       (scores.VALIDATION, 'train/accuracy', 'a column of evaluation/, found'),
       (scores.POSTHOC_TEST, 'clients/loss', 'a column of evaluation/, found'),
       (

@@ -115,6 +115,17 @@ class TrainerTest(folder_testing.FolderTestCase):
     ]
     self.assertEqual(devices, ['CPU:0'] * 6)
 
+  def test_a_plan_of_another_version_is_named(self):
+    folder = self.folder / 'run'
+    folder.mkdir()
+    recorded = {'runtime': 'compiled', 'plan': 'vectorized'}
+    (folder / 'hparams.json').write_text(json.dumps(recorded))
+    with self.assertRaisesRegex(
+        command_line.UserError,
+        "begun with another version .*--plan .*, found 'vectorized'",
+    ):
+      self.train()
+
   @pytest.mark.slow
   def test_another_plan_than_the_recorded_one_is_refused(self):
     self.train('--plan=loop', '--total_rounds=1')
