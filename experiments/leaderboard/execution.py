@@ -44,6 +44,7 @@ def list_missing(
     the command that makes them. The last one of several is about all of them.
   """
   plan = results.plan
+  pairs = set(plan.pairs)
   methods = list(plan.board.methods)
   groups = {name: [name] for name in methods}
   if not per_method:
@@ -54,7 +55,7 @@ def list_missing(
       num_runs = sum(
           _count_missing(results, task, method)
           for method in group
-          if (task, method) in plan.pairs
+          if (task, method) in pairs
       )
       if num_runs:
         missing.setdefault(task, []).append(num_runs)

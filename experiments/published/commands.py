@@ -54,7 +54,7 @@ def restrict(
   """
   names = {axis: flag_values[axis].value for axis in tables.AXES}
   return [
-      table.restrict(**names)
+      table.part(**names)
       for table in {table.place: table for table in found}.values()
   ]
 

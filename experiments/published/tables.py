@@ -248,7 +248,7 @@ class Table:
     notes: Notes for the reader, as Markdown.
     chosen_on_test: Whether it shows values chosen on the test data, whatever
       the estimate.
-    num_left_out: The number of cells that `restrict` left out.
+    num_left_out: The number of cells that `part` left out.
   """
 
   paper: str
@@ -310,9 +310,6 @@ class Table:
       **wanted: The names of the entries to keep, by axis of `AXES`; an axis
         without names is kept entirely.
 
-    Returns:
-      The table, whose title names these entries if cells are left out.
-
     Raises:
       PublishedError: If the table lacks a named entry, or no cell remains.
     """
@@ -328,18 +325,25 @@ class Table:
       raise PublishedError(
           f'{self.place} has no cells in the given groups, rows and columns'
       )
-    num_left_out = len(self.cells) - len(cells)
-    title = self.title
-    if num_left_out:
-      kept = (axes[axis] for axis in AXES if wanted.get(axis))
-      names = (entry.name for entry in itertools.chain(*kept))
-      title = f'{title} Here: {", ".join(names)}.'
+    return dataclasses.replace(self, cells=cells, **axes)
+
+  def part(self, **wanted: Sequence[str]) -> 'Table':
+    """Returns the restricted table, whose title names what is kept.
+
+    Args:
+      **wanted: See `restrict`.
+
+    Raises:
+      PublishedError: See `restrict`.
+    """
+    found = self.restrict(**wanted)
+    num_left_out = len(self.cells) - len(found.cells)
+    if not num_left_out:
+      return found
+    kept = (getattr(found, axis) for axis in AXES if wanted.get(axis))
+    names = ', '.join(entry.name for entry in itertools.chain(*kept))
     return dataclasses.replace(
-        self,
-        title=title,
-        cells=cells,
-        num_left_out=self.num_left_out + num_left_out,
-        **axes,
+        found, title=f'{self.title} Here: {names}.', num_left_out=num_left_out
     )
 
   def _keep(self, axis: str, wanted: Sequence[str]) -> Axis:

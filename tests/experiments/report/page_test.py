@@ -286,7 +286,7 @@ class PageTest(page_testing.PageTestCase):
         rows=['SGD', 'Adam', 'SPS'],
         columns=['one', 'other'],
         figure=_NO_PICTURE,
-    ).restrict(columns=['other'])
+    ).part(columns=['other'])
     self.write_runs(table, [0.9])
     self.write(table)
     text = self.read('.md')
