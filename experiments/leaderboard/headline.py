@@ -155,7 +155,10 @@ def _answer_pick(
       f'on {tasks}'
   )
   if len(situation.outcomes) == 1 < len(results.plan.board.tasks):
-    sentence += ', which says little of the other tasks'
+    sentence = (
+        f'**{situation.text}, {best} is the first of {len(standings)} methods '
+        f'on {tasks}**, which says little of the other tasks'
+    )
   free = [name for name in standings if methods[name].tuning_free]
   if best in free:
     sentence += '; it needs no tuning according to its authors'

@@ -111,9 +111,9 @@ class PageTest(absltest.TestCase):
     free = 'it needs no tuning according to its authors'
     self.assertEqual(
         answer,
-        "**Without tuning, with the library's defaults, take Delta-SGD**, the "
-        f'best of 2 methods on digits{alone}; {free}. **With 3 trials to tune, '
-        f'take Delta-SGD**, the best of 3 methods on digits{alone}; {free}. '
+        "**Without tuning, with the library's defaults, Delta-SGD is the first "
+        f'of 2 methods on digits**{alone}; {free}. **With 3 trials to tune, '
+        f'Delta-SGD is the first of 3 methods on digits**{alone}; {free}. '
         'Shown to be as good within the margin: FedAvg.',
     )
     self.assertEqual(
@@ -349,10 +349,10 @@ class HeadlineTest(absltest.TestCase):
     ).splitlines()
     self.assertStartsWith(first, '**Without tuning')
     self.assertIn(
-        'the best of 3 methods on digits, which says little of', first
+        'the first of 3 methods on digits**, which says little', first
     )
     self.assertStartsWith(item, '- **Without tuning')
-    self.assertIn('the best of 2 methods on mnist, which says little of', item)
+    self.assertIn('the first of 2 methods on mnist**, which says little', item)
 
   def test_the_pick_is_furthest_behind_by_the_least(self):
     by_task = {
