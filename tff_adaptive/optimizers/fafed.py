@@ -25,7 +25,7 @@ class _FAFED(optimizer.HparamsInState, federated_optimizer.FederatedOptimizer):
     optimizer.check_rate('learning_rate', hparams['learning_rate'], 'FAFED')
     optimizer.check_positive('rho', hparams['rho'], 'FAFED')
     for name in ('alpha', 'beta'):
-      optimizer.check_share(name, hparams[name], 'FAFED', may_be_one=True)
+      optimizer.check_closed_share(name, hparams[name], 'FAFED')
     super().__init__(hparams)
 
   def initialize_shared(self, specs):

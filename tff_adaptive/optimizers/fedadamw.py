@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from tff_adaptive.optimizers import fedcm
 from tff_adaptive.optimizers import federated_optimizer
+from tff_adaptive.optimizers import optimizer
 from tff_adaptive.optimizers import vector_optimizer
 from tff_adaptive.optimizers import vectors
 
@@ -77,7 +78,7 @@ class _FedAdamW(GlobalDirectionOptimizer):
   """FedAdamW, see `build_fedadamw`."""
 
   name = 'FedAdamW'
-  checks = {'alpha': fedcm.check_alpha}
+  checks = {'alpha': optimizer.check_closed_share}
   moment_keys = (
       FIRST_MOMENT_KEY,
       SECOND_MOMENT_KEY,

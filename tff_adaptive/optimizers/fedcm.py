@@ -17,11 +17,6 @@ DIRECTION_KEY = 'global_direction'
 SUM_KEY = 'direction_sum'
 
 
-def check_alpha(name: str, value: Any, owner: str) -> None:
-  """Raises unless `value` is in [0, 1]; see `optimizer.check_share`."""
-  optimizer.check_share(name, value, owner, may_be_one=True)
-
-
 def move(
     state: Any, x: Any, direction: Any, rate: tf.Tensor
 ) -> tuple[dict[str, Any], Any]:
@@ -35,7 +30,7 @@ class _ClientMomentum(
 ):
   """FedCM and MoFedSAM, see the builders."""
 
-  checks = {'alpha': check_alpha}
+  checks = {'alpha': optimizer.check_closed_share}
   moment_keys = (DIRECTION_KEY, SUM_KEY)
   step_size_key = 'learning_rate'
 

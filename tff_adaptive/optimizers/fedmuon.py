@@ -58,7 +58,7 @@ class _FedMuon(fedadamw.GlobalDirectionOptimizer):
   """FedMuon, see `build_fedmuon`."""
 
   name = 'FedMuon'
-  checks = {'alpha': fedcm.check_alpha}
+  checks = {'alpha': optimizer.check_closed_share}
   moment_keys = (
       _MOMENTUM_KEY,
       fedadamw.FIRST_MOMENT_KEY,

@@ -6,7 +6,6 @@ from typing import Any, Literal
 
 import tensorflow as tf
 
-from tff_adaptive.optimizers import fedcm
 from tff_adaptive.optimizers import feddyn
 from tff_adaptive.optimizers import federated_optimizer
 from tff_adaptive.optimizers import fedsam
@@ -19,7 +18,7 @@ class _FedSpeed(feddyn.DualOptimizer):
 
   name = 'FedSpeed'
   checks = {
-      'alpha': fedcm.check_alpha,
+      'alpha': optimizer.check_closed_share,
       'proximal_lambda': optimizer.check_positive,
   }
 

@@ -333,17 +333,23 @@ def check_limit(name: str, value: Any, owner: str) -> None:
     )
 
 
-def check_share(
-    name: str, value: Any, owner: str, *, may_be_one: bool = False
-) -> None:
-  """Raises unless `value` is in [0, 1), or in [0, 1]; see `check_rate`."""
+def check_share(name: str, value: Any, owner: str) -> None:
+  """Raises unless `value` is in [0, 1); see `check_rate`."""
   if tf.is_symbolic_tensor(value):
     return
-  share = _number(name, value, owner)
-  if not (0.0 <= share < 1.0 or (may_be_one and share == 1.0)):
-    end = ']' if may_be_one else ')'
+  if not 0.0 <= _number(name, value, owner) < 1.0:
     raise ValueError(
-        f'{owner} `{name}` must be in the range [0.0, 1.0{end}, found {value}.'
+        f'{owner} `{name}` must be in the range [0.0, 1.0), found {value}.'
+    )
+
+
+def check_closed_share(name: str, value: Any, owner: str) -> None:
+  """Raises unless `value` is in [0, 1]; see `check_rate`."""
+  if tf.is_symbolic_tensor(value):
+    return
+  if not 0.0 <= _number(name, value, owner) <= 1.0:
+    raise ValueError(
+        f'{owner} `{name}` must be in the range [0.0, 1.0], found {value}.'
     )
 
 

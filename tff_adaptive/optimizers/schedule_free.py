@@ -22,7 +22,7 @@ _MAX_RATE_KEY = 'max_rate'
 
 def _check_beta(name: str, value: Any, owner: str) -> None:
   optimizer.check_positive(name, value, owner)
-  optimizer.check_share(name, value, owner, may_be_one=True)
+  optimizer.check_closed_share(name, value, owner)
 
 
 class _ScheduleFree(vector_optimizer.VectorOptimizer):

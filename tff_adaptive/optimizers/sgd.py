@@ -19,7 +19,7 @@ class _SGD(optimizer.HparamsInState, tff.learning.optimizers.Optimizer):
 
   def __init__(self, learning_rate: Any, momentum: Any):
     optimizer.check_rate('learning_rate', learning_rate, 'SGD')
-    optimizer.check_share('momentum', momentum, 'SGD', may_be_one=True)
+    optimizer.check_closed_share('momentum', momentum, 'SGD')
     hparams = {'learning_rate': learning_rate}
     # Without momentum there is neither an accumulator nor the hyperparameter.
     self._has_momentum = tf.is_symbolic_tensor(momentum) or momentum > 0.0

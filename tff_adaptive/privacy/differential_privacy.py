@@ -65,9 +65,7 @@ class AdaptiveClipping:
 
   def __attrs_post_init__(self):
     owner = 'Adaptive clipping'
-    optimizer.check_share(
-        'target_quantile', self.target_quantile, owner, may_be_one=True
-    )
+    optimizer.check_closed_share('target_quantile', self.target_quantile, owner)
     optimizer.check_rate('learning_rate', self.learning_rate, owner)
     if self.count_stddev is not None:
       optimizer.check_positive('count_stddev', self.count_stddev, owner)
