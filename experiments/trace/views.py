@@ -52,7 +52,7 @@ def _compare(trace: analysis.RoundTrace, round_num: int, path: pathlib.Path):
       )
       for name, leaf in structures.flatten_with_path(getattr(trace.state, key))
   ]
-  largest = max(errors)
+  largest = np.max(errors)  # NaN if one of them is.
   verdict = f'differ by at most {largest:.2g} from' if largest else 'equal'
   print(f'The weights after round {round_num} {verdict} those of {path}.')
 

@@ -9,6 +9,18 @@ from experiments import hparams
 from experiments import registry
 from tests.experiments import hparams_testing
 
+# Each with its client optimizer, server optimizer and weighting.
+_ALGORITHMS = (
+    ('fed_opt', 'delta_sgd', 'fedavg', 'examples'),
+    ('fedcada', 'fedcada_adam', 'fedavg', 'uniform'),
+    ('fedli_ls', 'armijo', 'line_search_step', 'examples'),
+    ('fedli_lu', 'delta_sgd', 'frank_wolfe', 'examples'),
+    ('scaffold', 'scaffold_sgd', 'fedavg', 'uniform'),
+    ('feddyn', 'feddyn', 'fedavg', 'uniform'),
+    ('fafed', 'fafed', 'fedavg', 'uniform'),
+    ('adaalter', 'adaalter', 'fedavg', 'uniform'),
+)
+
 
 def _choices(*arguments):
   return hparams.read_choices(hparams_testing.parse(*arguments))
@@ -265,15 +277,14 @@ class HparamsTest(parameterized.TestCase):
   def test_bad_values_are_one_sentence(self, argument, sentence):
     self.assertEqual(hparams_testing.find_error(argument), sentence)
 
-  @parameterized.parameters(
-      ('fed_opt', 'delta_sgd', 'fedavg', 'examples'),
-      ('fedcada', 'fedcada_adam', 'fedavg', 'uniform'),
-      ('fedli_ls', 'armijo', 'line_search_step', 'examples'),
-      ('fedli_lu', 'delta_sgd', 'frank_wolfe', 'examples'),
-      ('scaffold', 'scaffold_sgd', 'fedavg', 'uniform'),
-      ('fafed', 'fafed', 'fedavg', 'uniform'),
-      ('adaalter', 'adaalter', 'fedavg', 'uniform'),
-  )
+  def test_parts_of_every_algorithm_are_known(self):
+    # Centralized training has neither a server rule nor weights.
+    self.assertCountEqual(
+        [row[0] for row in _ALGORITHMS] + ['centralized'],
+        registry.ROWS[registry.ALGORITHM],
+    )
+
+  @parameterized.parameters(*_ALGORITHMS)
   def test_algorithm_brings_its_parts(
       self, algorithm, client, server, client_weighting
   ):

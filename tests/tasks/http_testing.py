@@ -5,9 +5,11 @@
 from collections.abc import Iterator, Mapping
 import contextlib
 import http.server
+import os
 import re
 import threading
 from typing import Optional
+from unittest import mock
 
 import attrs
 
@@ -48,7 +50,10 @@ def serve(content: bytes, path: str = 'file', **options) -> Iterator[Server]:
     thread = threading.Thread(target=httpd.serve_forever, args=(0.01,))
     thread.start()
     try:
-      yield server
+      with mock.patch.dict(
+          os.environ, no_proxy='127.0.0.1', NO_PROXY='127.0.0.1'
+      ):
+        yield server
     finally:
       httpd.shutdown()
       thread.join()

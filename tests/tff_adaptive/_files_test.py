@@ -7,7 +7,6 @@ import pathlib
 import re
 import subprocess
 import sys
-import threading
 from unittest import mock
 
 from absl.testing import absltest
@@ -189,9 +188,16 @@ class FolderLocksTest(absltest.TestCase):
       ):
         with _files.locked(self.folder):
           self.fail('Both were let in.')
-    threading.Timer(0.5, child.kill).start()
-    with _files.locked(self.folder):
-      self.assertIsNotNone(child.wait())
+
+    def end_child(seconds):
+      del seconds  # Unused.
+      child.kill()
+      child.wait()
+
+    with mock.patch.object(_files.time, 'sleep', side_effect=end_child) as wait:
+      with _files.locked(self.folder):
+        self.assertIsNotNone(child.poll())
+    wait.assert_called()
 
   def test_one_of_two_at_once_gets_in_every_time(self):
     for _ in range(15):

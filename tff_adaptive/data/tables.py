@@ -239,7 +239,7 @@ def _client_id(row: Mapping[str, Any], key: str, where: str) -> str:
   if key not in row:
     raise ValueError(
         f'{where} lacks the client id {key!r}, found {shown(row)}; add it to '
-        'every row.'
+        'every row, or name another column by `client_key`.'
     )
   value = row[key]
   if (

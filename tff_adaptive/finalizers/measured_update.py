@@ -122,6 +122,16 @@ def check_optimizer(optimizer: Any) -> None:
         'The server optimizer must not be a client rule, found '
         f'{optimizer_lib.name_of(optimizer)}. Use it as the client optimizer.'
     )
+  if isinstance(optimizer, ReportsOptimizer):
+    found = tuple(optimizer.client_reports)
+    if not found or not all(
+        isinstance(report, reports_lib.ClientReport) for report in found
+    ):
+      raise TypeError(
+          '`client_reports` must hold at least one member of '
+          '`tff_adaptive.aggregators.reports.ClientReport`, found '
+          f'{found}.'
+      )
 
 
 def _is_spoilt(old: Any, new: Any) -> tf.Tensor:
@@ -189,7 +199,8 @@ def build_measured_update_finalizer(
     the report of a `ReportsOptimizer`, NaN if the update was rejected.
 
   Raises:
-    TypeError: If `optimizer` is not an optimizer.
+    TypeError: If `optimizer` is not an optimizer, or its `client_reports` are
+      no reports.
     ValueError: If it is a rule of clients.
 
   Example:

@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Optimizers for clients and servers, one file per rule.
 
-Each is a `tff.learning.optimizers.Optimizer` or, if it needs the loss or a
-second gradient evaluation, an `ExtraArgsOptimizer`. Learning rates that depend
-on the round are in `schedules`.
+Each is a `tff.learning.optimizers.Optimizer`; if it needs the loss or a second
+gradient evaluation, an `ExtraArgsOptimizer`; if part of its state crosses
+rounds, a `FederatedOptimizer`. Learning rates that depend on the round are in
+`schedules`.
 """
 
 from tff_adaptive.optimizers import schedules

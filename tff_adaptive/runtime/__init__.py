@@ -1,6 +1,17 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Execution contexts for TFF computations: the compiled runtime and TFF's."""
+"""Execution contexts for TFF computations: the compiled runtime and TFF's.
+
+- `compiled`: the context; `native`: that of TFF's runtime.
+- `computations`: splits a computation into the parts of a round.
+- `rounds`: one graph per round; `plans`: devices, and the size of chunks.
+- `chunks`, `lanes`: the loop over clients; `sequences`: the loop over batches.
+- `client_tensors`, `dataset_cache`, `elements`, `values`: data in and out.
+- `graph_functions`, `flat_graphs`, `sums`: read and rewrite graphs.
+- `row_work`, `row_graphs`, `row_rules`: work on the named rows of large tables.
+- `export`: rounds as programs for XLA; `differentiation`: their derivatives.
+- `scale_out`: rounds on several machines.
+"""
 
 from tff_adaptive.runtime.compiled import choose_plan
 from tff_adaptive.runtime.compiled import compiled_context

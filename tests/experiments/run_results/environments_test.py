@@ -26,6 +26,10 @@ class EnvironmentsTest(folder_testing.FolderTestCase):
       self.assertTrue(value, name)
 
   def test_own_version_has_the_commit_of_a_checkout(self):
+    # Neither the variables of a hook nor the settings of a user.
+    env = {k: v for k, v in os.environ.items() if not k.startswith('GIT_')}
+    env |= {'GIT_CONFIG_GLOBAL': os.devnull, 'GIT_CONFIG_NOSYSTEM': '1'}
+    self.enter_context(mock.patch.dict(os.environ, env, clear=True))
     package = self.folder / 'tff_adaptive' / '__init__.py'
     package.parent.mkdir()
     package.write_text('')

@@ -2,6 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of tracing a round of a run, from its files."""
 
+import collections
+import contextlib
+import io
 import json
 import pathlib
 import shutil
@@ -65,10 +68,34 @@ class TraceTest(folder_testing.FolderTestCase):
     self.assertNotIn('\n', str(caught.exception))
 
   def test_a_checkpoint_that_cannot_be_opened_is_not_compared(self):
-    with mock.patch.object(
-        checkpoints, 'read_leaves', side_effect=PermissionError
+    out = io.StringIO()
+    with (
+        mock.patch.object(
+            checkpoints, 'read_leaves', side_effect=PermissionError
+        ),
+        contextlib.redirect_stdout(out),
     ):
       views._compare(mock.Mock(), 1, pathlib.Path('checkpoint'))
+    self.assertEqual(out.getvalue(), '')
+
+  @parameterized.parameters(
+      (0.0, 'equal'), (0.5, 'differ by at most 0.5 from'), (np.nan, 'most nan')
+  )
+  def test_the_largest_difference_is_told(self, difference, verdict):
+    weights = collections.OrderedDict(a=np.zeros(2), b=np.zeros(1))
+    leaves = {
+        'process/global_model_weights/a': np.zeros(2),
+        'process/global_model_weights/b': np.full(1, difference),
+    }
+    found = mock.Mock()
+    found.state.global_model_weights = weights
+    out = io.StringIO()
+    with (
+        mock.patch.object(checkpoints, 'read_leaves', return_value=leaves),
+        contextlib.redirect_stdout(out),
+    ):
+      views._compare(found, 1, pathlib.Path('checkpoint'))
+    self.assertIn(f' {verdict} ', out.getvalue())
 
   def test_the_last_round_is_that_of_the_run(self):
     before = file_testing.read_files(self.run_dir)

@@ -15,6 +15,7 @@ from tests.experiments import hparams_testing
 from tff_adaptive import algorithms
 from tff_adaptive import finalizers
 from tff_adaptive import optimizers
+from tff_adaptive import privacy
 from tff_adaptive.algorithms import fed_opt
 from tff_adaptive.simulation import callbacks
 from tff_adaptive.simulation import client_states
@@ -156,6 +157,43 @@ class BuildProcessTest(tf.test.TestCase, parameterized.TestCase):
     )
     self.assertAllClose(hparams_of_rule['learning_rate'], 0.5)
 
+  @parameterized.named_parameters(
+      (
+          'fixed',
+          ['--dp_clip_norm=2', '--dp_payload_clip_norms=control:3'],
+          dict(clip_norm=2.0, payload_clip_norms={'control': 3.0}),
+      ),
+      (
+          'adaptive',
+          [
+              '--dp_adaptive_clip_quantile=0.6',
+              '--dp_adaptive_clip_learning_rate=0.7',
+              '--dp_adaptive_clip_count_stddev=8',
+          ],
+          dict(
+              adaptive_clipping=privacy.AdaptiveClipping(
+                  target_quantile=0.6, learning_rate=0.7, count_stddev=8.0
+              )
+          ),
+      ),
+  )
+  def test_privacy_is_that_of_the_flags(self, arguments, expected):
+    task = _build_task('--clients_per_round=7')
+    found = self._arguments_of_build_fed_opt(
+        task,
+        '--client_optimizer=scaffold_sgd',
+        '--client_weighting=uniform',
+        '--clients_per_round=7',
+        '--dp_noise_multiplier=0.3',
+        *arguments,
+    )
+    self.assertEqual(
+        found['privacy'],
+        privacy.DifferentialPrivacy(
+            noise_multiplier=0.3, clients_per_round=7, **expected
+        ),
+    )
+
   def test_moon_takes_the_representations_of_the_task(self):
     task = _build_task('--digits_model=cnn')
     found = self._arguments_of_build_fed_opt(
@@ -170,6 +208,33 @@ class BuildProcessTest(tf.test.TestCase, parameterized.TestCase):
       term = found['loss_term'](weights, weights, batch, previous_model=weights)
       with tf.compat.v1.Session(graph=graph) as session:
         self.assertAllClose(session.run(term), 3.0 * 0.693147)
+
+
+class PrivacyCallbackTest(parameterized.TestCase):
+
+  @parameterized.parameters((['--dp_delta=1e-3'], 1e-3), ([], None))
+  def test_epsilon_is_that_of_the_flags(self, arguments, delta):
+    flags = ('--clients_per_round=7', '--total_rounds=5')
+    privacy_flags = ('--dp_noise_multiplier=0.3', '--dp_clip_norm=1')
+    _, settings = _read(
+        *flags, *privacy_flags, '--client_weighting=uniform', *arguments
+    )
+    (found,) = run_parts.build_privacy_callbacks(settings, _build_task(*flags))
+    accountant = privacy.RoundAccountant(
+        noise_multiplier=0.3,
+        num_clients=20,
+        clients_per_round=7,
+        sampling=privacy.CohortSampling('fixed'),
+    )
+    delta = delta or privacy.default_delta(20)
+    round_end = mock.Mock(round_num=5, state=None)
+    with mock.patch.object(
+        callbacks.differential_privacy, 'get_clip_norms', return_value={}
+    ):
+      measured = found.measure(round_end)
+    self.assertEqual(
+        measured['privacy/epsilon'], accountant.get_epsilon(5, delta)
+    )
 
 
 class DirectoryTest(parameterized.TestCase):

@@ -7,11 +7,13 @@ least squares problem, in float64, without rounds.
 """
 
 import functools
+from unittest import mock
 
 from absl.testing import parameterized
 import numpy as np
 import pytest
 import tensorflow as tf
+import tensorflow_federated as tff
 
 from experiments import registry
 from tests.tff_adaptive import testing
@@ -20,6 +22,7 @@ from tests.tff_adaptive.runtime import compiled_testing
 from tff_adaptive import algorithms
 from tff_adaptive import finalizers
 from tff_adaptive import optimizers
+from tff_adaptive.algorithms import fed_opt
 from tff_adaptive.optimizers import schedules
 
 _OPTIMIZERS = {
@@ -161,6 +164,20 @@ class CentralizedTest(compiled_testing.TestCase):
         tf.nest.flatten(state.client_work),
         tf.nest.flatten(compiled.client_work),
         rtol=1e-12,
+    )
+
+  def test_options_reach_the_clients_work(self):
+    options = dict(
+        clip_norm=0.5,
+        weight_decay=0.1,
+        trace_steps=True,
+        client_schedule=schedules.build_constant(),
+        loop_implementation=tff.learning.LoopImplementation.DATASET_ITERATOR,
+    )
+    with mock.patch.object(fed_opt, 'build_fed_opt') as build:
+      _build('adam', **options)
+    self.assertEqual(
+        {**build.call_args.kwargs, **options}, build.call_args.kwargs
     )
 
   def test_a_rule_that_clients_carry_is_named(self):

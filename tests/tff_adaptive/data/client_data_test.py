@@ -129,7 +129,7 @@ class PackedClientArraysTest(parameterized.TestCase):
     source = _packed()
     examples = source.examples('cid')
     self.assertTrue(np.shares_memory(examples['x'], source.values['x']))
-    with self.assertRaises(ValueError):
+    with self.assertRaisesRegex(ValueError, 'read-only'):
       examples['x'][0] = 0.0
     self.assertEqual(source.rows('cid').tolist(), [3, 4])
     self.assertIsNone(source.indices)

@@ -25,7 +25,7 @@ class FeatureArraysTest(parameterized.TestCase):
   def test_as_examples_gives_read_only_views_and_leaves_the_original(self):
     x = np.ones([3])
     examples = feature_arrays.as_examples({'x': x}, 'Data')
-    with self.assertRaises(ValueError):
+    with self.assertRaisesRegex(ValueError, 'read-only'):
       examples['x'][0] = 2.0
     x[0] = 2.0
     self.assertEqual(examples['x'][0], 2.0)

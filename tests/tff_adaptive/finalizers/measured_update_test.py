@@ -12,6 +12,7 @@ import tensorflow_federated as tff
 
 from tff_adaptive import finalizers
 from tff_adaptive import optimizers
+from tff_adaptive.finalizers import measured_update
 
 
 @pytest.mark.usefixtures('native_runtime')
@@ -161,6 +162,13 @@ class ReportsTest(tf.test.TestCase, parameterized.TestCase):
     self.assertEqual(output.measurements['update_norm'], 0.0)
     # The rule reports before any step.
     self.assertTrue(np.isnan(output.measurements['gamma']))
+
+  @parameterized.parameters((), ('squared_norm',))
+  def test_reports_that_are_none_are_refused(self, *client_reports):
+    rule = finalizers.build_frank_wolfe()
+    rule.client_reports = client_reports
+    with self.assertRaisesRegex(TypeError, 'at least one member of .*Report'):
+      measured_update.check_optimizer(rule)
 
   def test_hyperparameters_pass_through(self):
     state = self._process.initialize()

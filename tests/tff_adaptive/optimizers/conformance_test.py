@@ -12,6 +12,7 @@ import pytest
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from experiments import flag_table
 from tests.tff_adaptive.optimizers import rules_testing
 from tff_adaptive import optimizers
 from tff_adaptive.optimizers import optimizer as optimizer_lib
@@ -303,7 +304,7 @@ class OptimizerConformanceTest(tf.test.TestCase, parameterized.TestCase):
       value = tf.constant(1.0)
       extra_args = dict(value=value, value_and_grad_fn=lambda at: (value, at))
     for gradients in ((weights[0], weights[0]), (tf.ones([3]),)):
-      with self.assertRaises((TypeError, ValueError)):
+      with self.assertRaisesRegex(ValueError, 'same structure'):
         optimizer.next(state, weights, gradients, **extra_args)
 
   @parameterized.named_parameters(*_WITH_RATE)
@@ -325,6 +326,18 @@ class OptimizerConformanceTest(tf.test.TestCase, parameterized.TestCase):
     error = TypeError if value == 2.5 else ValueError  # No integer.
     with self.assertRaisesRegex(error, f'{title} `{name}`.*{value}'):
       build(**arguments)
+
+  def test_shares_are_checked_as_docstrings_say(self):
+    checked = []
+    for kind in ('client_optimizer', 'server_optimizer'):
+      for build in rules_testing.builders(kind).values():
+        found = flag_table.descriptions(build.func.__doc__)
+        for name, text in found.items():
+          if 'in [0, 1)' in text:
+            with self.assertRaisesRegex(ValueError, f'`{name}`', msg=build):
+              build(**{name: 1.5})
+            checked.append(name)
+    self.assertGreater(len(checked), 20)
 
   @parameterized.parameters(
       (optimizers.build_sps, False, '`value`.*build_fed_opt'),

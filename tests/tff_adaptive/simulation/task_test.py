@@ -137,7 +137,9 @@ class TaskTest(parameterized.TestCase):
       ('representation_fn', dict(representation_fn='cnn')),
   )
   def test_part_of_another_type_raises(self, change):
-    with self.assertRaises(TypeError):
+    (name,) = change
+    said = 'central test data' if name == 'central_test' else f'`{name}`'
+    with self.assertRaisesRegex(TypeError, said):
       task_testing.build_task(**change)
 
   def test_clients_of_another_type_are_named_and_not_printed(self):

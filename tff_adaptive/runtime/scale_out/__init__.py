@@ -4,7 +4,7 @@
 
 The driver prepares a round, workers sum chunks of its cohort, and the driver
 merges the sums in order and updates the state. Needs Ray:
-`pip install tff_adaptive[ray]`.
+`pip install "ray>=2.40"`.
 """
 
 from tff_adaptive.runtime.scale_out.context import choose_ray_plan

@@ -84,7 +84,7 @@ def _import_ray():
     import ray  # pylint: disable=import-outside-toplevel
   except ImportError as error:
     raise ClusterError(
-        'Ray is not installed: pip install "tff_adaptive[ray]".'
+        'Ray is not installed: pip install "ray>=2.40".'
     ) from error
   return ray
 

@@ -101,7 +101,7 @@ class ScaledRound(rounds.Round):
 
   def _merge_all(
       self,
-      sums: Iterator[workers.ChunkSum],
+      sums: Iterator[workers.SummedChunk],
       seed: tf.Tensor,
       costs: dict[str, Any],
   ) -> list[tf.Tensor]:
@@ -239,10 +239,10 @@ def _loads(clients: Sequence[Any]) -> list[float]:
 
 
 def _in_order(
-    sums: Iterator[workers.ChunkSum], starts: Sequence[int]
-) -> Iterator[workers.ChunkSum]:
+    sums: Iterator[workers.SummedChunk], starts: Sequence[int]
+) -> Iterator[workers.SummedChunk]:
   """Yields sums in the order of their chunks, each as soon as possible."""
-  waiting: dict[int, workers.ChunkSum] = {}
+  waiting: dict[int, workers.SummedChunk] = {}
   to_come = iter(starts)
   start = next(to_come, None)
   for chunk_sum in sums:

@@ -113,7 +113,7 @@ class WorkerPool:
       *,
       broadcast: Sequence[np.ndarray],
       server_seed: np.ndarray,
-  ) -> Iterator[workers.ChunkSum]:
+  ) -> Iterator[workers.SummedChunk]:
     """Sums chunks on the workers, the most expensive ones first.
 
     Args:

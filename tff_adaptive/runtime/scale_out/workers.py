@@ -202,7 +202,7 @@ class Order(NamedTuple):
   server_seed: np.ndarray
 
 
-class ChunkSum(NamedTuple):
+class SummedChunk(NamedTuple):
   """The result of a chunk.
 
   Attributes:
@@ -244,7 +244,7 @@ class Worker:
 
   def sum_chunks(
       self, order: Order, chunks: Sequence[messages.Chunk]
-  ) -> list[ChunkSum]:
+  ) -> list[SummedChunk]:
     """Sums chunks of a cohort.
 
     Raises:
@@ -256,7 +256,7 @@ class Worker:
       work = self._fetch_round(order.round_key, order.rounds)
       sources = dict(self._sources)
 
-    def sum_chunk(chunk: messages.Chunk) -> ChunkSum:
+    def sum_chunk(chunk: messages.Chunk) -> SummedChunk:
       start = time.perf_counter()
       tensors = work(
           chunk,
@@ -265,7 +265,7 @@ class Worker:
           sources=sources,
       )
       seconds = time.perf_counter() - start
-      return ChunkSum(chunk.start, tensors, seconds, self.process_id())
+      return SummedChunk(chunk.start, tensors, seconds, self.process_id())
 
     return list(map(sum_chunk, chunks))
 

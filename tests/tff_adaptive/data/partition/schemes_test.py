@@ -60,7 +60,7 @@ class SchemesTest(partition_testing.PartitionTestCase):
     )
     self.assertEqual(_lists(parts), _lists(call()))
 
-  def test_every_scheme_has_a_test_and_runs_by_default(self):
+  def test_every_scheme_runs_by_default(self):
     for scheme in partition.SCHEMES:
       self.assertLen(partition.by_scheme(scheme, _LABELS, 4, 1), 4)
     for scheme in partition.COARSE_SCHEMES:

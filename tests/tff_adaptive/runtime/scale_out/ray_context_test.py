@@ -476,7 +476,7 @@ class ArgumentsTest(compiled_testing.TestCase):
     ):
       with (
           self.subTest(name=name, value=value),
-          self.assertRaises((TypeError, ValueError)),
+          self.assertRaisesRegex((TypeError, ValueError), f'`{name}`'),
       ):
         scale_out.create_ray_context(**{name: value})
     self.assertFalse(ray.is_initialized())
