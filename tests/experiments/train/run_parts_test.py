@@ -210,6 +210,19 @@ class BuildProcessTest(tf.test.TestCase, parameterized.TestCase):
         self.assertAllClose(session.run(term), 3.0 * 0.693147)
 
 
+class BuildCohortFnTest(parameterized.TestCase):
+
+  @parameterized.parameters(
+      ('--drop_clients=1', 0, 0), ('--straggler_fraction=1', 5, 5), ('', 5, 0)
+  )
+  def test_faults_are_those_of_the_flags(self, flag, num_clients, num_slow):
+    flags = ['--clients_per_round=5', *filter(None, [flag])]
+    cohort = run_parts.build_cohort_fn(*_read(*flags), _build_task(*flags))(0)
+    self.assertLen(cohort.client_ids, num_clients)
+    self.assertLen(cohort.step_limits or {}, num_slow)
+    self.assertLen(cohort.dropped_out, 5 - num_clients)
+
+
 class PrivacyCallbackTest(parameterized.TestCase):
 
   @parameterized.parameters((['--dp_delta=1e-3'], 1e-3), ([], None))

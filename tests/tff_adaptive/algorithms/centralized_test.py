@@ -96,7 +96,7 @@ def _run_without_rounds(optimizer, weights, rounds):
 class CentralizedTest(compiled_testing.TestCase):
 
   @parameterized.parameters(*_OPTIMIZERS)
-  @pytest.mark.slow
+  @pytest.mark.sample(1)
   def test_optimizer_is_that_of_a_plain_loop(self, name):
     rounds = _rounds()
     process = _build(name)

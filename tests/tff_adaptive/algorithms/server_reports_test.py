@@ -42,7 +42,7 @@ def _start(state):
 class UnhealthyClientsTest(compiled_testing.TestCase):
 
   @parameterized.parameters('fedexp', 'fedli_ls', 'fedli_lu')
-  @pytest.mark.slow
+  @pytest.mark.sample(1)
   def test_unhealthy_clients_count_nowhere(self, server):
     process = _process(server)
     one, two = testing.clients([10, 7])
@@ -131,7 +131,7 @@ def _gradient_descent(x, batches, rate):
 class FedLiLUTest(tf.test.TestCase, parameterized.TestCase):
 
   @parameterized.parameters('local_mean', 'received_model', 'last')
-  @pytest.mark.slow
+  @pytest.mark.sample(1)
   def test_is_the_plain_loop(self, objective_at):
     # With a server rate of 4, gamma is below 1.
     rate = 0.3

@@ -60,7 +60,7 @@ def _context(name):
 class UnhealthyClientsTest(compiled_testing.TestCase):
 
   @parameterized.parameters(*_CLIENT_RULES)
-  @pytest.mark.slow
+  @pytest.mark.sample(1)
   def test_count_nowhere(self, name):
     with _context(name):
       healthy, mixed = (federated_testing.Store(_process(name)) for _ in 'ab')
