@@ -82,6 +82,8 @@ def _enter_child(
   os.environ.clear()
   os.environ.update(environment)
   os.chdir(folder)
+  # A fork ends without the handlers by which TensorFlow removes its files.
+  tempfile.tempdir = output
   function(*arguments)
 
 

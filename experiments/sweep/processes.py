@@ -20,6 +20,7 @@ import runpy
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 from typing import NamedTuple, Optional, Union
 
@@ -183,7 +184,10 @@ def _run_module(
   _pin(0, cores)
   threading.Thread(target=_end_with_parent, daemon=True).start()
   sys.argv = [module, *arguments]
-  runpy.run_module(module, run_name='__main__', alter_sys=True)
+  # A fork ends without the handlers by which TensorFlow removes its files.
+  with tempfile.TemporaryDirectory() as folder:
+    tempfile.tempdir = folder
+    runpy.run_module(module, run_name='__main__', alter_sys=True)
 
 
 def _end_with_parent():

@@ -5,6 +5,7 @@
 import json
 import os
 import sys
+import tempfile
 import time
 
 
@@ -19,6 +20,8 @@ def main():
               'leads_session': os.getsid(0) == os.getpid(),
               'has_tensorflow': 'tensorflow' in sys.modules,
               'pid': os.getpid(),
+              # It stays, as do files of TensorFlow.
+              'temporary': tempfile.mkstemp()[1],
           }
       ),
       flush=True,

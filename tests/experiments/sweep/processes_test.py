@@ -52,8 +52,10 @@ class ForkTest(folder_testing.FolderTestCase):
   def test_a_module_is_run_by_a_warm_process(self):
     process = self._start('--rate=0.1', '--name=a b')
     self.assertEqual(process.wait(), 0)
+    report = json.loads(self.log.read_text())
+    self.assertFalse(os.path.exists(report.pop('temporary')))
     self.assertEqual(
-        json.loads(self.log.read_text()),
+        report,
         {
             'arguments': ['--rate=0.1', '--name=a b'],
             'cores': running.available_cores()[:1],
