@@ -195,6 +195,7 @@ def build_dog(
   """
   if send not in ('last', 'average'):
     raise ValueError(f"DoG `send` must be 'last' or 'average', found {send!r}.")
+  optimizer.check_rate('average_gamma', average_gamma, 'DoG')
   has_first_step = first_step_size is not None
   rule = _DoG(
       dict(

@@ -327,6 +327,17 @@ class OptimizerConformanceTest(tf.test.TestCase, parameterized.TestCase):
     with self.assertRaisesRegex(error, f'{title} `{name}`.*{value}'):
       build(**arguments)
 
+  def test_nan_is_refused_by_name(self):
+    checked = []
+    for kind in ('client_optimizer', 'server_optimizer'):
+      for build in rules_testing.builders(kind).values():
+        for parameter in inspect.signature(build).parameters.values():
+          if isinstance(parameter.default, float):
+            with self.assertRaisesRegex(ValueError, f'`{parameter.name}`'):
+              build(**{parameter.name: math.nan})
+            checked.append(parameter.name)
+    self.assertGreater(len(checked), 80)
+
   def test_shares_are_checked_as_docstrings_say(self):
     checked = []
     for kind in ('client_optimizer', 'server_optimizer'):
