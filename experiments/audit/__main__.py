@@ -144,7 +144,7 @@ def _summarize(rows: Sequence[Sequence[str]]) -> str:
   for _, verdict, basis, *_ in rows:
     by_basis.setdefault(basis, collections.Counter())[verdict] += 1
   found = '; '.join(
-      f'{counts.total()} by {basis}: '
+      f'{sum(counts.values())} by {basis}: '
       + ', '.join(f'{count} {verdict}' for verdict, count in counts.items())
       for basis, counts in by_basis.items()
   )

@@ -134,7 +134,7 @@ def _introduce(table: published.Table, results: _Results) -> list[str]:
       f'Source: {table.source}. {num_measured} of {num_cells} cells were '
       f'measured{seeds}.'
   )
-  stamp = found = ''
+  stamp, found = '', None
   if figures.shows_numbers(table):
     text += (
         f' {_describe_metrics(table)} A number is '

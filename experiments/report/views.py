@@ -76,7 +76,7 @@ def rank(table: published.Table, numbers: Numbers) -> dict[_Key, Standing]:
   losses = {}
   columns: dict[tuple[str, str], list[float]] = {}
   for (group, row, column), value in numbers.items():
-    if is_number(value):
+    if value is not None and math.isfinite(value):
       is_loss = not table.measure(column, group).higher_is_better
       losses[group, row, column] = loss = value if is_loss else -value
       columns.setdefault((group, column), []).append(loss)

@@ -84,7 +84,7 @@ class SchedulesTest(tf.test.TestCase, parameterized.TestCase):
       ('steps', lambda: schedules.build_exp_decay(0.1, 0), 'rounds_per_decay'),
       ('start', lambda: schedules.build_table({1: 1.0}), r'round 0.*\[1\]'),
       ('empty', lambda: schedules.build_table({}), 'round 0'),
-      ('half', lambda: schedules.build_table({0: 1.0, 0.5: 1.0}), 'found 0.5'),
+      ('half', lambda: schedules.build_table({0: 1.0, 0.5: 1.0}), 'found 0.5'),  # type: ignore[dict-item]
       ('factor', lambda: schedules.build_table({0: -1.0}), 'factors.*-1'),
   )
   def test_bad_arguments_raise_by_name(self, build, message):
