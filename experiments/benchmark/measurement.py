@@ -375,7 +375,7 @@ def measure(
             functools.partial(models.build_process, work, source.element_spec),
         )
         for runtime, context in zip(runtimes, contexts)
-        for work in [workload if runtime.in_process else workload.on_native()]
+        for work in [workload.on(runtime)]
     ]
     take_turns(trainers, cohort_fn, settings)
     return [report(clients_per_round, trainer) for trainer in trainers]

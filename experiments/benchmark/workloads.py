@@ -63,9 +63,9 @@ class Workload:
   num_rows: Optional[int] = None
   kind: str = RUNTIMES_OF_A_MODEL
 
-  def on_native(self) -> 'Workload':
-    """Returns the workload for the native runtime."""
-    if self.native_model is None:
+  def on(self, runtime: 'Runtime') -> 'Workload':
+    """Returns the workload as users of a runtime would train it."""
+    if runtime.in_process or self.native_model is None:
       return self
     return attrs.evolve(self, model=self.native_model, form=VARIABLE)
 

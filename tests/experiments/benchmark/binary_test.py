@@ -264,7 +264,7 @@ class WorkloadsTest(parameterized.TestCase):
 
   def test_native_runtime_has_keras_layer_with_the_same_weights(self):
     workload = workloads.WORKLOADS['shakespeare_lstm']
-    native = workload.on_native()
+    native = workload.on(workloads.RUNTIMES['native'])
     self.assertEqual(native.form, workloads.VARIABLE)
     built = []
     for each in (workload, native):
@@ -274,7 +274,7 @@ class WorkloadsTest(parameterized.TestCase):
     ours, keras = (model(tokens) for model in built)
     np.testing.assert_allclose(ours, keras, rtol=0, atol=1e-6)
     self.assertIs(
-        workloads.WORKLOADS['ragged'].on_native(),
+        workloads.WORKLOADS['ragged'].on(workloads.RUNTIMES['native']),
         workloads.WORKLOADS['ragged'],
     )
 
@@ -287,7 +287,9 @@ class WorkloadsTest(parameterized.TestCase):
     for workload in workloads.WORKLOADS.values():
       self.assertIn(workload.model, models.MAKERS)
       self.assertIn(workload.model, models.MODELS)
-      self.assertIn(workload.on_native().model, models.MODELS)
+      self.assertIn(
+          workload.on(workloads.RUNTIMES['native']).model, models.MODELS
+      )
       self.assertIn(workload.client_optimizer, models.CLIENT_OPTIMIZERS)
       self.assertIn(workload.server_optimizer, models.SERVER_OPTIMIZERS)
       for clients_per_round in workload.clients_per_round:
