@@ -284,6 +284,22 @@ class DirectoryTest(parameterized.TestCase):
     found = run_parts.build_callbacks(_read(*arguments)[1], self._directory)
     self.assertEqual([type(callback) for callback in found], expected)
 
+  def test_flags_reach_the_callbacks(self):
+    _, settings = _read(
+        '--early_stopping_patience=7',
+        '--keep_best',
+        '--monitored_metric=evaluation/loss',
+        '--monitored_mode=min',
+    )
+    watched = dict(metric='evaluation/loss', mode='min')
+    with (
+        mock.patch.object(callbacks, 'EarlyStopping') as stop,
+        mock.patch.object(kept_weights, 'BestCheckpoint') as keep,
+    ):
+      run_parts.build_callbacks(settings, self._directory)
+    stop.assert_called_once_with(patience=7, **watched)
+    keep.assert_called_once_with(self._directory.checkpoints, **watched)
+
   @parameterized.parameters(
       ([], 2**30), (['--client_states_memory_mb=3'], 3 * 2**20)
   )

@@ -141,12 +141,20 @@ class TrainerTest(folder_testing.FolderTestCase):
       self.train('--keep_best', '--monitored_metric=evaluation/acc')
     self.assertFalse((self.folder / 'run' / 'metrics.csv').exists())
 
-  def test_a_tracker_is_told_the_run_and_its_rounds(self):
+  def test_as_many_checkpoints_are_kept_as_told(self):
+    self.train('--rounds_per_checkpoint=1', '--checkpoints_to_keep=2')
+    folder = self.folder / 'run' / 'checkpoints'
+    self.assertLen(list(folder.glob('checkpoint_*.npz')), 2)
+
+  @parameterized.parameters(
+      ('--mlflow', 'MLflowWriter'), ('--wandb', 'WandbWriter')
+  )
+  def test_a_tracker_is_told_the_run_and_its_rounds(self, flag, writer):
     with (
         mock.patch.object(_packages, 'check_installed'),
-        mock.patch.object(trackers, 'MLflowWriter') as build,
+        mock.patch.object(trackers, writer) as build,
     ):
-      self.train('--mlflow')
+      self.train(flag)
     (path, values, name), _ = build.call_args
     self.assertEqual((path, name), (self.folder / 'run', 'run'))
     self.assertEqual(values['task'], 'digits')
