@@ -342,9 +342,8 @@ class Table:
       return found
     kept = (getattr(found, axis) for axis in AXES if wanted.get(axis))
     names = ', '.join(entry.name for entry in itertools.chain(*kept))
-    return dataclasses.replace(
-        found, title=f'{self.title} Here: {names}.', num_left_out=num_left_out
-    )
+    title = f'{self.title.rstrip(".")}; here {names}.'
+    return dataclasses.replace(found, title=title, num_left_out=num_left_out)
 
   def _keep(self, axis: str, wanted: Sequence[str]) -> Axis:
     """Returns the wanted entries of an axis; all if none are named."""

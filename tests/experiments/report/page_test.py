@@ -291,7 +291,7 @@ class PageTest(page_testing.PageTestCase):
     self.write(table)
     text = self.read('.md')
     self.assertStartsWith(
-        text, '# paper, Table 1: Made-up numbers. Here: other.'
+        text, '# paper, Table 1: Made-up numbers; here other.'
     )
     self.assertIn(' 1 of 6 cells were measured. ', text)
 
