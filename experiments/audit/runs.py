@@ -119,6 +119,18 @@ def find_places(table: published.Table, rows: Sequence[str]) -> dict[str, int]:
   return places
 
 
+def _find_narrow(table: published.Table, rows: Sequence[str]) -> list[str]:
+  """Returns the columns of percentages where another row is nearly the best."""
+  standings = views.rank(table, {c.key: c.published for c in table.cells})
+  names = [
+      _place_name(group, column)
+      for (group, row, column), standing in standings.items()
+      if row not in rows and standing.gap <= views.CLOSE
+      if views.is_percent(table, column, group)
+  ]
+  return list(dict.fromkeys(names))
+
+
 def _place_name(group: str, column: str) -> str:
   return ', '.join(filter(None, (group, column)))
 
@@ -137,7 +149,8 @@ def lead(
     'holds' or 'fails', with the columns in which another row is first; 'not
     run' if the table prints no number of these rows.
   """
-  places = find_places(lab.find_table(table_name), rows)
+  table = lab.find_table(table_name)
+  places = find_places(table, rows)
   if not places:
     return claim.Verdict(
         claim.Status.NOT_RUN,
@@ -145,6 +158,9 @@ def lead(
     )
   behind = [name for name, place in places.items() if place > 1]
   told = f', behind in {"; ".join(behind)}' if behind else ''
+  narrow = [name for name in _find_narrow(table, rows) if name not in behind]
+  if narrow:
+    told += f'; ahead by half a point or less in {"; ".join(narrow)}'
   return claim.decide(
       not behind,
       f'First in {len(places) - len(behind)} of {len(places)} columns{told}.',

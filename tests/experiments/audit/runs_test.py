@@ -96,6 +96,13 @@ class LeadTest(parameterized.TestCase):
     verdict = delta_sgd.published_places(self.lab)
     self.assertEqual(verdict.status, status)
 
+  @parameterized.parameters((89.4, False), (89.5, True))
+  def test_a_narrow_lead_is_told(self, other, is_narrow):
+    self._print({('SGD', 'digits'): other, ('Delta-SGD', 'digits'): 90.0})
+    verdict = runs.lead(self.lab, 'paper/table_1', ('Delta-SGD',))
+    told = '; ahead by half a point or less in digits.'
+    self.assertEqual(verdict.evidence.endswith(told), is_narrow)
+
   def test_no_printed_number_says_nothing(self):
     self._print({('SGD', 'digits'): 90.0})
     verdict = runs.lead(self.lab, 'paper/table_1', ('Delta-SGD',))
