@@ -184,7 +184,8 @@ def _build_query(
 ) -> Callable[[str], list[bytes]]:
   """Returns a function that reads the serialized examples of a client."""
   select = 'SELECT serialized_example_proto FROM examples'
-  query = f'{select} WHERE client_id = ? AND split_name = ?'
+  # In the order of writing, with any index.
+  query = f'{select} WHERE client_id = ? AND split_name = ? ORDER BY rowid'
   plan = _fetch(path, f'EXPLAIN QUERY PLAN {query}', 'client', split_name)
   if any('client_id=?' in str(row[-1]) for row in plan):
     return lambda client_id: [
