@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of rounds that keep the clients' states."""
 
-
 from absl.testing import absltest
 
 from experiments import rounds

@@ -19,9 +19,9 @@ import numpy as np
 
 from tff_adaptive.data import specs
 
-# The uses of streams, part of the key: two uses share no numbers. Each is for
-# one purpose, except that `sample_examples_evenly` and `split_examples` share
-# DATA_SPLIT, and `sample_examples` and `sample_client_examples` EXAMPLE_SUBSET.
+# The uses of streams. They are part of the key: no two uses share numbers. Two
+# functions may have one use: `sample_examples_evenly` and `split_examples` have
+# DATA_SPLIT, `sample_examples` and `sample_client_examples` EXAMPLE_SUBSET.
 AUGMENTATION = 'augmentation'
 CLIENT_DROP_OUT = 'client_drop_out'
 CLIENT_SUBSET = 'client_subset'

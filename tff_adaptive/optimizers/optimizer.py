@@ -310,7 +310,9 @@ def check_rate(name: str, value: Any, owner: str) -> None:
 def check_positive(name: str, value: Any, owner: str) -> None:
   """Raises unless `value` is a finite number above zero; see `check_rate`."""
   check_rate(name, value, owner)
-  if not tf.is_symbolic_tensor(value) and np.float32(value) == 0.0:
+  if tf.is_symbolic_tensor(value):
+    return
+  if np.float32(_number(name, value, owner)) == 0.0:
     raise ValueError(f'{owner} `{name}` must be above zero, found {value}.')
 
 
