@@ -283,8 +283,7 @@ def run(
   except KeyboardInterrupt as interrupt:
     _exit(
         _EXIT_INTERRUPTED,
-        str(interrupt)
-        or 'Interrupted; run the same command again to continue.',
+        str(interrupt) or 'Interrupted; run the same command again.',
     )
   finally:
     free_default_context()

@@ -277,7 +277,7 @@ def format_value(value: Any) -> str:
 
 
 def format_seconds(seconds: Optional[float]) -> str:
-  """Formats a time in its two largest units, rounded up.
+  """Formats a time in its two largest units, with seconds rounded up.
 
   Args:
     seconds: The time; None or NaN if unknown.

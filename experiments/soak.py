@@ -221,6 +221,7 @@ def main(flag_values: flags.FlagValues = flags.FLAGS):
   folders.check_output_dir(flag_values.output_dir)
   folder = pathlib.Path(flag_values.output_dir)
   command_line.prepare_libraries()
+  name = f'{flag_values.workload}.{flag_values.runtime}'
   samples = []
   for sample in _train(
       workloads.WORKLOADS[flag_values.workload],
@@ -230,13 +231,14 @@ def main(flag_values: flags.FlagValues = flags.FLAGS):
   ):
     samples.append(sample)
     if len(samples) % 10 == 1:
+      with command_line.errors_as(command_line.EnvironmentalError, OSError):
+        _write_csv(samples, folder / f'{name}.csv')
       print(
           f'round {sample.round_num}: {sample.megabytes:.0f} MB, '
           f'{sample.num_files} files, {sample.num_threads} threads',
           flush=True,
       )
   growth = compute_growth(samples)
-  name = f'{flag_values.workload}.{flag_values.runtime}'
   with command_line.errors_as(command_line.EnvironmentalError, OSError):
     _write_csv(samples, folder / f'{name}.csv')
     _draw(

@@ -271,8 +271,9 @@ def _unpack_tar(archive: pathlib.Path, targets: Sequence[pathlib.Path]) -> None:
       if target.name not in names:
         raise _DamagedError(f'it does not contain {target.name}')
       content = members.extractfile(names[target.name])
-      if content is not None:
-        _copy(content, target, lambda: None)
+      if content is None:
+        raise _DamagedError(f'{target.name} in it is not a file')
+      _copy(content, target, lambda: None)
 
 
 def _copy(

@@ -88,11 +88,18 @@ def unpack(archive: pathlib.Path, runs_dir: pathlib.Path):
     members = file.getmembers()
     folders = {_run_of(pathlib.Path(m.name)) for m in members}
     new = {folder for folder in folders if not (runs_dir / folder).exists()}
-    file.extractall(
-        runs_dir,
-        [m for m in members if _run_of(pathlib.Path(m.name)) in new],
-        filter='data',
-    )
+    runs_dir.mkdir(parents=True, exist_ok=True)
+    # A run that is there is whole: an interruption leaves the others to the
+    # next call.
+    with tempfile.TemporaryDirectory(dir=runs_dir, prefix='.') as extracted:
+      file.extractall(
+          extracted,
+          [m for m in members if _run_of(pathlib.Path(m.name)) in new],
+          filter='data',
+      )
+      for folder in sorted(new):
+        (runs_dir / folder.parent).mkdir(parents=True, exist_ok=True)
+        (extracted / folder).rename(runs_dir / folder)
   print(f'extracted {len(new)} of {len(folders)} runs to {runs_dir}')
 
 

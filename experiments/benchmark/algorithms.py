@@ -63,7 +63,7 @@ class Algorithm:
     row = registry.ROWS[registry.ALGORITHM][self.algorithm]
     names = {
         **_ROWS,
-        **{part.kind: part.name for part in row.parts},
+        **row.part_names,
         **self.rows,
     }
     parts = {

@@ -163,8 +163,10 @@ def _cells(
   ]
   if len(best) == 2:
     is_known = max(best.values()) < math.inf
-    ratio = f'{best["CPU"] / best["GPU"]:.2g}' if is_known else _NOTHING
-    cells.append(ratio)
+    ratio = best['CPU'] / best['GPU'] if is_known else math.nan
+    cells.append(
+        f'{ratio:.{0 if ratio >= 10 else 1}f}' if is_known else _NOTHING
+    )
   return cells
 
 

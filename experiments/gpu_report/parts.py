@@ -25,7 +25,6 @@ GOLDENS = ('goldens', 'tuning_free')
 # 10,000 clients would take two of the ten minutes on a GPU.
 WORKLOADS = tuple(name for name in workloads.OF_RUNTIMES if name != 'scaling')
 PROTOCOLS = published.ROOT / 'experiments/presets/simulators'
-_PYTHON = (sys.executable, '-m')
 _LIMIT_SECONDS = 300.0
 
 
@@ -221,7 +220,7 @@ def list_parts(
     _sample_goldens(name, path, size.goldens)
     yield Part(
         name,
-        (*_PYTHON, 'experiments.conformance', f'--goldens={path}'),
+        (*processes.PYTHON, 'experiments.conformance', f'--goldens={path}'),
         # TensorFloat-32 has three digits, too few for the tolerances.
         {'NVIDIA_TF32_OVERRIDE': '0'},
     )
@@ -230,7 +229,7 @@ def list_parts(
       yield _time_workload(report, workload, setup, size.rounds)
   for name in read_published_times():
     command = (
-        *_PYTHON,
+        *processes.PYTHON,
         'experiments.train',
         f'--flagfile={PROTOCOLS / name}.flags',
         *([f'--data_dir={data_dir}'] if data_dir else _on_synthetic_data(name)),
@@ -259,7 +258,7 @@ def _time_workload(
 ) -> Part:
   name = name_of(workload, setup)
   command = (
-      *_PYTHON,
+      *processes.PYTHON,
       'experiments.benchmark',
       f'--workload={workload}',
       '--runtimes=compiled',

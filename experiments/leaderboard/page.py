@@ -7,6 +7,7 @@ import pathlib
 from typing import Any, Optional
 
 from experiments import pages
+from experiments import registry
 from experiments.leaderboard import advice
 from experiments.leaderboard import board
 from experiments.leaderboard import drawing
@@ -117,7 +118,7 @@ def write(
       *_warn_of(failed),
       *_default_blocks(results),
       pages.heading('How to read the tables'),
-      pages.paragraph(_describe(plan.board)),
+      pages.paragraph(_describe(plan)),
       _tasks_table(plan.board),
       pages.paragraph(_LEGEND),
       pages.paragraph(_CAVEATS),
@@ -177,9 +178,14 @@ def _csv_rows(results: results_lib.Results) -> Iterator[list[Any]]:
         ]
 
 
-def _describe(rules: board.Leaderboard) -> str:
+def _describe(plan: plans.Plan) -> str:
   """Returns a paragraph on the rules."""
-  protocol = rules.protocol
+  protocol = plan.board.protocol
+  rules = (f for f in plan.given if not f.startswith('--results_dir='))
+  changes = [f'`{flag}`' for flag in rules]
+  if any(map(registry.is_own_task, plan.board.tasks)):
+    changes.append('those of your own tasks')
+  exceptions = f', except {" and ".join(changes)}' if changes else ''
   return (
       f'Every method trains {protocol.total_rounds} rounds and has up to '
       f'{protocol.num_trials} trials with the seed {protocol.tuning_seed}: the '
@@ -190,7 +196,7 @@ def _describe(rules: board.Leaderboard) -> str:
       'see during local training, which methods that limit client drift '
       'increase on purpose, so it is only compared within a method. Ranges, '
       'seeds, targets and margins were fixed before the first run, in '
-      '`experiments/presets/leaderboard.yaml`.'
+      f'`experiments/presets/leaderboard.yaml`{exceptions}.'
   )
 
 

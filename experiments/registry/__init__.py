@@ -17,7 +17,6 @@ from experiments.registry.rows import CLIENT_SCHEDULE
 from experiments.registry.rows import COMPILED
 from experiments.registry.rows import LOSS_TERM
 from experiments.registry.rows import NATIVE
-from experiments.registry.rows import Part
 from experiments.registry.rows import RAY
 from experiments.registry.rows import Row
 from experiments.registry.rows import RULES

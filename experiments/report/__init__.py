@@ -2,5 +2,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """The binary `experiments.report`: pages, figures and CSV files of tables.
 
-TensorFlow is imported only when the metrics of a run are read.
+TensorFlow is imported only to write pages.
 """

@@ -31,7 +31,6 @@ from absl import flags
 from experiments import command_line
 from experiments import flag_table
 from experiments import folders
-from experiments import hparams
 from experiments import published
 from experiments.flag_table import field
 from experiments.report import figures
@@ -179,9 +178,7 @@ def main(flag_values: flags.FlagValues = flags.FLAGS):
     flag_values: The parsed flags.
   """
   _check(flag_values)
-  with command_line.errors_as(
-      command_line.UserError, published.PublishedError, hparams.HparamError
-  ):
+  with command_line.errors_as(command_line.UserError, published.PublishedError):
     tables = [] if flag_values.runs else _find_tables(flag_values)
     if flag_values.list:
       for line in format_cells(tables):

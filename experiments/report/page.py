@@ -161,7 +161,7 @@ def _describe_seeds(results: _Results) -> str:
     return ''
   if len(found) > 1:
     return (
-        'Cells have different seeds: n is their number, and gaps and places '
+        'Cells have different seeds (n is their number); gaps and places '
         'compare means over different seeds.'
     )
   (seeds,) = found
@@ -362,9 +362,9 @@ def _missing(
   return [
       pages.heading('Not run'),
       pages.paragraph(
-          'The expected time is the mean time per round of runs with the same '
-          'task, model, cohort and local work, here or on another machine, '
-          'times the rounds and seeds, without evaluations.'
+          'The expected time is the median time per round of runs with the '
+          'same task, model, cohort and local work, here or on another '
+          'machine, times the rounds and seeds, without evaluations.'
       ),
       pages.table(header, rows, num_labels=4),
   ]

@@ -1,6 +1,3 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Folders of runs, and statistics over their results.
-
-TensorFlow is imported only when the metrics of a run are read.
-"""
+"""Folders of runs, and statistics over their results."""

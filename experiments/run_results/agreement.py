@@ -92,7 +92,7 @@ def of_arguments(arguments: Sequence[str]) -> WantedHparams:
     arguments: The flags of `experiments.train`.
 
   Returns:
-    The hyperparameters. Reading the task's protocol imports TensorFlow.
+    The hyperparameters.
 
   Raises:
     HparamError: If two flags conflict.

@@ -28,7 +28,7 @@ from experiments import command_line
 from tff_adaptive import _files
 
 # A command that begins so is run in a fork.
-_PYTHON = (sys.executable, '-m')
+PYTHON = (sys.executable, '-m')
 _PRELOAD = 'experiments.sweep.preload'
 
 
@@ -66,7 +66,7 @@ def start(job: Job, cores: Sequence[int]) -> Union[subprocess.Popen, 'Fork']:
     job.log.parent.mkdir(parents=True, exist_ok=True)
     log = open(job.log, 'ab')
   with log:
-    if tuple(job.command[:2]) == _PYTHON:
+    if tuple(job.command[:2]) == PYTHON:
       return Fork(job, cores)
     process = subprocess.Popen(
         job.command,

@@ -24,7 +24,7 @@ from experiments.sweep import scores
 from experiments.sweep import trials as trials_lib
 
 # The program that takes the flags of a trial.
-TRAIN = (sys.executable, '-m', 'experiments.train')
+TRAIN = (*processes.PYTHON, 'experiments.train')
 _GPUS = pathlib.Path('/proc/driver/nvidia/gpus')
 _POLL_SECONDS = 0.1
 # The time for a process to save its state before it is killed.

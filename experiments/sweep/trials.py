@@ -85,7 +85,7 @@ def collect_given_flags(flag_values: flags.FlagValues) -> dict[str, str]:
 
 
 def read_given_flags(flag_values: flags.FlagValues) -> dict[str, str]:
-  """Returns the same, after checking that the sweep lets them be set.
+  """Returns the flags that were given, if the sweep lets them be set.
 
   Args:
     flag_values: The parsed flags of the sweep.
@@ -390,7 +390,8 @@ class Record:
       return False
     if trial.name in self._finished:
       given = json.loads(json.dumps(dict(trial.hparams)))
-      goes_on = recorded.get('total_rounds') != _total_rounds(trial)
+      wanted = agreement.of_arguments(trial.arguments)
+      goes_on = recorded.get('total_rounds') != wanted.values['total_rounds']
       return self._finished[trial.name] == given and not goes_on
     if trial.hparams['final_evaluations']:
       return False
@@ -410,11 +411,3 @@ def _was_killed_at_its_end(folder: pathlib.Path) -> bool:
   return ((folder / 'checkpoints').exists() and not is_drawn) or any(
       folder.rglob(f'*{_files.TEMPORARY_SUFFIX}')
   )
-
-
-def _total_rounds(trial: Trial) -> int:
-  """Returns the total rounds of a trial; by default those of its task."""
-  given = trial.hparams['total_rounds']
-  if given is not None:  # Looking up the task takes a while.
-    return given
-  return agreement.of_arguments(trial.arguments).values['total_rounds']

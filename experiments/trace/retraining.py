@@ -253,8 +253,8 @@ class Replay:
       return
     client_ids = self._task.train_data.client_ids
     if self.keeps_sent:
-      newest = self._cohort_fn(self._rounds.round_num - 1)
-      client_ids = tuple(i for i in client_ids if i in set(newest.client_ids))
+      newest = set(self._cohort_fn(self._rounds.round_num - 1).client_ids)
+      client_ids = tuple(i for i in client_ids if i in newest)
     for client_id in client_ids:
       state = store.get(client_id)
       if state is not None:

@@ -229,10 +229,9 @@ def _share_flags(
     unused -= fitting
   for name in given:
     if name in unused:
-      kind, row, _ = of_rows[name][0]
+      owners = ' or '.join(f'--{k}={row.name}' for k, row, _ in of_rows[name])
       raise hparams.HparamError(
-          f'--{name} belongs to --{kind}={row.name}, which no method of '
-          f'--{_COMPARE} uses'
+          f'--{name} belongs to {owners}, which no method of --{_COMPARE} uses'
       )
   return shared
 

@@ -82,16 +82,22 @@ class _Posts(data.Data):
 
 
 def _words(args, data_dir):
-  """Returns the user's vocabulary, or the data set's."""
-  if args.vocabulary is not None or data_dir is None:
-    return _given(args.vocabulary, 'vocabulary')
-  return stackoverflow_files.load_word_vocabulary(data_dir, args.vocab_size)
+  return _vocabulary(
+      args.vocabulary,
+      'vocabulary',
+      data_dir,
+      stackoverflow_files.load_word_vocabulary,
+      args.vocab_size,
+  )
 
 
-def _given(vocabulary, name):
-  if vocabulary is None:
+def _vocabulary(given, name, data_dir, load, size):
+  """Returns the user's vocabulary, or else the data set's."""
+  if given is not None:
+    return given
+  if data_dir is None:
     raise TypeError(f'`{name}` is missing: it is required with your own data.')
-  return vocabulary
+  return load(data_dir, size)
 
 
 class NextWords(_Posts):
@@ -163,12 +169,13 @@ class Tags(_Posts):
 
   def build_prepare(self, args, train, data_dir):
     words = _words(args, data_dir)
-    tags = args.tag_vocabulary
-    if tags is None and data_dir is not None:
-      tags = stackoverflow_files.load_tag_vocabulary(
-          data_dir, args.tag_vocab_size
-      )
-    tags = _given(tags, 'tag_vocabulary')
+    tags = _vocabulary(
+        args.tag_vocabulary,
+        'tag_vocabulary',
+        data_dir,
+        stackoverflow_files.load_tag_vocabulary,
+        args.tag_vocab_size,
+    )
     if args.model_id == 'words':
       return bags_of_words.WordLists(words, tags, args.max_words)
     return bags_of_words.WordFrequencies(words, tags)

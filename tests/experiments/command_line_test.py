@@ -76,10 +76,7 @@ class RunTest(parameterized.TestCase):
     )
     self.assertEqual(
         _run(_raiser(KeyboardInterrupt())),
-        (
-            130,
-            'Interrupted; run the same command again to continue.\n',
-        ),
+        (130, 'Interrupted; run the same command again.\n'),
     )
 
   def test_a_bug_keeps_its_traceback(self):

@@ -2,6 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of long trainings that look at what the process holds."""
 
+from unittest import mock
+
+from absl import flags
 from absl.testing import parameterized
 import pytest
 
@@ -37,6 +40,23 @@ class GrowthTest(parameterized.TestCase):
 
 
 class SoakTest(parameterized.TestCase):
+
+  def test_an_interruption_keeps_what_was_measured(self):
+    folder = folder_testing.new(self)
+    values = flags.FlagValues()
+    soak.define(values)
+    values(['soak', f'--output_dir={folder}'])
+
+    def train(*unused_args):
+      yield from _samples([100.0] * 9)
+      yield from _samples([100.0] * 3)
+      raise KeyboardInterrupt
+
+    with mock.patch.object(soak, '_train', train):
+      with self.assertRaises(KeyboardInterrupt):
+        soak.main(values)
+    rows = folder_testing.read_rows(folder / 'tiny_many.compiled.csv')
+    self.assertLen(rows, 11)
 
   @pytest.mark.slow
   def test_four_hundred_rounds_hold_no_more(self):

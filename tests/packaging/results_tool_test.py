@@ -8,6 +8,8 @@ import io
 import json
 import os
 import re
+import tarfile
+from unittest import mock
 
 from absl.testing import absltest
 import pytest
@@ -67,6 +69,23 @@ class ArchiveTest(folder_testing.FolderTestCase):
     runs_dir = self._unpack('other')
     hparams = json.loads((runs_dir / 'seed_0' / 'hparams.json').read_text())
     self.assertEqual(hparams, {'total_rounds': 1})
+
+  def test_an_interruption_leaves_whole_runs_or_none(self):
+    for name in ('seed_0', 'seed_1'):
+      _write_run(self.folder / 'runs' / name, 2)
+    results.pack(self.archive, self.folder / 'runs')
+    extract = tarfile.TarFile.extractall
+
+    def extract_some(file, path, members, **kwargs):
+      extract(file, path, members[:2], **kwargs)
+      raise KeyboardInterrupt
+
+    with mock.patch.object(tarfile.TarFile, 'extractall', extract_some):
+      with self.assertRaises(KeyboardInterrupt):
+        self._unpack('again')
+    self.assertEmpty(list((self.folder / 'again').iterdir()))
+    runs_dir = self._unpack('again')
+    self.assertLen(list(runs_dir.rglob('metrics.csv')), 2)
 
   def test_plots_belong_to_their_run(self):
     run = self.folder / 'runs' / 'seed_0'

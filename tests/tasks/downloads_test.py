@@ -230,6 +230,17 @@ class UnpackTest(_TestCase):
     ):
       downloads.unpack(archive, [self.path])
 
+  def test_a_member_that_is_no_file(self):
+    archive = self.folder / 'data.tar.bz2'
+    with tarfile.open(archive, 'w:bz2') as file:
+      member = tarfile.TarInfo('data.bin')
+      member.type = tarfile.DIRTYPE
+      file.addfile(member)
+    with self.assertRaisesRegex(
+        downloads.DownloadError, r'is damaged \(data.bin in it is not a file\)'
+    ):
+      downloads.unpack(archive, [self.path])
+
   @parameterized.parameters('data.bin.lzma', 'data.tar.bz2', 'data.tar.gz')
   def test_a_damaged_archive_is_deleted(self, name):
     archive = self.folder / name

@@ -216,6 +216,7 @@ def build_fed_opt(
           weighs_examples=weighs_examples,
       )
   )
+  num_expected_clients = privacy.clients_per_round if privacy else None
   shared_aggregators = dict(payload_aggregators)
   for report in reports:
     shared_aggregators.pop(report.value, None)
@@ -229,7 +230,7 @@ def build_fed_opt(
       loop_implementation=loop_implementation,
       reports=reports,
       shared_aggregators=shared_aggregators,
-      num_expected_clients=privacy.clients_per_round if privacy else None,
+      num_expected_clients=num_expected_clients,
       trace_steps=trace_steps,
       max_update_norm=max_update_norm,
   )
@@ -239,7 +240,7 @@ def build_fed_opt(
       reports,
       payload_aggregators,
       weighs_examples,
-      privacy.clients_per_round if privacy else None,
+      num_expected_clients,
   ).create(sent_type.update, sent_type.update_weight)
   process = tff.learning.templates.compose_learning_process(
       tff.tensorflow.computation(adapter.initial_weights),

@@ -435,7 +435,7 @@ def _build_process(
     measurements = _OrderedDict(
         train=aggregate_metrics(reported['metrics']),
         clients=tff.federated_map(measure, aggregated),
-        **_stack_reports(reported),
+        **_stack_by_client(reported),
     )
     num_healthy = aggregated['sum']['num_healthy']
     return tff.templates.MeasuredProcessOutput(
@@ -460,7 +460,7 @@ def _build_process(
   )
 
 
-def _stack_reports(reported: Any) -> dict[str, Any]:
+def _stack_by_client(reported: Any) -> dict[str, Any]:
   """Returns the clients' individual results, stacked at the server."""
   names = [
       name

@@ -18,7 +18,7 @@ from tff_adaptive.optimizers import federated_optimizer
 from tff_adaptive.optimizers import optimizer as optimizer_lib
 
 # The name of a client's mean loss among its metrics.
-LOSS_KEY = 'loss'
+_LOSS_KEY = 'loss'
 
 _OrderedDict = collections.OrderedDict
 
@@ -72,11 +72,13 @@ def _to_row(
 ) -> Any:
   """Returns the totals as one row of metrics, with the loss first."""
   metrics: _OrderedDict[str, tf.Tensor] = _OrderedDict()
-  metrics[LOSS_KEY] = counts.loss_sum / tf.cast(counts.num_examples, tf.float64)
+  metrics[_LOSS_KEY] = counts.loss_sum / tf.cast(
+      counts.num_examples, tf.float64
+  )
   for name, value in adapter.finalize_metrics(counts.metrics).items():
     is_scalar = tf.is_tensor(value) and value.shape.rank == 0
     is_asked_for = is_scalar and (with_integers or value.dtype.is_floating)
-    if name != LOSS_KEY and is_asked_for:
+    if name != _LOSS_KEY and is_asked_for:
       metrics[name] = tf.cast(value, tf.float64)
   row = _OrderedDict(num_examples=counts.num_examples, metrics=metrics)
   return tf.nest.map_structure(lambda tensor: tensor[tf.newaxis], row)

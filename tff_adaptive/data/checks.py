@@ -3,7 +3,7 @@
 """Checks client data before training, so that bad data do not fail later."""
 
 import collections
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 import os
 import re
 from typing import Optional, Union
@@ -79,11 +79,8 @@ def check_clients(
         f'`bad_clients` must be one of {list(_POLICIES)}, found '
         f'{bad_clients!r}.'
     )
-  if num_classes is not None and label_key not in source.element_spec:
-    raise ValueError(
-        f'The labels must be in feature {label_key!r}, found the features '
-        f'{list(source.element_spec)}.'
-    )
+  if num_classes is not None:
+    _check_label_key(label_key, source.element_spec)
   found = collections.OrderedDict()
   checked = _spread(source.client_ids, max_clients)
   for client_id in checked:
@@ -100,6 +97,14 @@ def check_clients(
       found[client_id] = problem
   _report(found, len(checked), bad_clients)
   return found
+
+
+def _check_label_key(label_key: str, features: Iterable[str]) -> None:
+  if label_key not in features:
+    raise ValueError(
+        f'The labels must be in feature {label_key!r}, found the features '
+        f'{list(features)}.'
+    )
 
 
 def _spread(
@@ -130,8 +135,8 @@ def check_central_examples(
     label_key: See `check_clients`.
 
   Raises:
-    ValueError: If there are no examples, a feature is not finite, or a label is
-      out of range.
+    ValueError: If there are no examples, a feature is not finite, `num_classes`
+      is given but there is no feature `label_key`, or a label is out of range.
 
   Example:
 
@@ -139,6 +144,7 @@ def check_central_examples(
   """
   problem = find_bad_features(examples)
   if not problem and num_classes is not None:
+    _check_label_key(label_key, examples)
     problem = find_bad_label(examples[label_key], num_classes)
   if problem:
     raise ValueError(f'{name} {problem}.')

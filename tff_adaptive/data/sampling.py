@@ -170,6 +170,7 @@ def sample_examples(
     (3,)
   """
   specs.check_positive('num_examples', num_examples)
+  seed = random_streams.check_seed(seed)
   features = feature_arrays.as_examples(examples, 'The examples')
   total = feature_arrays.num_rows(features)
   if num_examples >= total:

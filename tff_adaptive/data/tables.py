@@ -81,12 +81,12 @@ def read_table(
   checks.check_readable(path)
   if path.name.endswith('.npz'):
     return _read_npz(path, features, split_name, client_key)
-  kind = CSVFile if path.name.endswith('.csv') else JSONLinesFile
+  kind = _CSVFile if path.name.endswith('.csv') else _JSONLinesFile
   return _read_rows(kind(path, features), split_name, client_key)
 
 
 def _read_rows(
-    file: RowFile,
+    file: _RowFile,
     split_name: Optional[str],
     client_key: Optional[str],
 ) -> Table:
@@ -128,7 +128,7 @@ def _read_rows(
 
 
 def _convert_rows(
-    file: RowFile, rows: Mapping[int, Mapping[str, Any]]
+    file: _RowFile, rows: Mapping[int, Mapping[str, Any]]
 ) -> feature_arrays.Examples:
   """Converts rows, given by line number, to arrays."""
 
@@ -286,7 +286,7 @@ def shown(names: Iterable[str]) -> str:
   return ', '.join(parts) or 'none'
 
 
-class RowFile(abc.ABC):
+class _RowFile(abc.ABC):
   """A file that is read row by row."""
 
   def __init__(self, path: pathlib.Path, features: feature_arrays.ElementSpec):
@@ -306,7 +306,7 @@ class RowFile(abc.ABC):
     """Returns a feature of a row: a value, nested lists or an array."""
 
 
-class CSVFile(RowFile):
+class _CSVFile(_RowFile):
   """A CSV file with a header; an array has a column for each value."""
 
   def __init__(self, path: pathlib.Path, features: feature_arrays.ElementSpec):
@@ -374,7 +374,7 @@ class CSVFile(RowFile):
         )
 
 
-class JSONLinesFile(RowFile):
+class _JSONLinesFile(_RowFile):
   """A JSON lines file with one object per line; arrays are nested lists."""
 
   def rows(self) -> Iterator[tuple[int, Mapping[str, Any]]]:

@@ -38,7 +38,7 @@ class CorrectedStep(measured_update.ReportsOptimizer):
       TypeError: If it is not an optimizer, or its state is not a mapping.
       ValueError: If it is a rule of clients.
     """
-    measured_update.check_optimizer(server_optimizer)
+    measured_update.check_server_optimizer(server_optimizer)
     self._inner = server_optimizer
     self._client_optimizer = client_optimizer
     self.scales_client_rate = getattr(

@@ -87,7 +87,8 @@ def build_line_search_step(
     `tff_adaptive.optimizers.build_fedavg` with that step size.
 
   Raises:
-    ValueError: If `scale` is not one of these.
+    TypeError: If `scale` is neither a text nor a number.
+    ValueError: If it is not one of these.
 
   Example:
 

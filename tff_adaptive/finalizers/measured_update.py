@@ -87,8 +87,8 @@ class ReportsOptimizer(
       state: The state returned by `initialize` or by the previous `next`.
       weights: A structure of tensors, the global model.
       gradients: A structure like it, minus the mean update of the clients.
-      reports: Maps the name of each of `client_reports` to its mean or maximum
-        over the healthy clients, a float32 scalar.
+      reports: Maps the name of each of `client_reports` to its mean, maximum
+        or count over the healthy clients, a float32 scalar.
 
     Returns:
       The new state and the new weights.
@@ -108,7 +108,7 @@ class ReportsOptimizer(
     return _OrderedDict()
 
 
-def check_optimizer(optimizer: Any) -> None:
+def check_server_optimizer(optimizer: Any) -> None:
   """Raises unless a server can use the optimizer."""
   optimizer_lib.check_optimizer(optimizer, 'The server optimizer')
   if optimizer_lib.evaluates_again(optimizer):
@@ -212,7 +212,7 @@ def build_measured_update_finalizer(
     >>> finalizer.initialize.type_signature.compact_representation()
     '( -> <learning_rate=float32>@SERVER)'
   """
-  check_optimizer(optimizer)
+  check_server_optimizer(optimizer)
   specs = tff.types.type_to_tf_tensor_specs(weights_type.trainable)
   update_type = weights_type.trainable
   if isinstance(optimizer, ReportsOptimizer):

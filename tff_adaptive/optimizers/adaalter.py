@@ -56,7 +56,7 @@ class _AdaAlter(
       self, state, weights, gradients, *, value=None, value_and_grad_fn=None
   ):
     del value_and_grad_fn  # Unused.
-    federated_optimizer.check_caller('AdaAlter', value)
+    federated_optimizer.check_caller(value, 'AdaAlter')
     gradients = optimizer.dense_gradients(weights, gradients)
     optimizer.check_moments(weights, state, _MOMENT_KEYS)
     new_state = collections.OrderedDict(state, num_steps=state['num_steps'] + 1)

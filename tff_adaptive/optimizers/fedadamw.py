@@ -42,7 +42,7 @@ class GlobalDirectionOptimizer(
   def start_round(self, state, shared, kept, round_num):
     del kept, round_num  # Unused.
     return collections.OrderedDict(
-        state, global_direction=shared[fedcm.DIRECTION_KEY]
+        state, **{fedcm.DIRECTION_KEY: shared[fedcm.DIRECTION_KEY]}
     )
 
   def finish_round(self, state):
@@ -62,8 +62,10 @@ class GlobalDirectionOptimizer(
     direction = vectors.divide(mean_sent[fedcm.DIRECTION_KEY], num_steps)
     return collections.OrderedDict(
         mean_sent,
-        global_direction=direction,
-        num_steps=shared[_NUM_STEPS_KEY] + num_steps,
+        **{
+            fedcm.DIRECTION_KEY: direction,
+            _NUM_STEPS_KEY: shared[_NUM_STEPS_KEY] + num_steps,
+        },
     )
 
 
@@ -102,7 +104,11 @@ class _FedAdamW(GlobalDirectionOptimizer):
   def initialize_shared(self, specs):
     return collections.OrderedDict(
         super().initialize_shared(specs),
-        mean_second_moment=self._summarize(vectors.fill_moments(specs)),
+        **{
+            _MEAN_SECOND_MOMENT_KEY: self._summarize(
+                vectors.fill_moments(specs)
+            )
+        },
     )
 
   def _summarize(self, second_moment: Any) -> Any:

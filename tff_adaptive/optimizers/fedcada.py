@@ -114,7 +114,7 @@ class _FedCAdaAdam(
       self, state, weights, gradients, *, value=None, value_and_grad_fn=None
   ):
     del value_and_grad_fn  # Unused.
-    federated_optimizer.check_caller('FedCAda', value)
+    federated_optimizer.check_caller(value, 'FedCAda')
     gradients = optimizer.dense_gradients(weights, gradients)
     optimizer.check_moments(weights, state, _MOMENT_KEYS)
     new_state = collections.OrderedDict(

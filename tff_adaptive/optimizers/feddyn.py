@@ -12,7 +12,7 @@ from tff_adaptive.optimizers import optimizer
 from tff_adaptive.optimizers import vector_optimizer
 from tff_adaptive.optimizers import vectors
 
-DUAL_KEY = 'dual'
+_DUAL_KEY = 'dual'
 # h_i + y - x_t, the dual plus this round's steps so far.
 OFFSET_KEY = 'offset'
 _MEAN_DUAL_KEY = 'mean_dual'
@@ -44,18 +44,20 @@ class DualOptimizer(
     self._num_clients = num_clients
 
   def initialize_kept(self, specs):
-    return collections.OrderedDict([(DUAL_KEY, vectors.fill_moments(specs))])
+    return collections.OrderedDict([(_DUAL_KEY, vectors.fill_moments(specs))])
 
   def start_round(self, state, shared, kept, round_num):
     del shared, round_num  # Unused.
-    return collections.OrderedDict(state, offset=kept[DUAL_KEY])
+    return collections.OrderedDict(state, **{OFFSET_KEY: kept[_DUAL_KEY]})
 
   def finish_round(self, state):
-    kept = collections.OrderedDict([(DUAL_KEY, state[OFFSET_KEY])])
+    kept = collections.OrderedDict([(_DUAL_KEY, state[OFFSET_KEY])])
     return collections.OrderedDict(), kept
 
   def initialize_correction(self, specs):
-    return collections.OrderedDict(mean_dual=vectors.fill_moments(specs))
+    return collections.OrderedDict(
+        [(_MEAN_DUAL_KEY, vectors.fill_moments(specs))]
+    )
 
   def correct_change(self, held, change, num_clients):
     share = num_clients / self._num_clients
@@ -68,7 +70,7 @@ class DualOptimizer(
     corrected = tf.nest.map_structure(
         lambda d, h: d + tf.cast(h, d.dtype), change, mean_dual
     )
-    return collections.OrderedDict(mean_dual=mean_dual), corrected
+    return collections.OrderedDict([(_MEAN_DUAL_KEY, mean_dual)]), corrected
 
   def move(self, state: Any, x: Any, direction: Any, rate: tf.Tensor) -> Any:
     """Returns the changed entries of the state, and x, after a step."""

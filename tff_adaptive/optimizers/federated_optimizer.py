@@ -27,23 +27,23 @@ Hparams = TypeVar('Hparams')
 Parts = collections.OrderedDict[str, Any]
 
 
-def check_caller(name: str, value: Optional[tf.Tensor]):
+def check_caller(value: Optional[tf.Tensor], owner: str) -> None:
   """Raises if the caller of `next` does not start and finish rounds.
 
   Stock TFF's loops silently make a new state for every client in every round;
   SCAFFOLD would be SGD there. They never pass a loss, which gives them away.
 
   Args:
-    name: The rule's name, for the message.
     value: The argument `value` of `next`.
+    owner: The rule's name, for the message.
 
   Raises:
     ValueError: If `value` is `None`.
   """
   if value is None:
     raise ValueError(
-        f'{name} keeps state between rounds and needs a loop that restores it, '
-        'but the caller of `next` passed no `value`, so it does not: train '
+        f'{owner} keeps state between rounds and needs a loop that restores '
+        'it, but the caller of `next` passed no `value`, so it does not: train '
         'with `tff_adaptive.algorithms`.'
     )
 
@@ -82,8 +82,8 @@ class FederatedOptimizer(
   and then, on the server, `shared = update_shared(shared, mean of sent, ...)`.
   An unhealthy client sends nothing and keeps its old parts. If no client is
   healthy, or the result is not finite, `shared` does not change and only the
-  round number advances. A rule calls `check_caller` in `next`, which raises if
-  the loop makes none of the other calls.
+  round number advances. A rule that would be another one without these calls
+  calls `check_caller` in `next`, which raises if the loop does not make them.
 
   Attributes:
     averages_uniformly: Whether all healthy clients have equal weight in the
@@ -228,15 +228,11 @@ def _from_shared(shared: Any, like: Any) -> Any:
   )
 
 
-class CarriedOptimizer(FederatedOptimizer):
-  """An optimizer whose state the server averages and sends in the next round.
+class _WrappingOptimizer(FederatedOptimizer):
+  """Takes the steps of another optimizer, whose state outlives the round.
 
-  It wraps another optimizer, whose state it shares under the same names,
-  without the hyperparameters, which the client work holds. Integers and
-  booleans are shared as float64.
+  Hyperparameters do not: the client work holds them.
   """
-
-  averages_uniformly = True
 
   def __init__(self, optimizer: tff.learning.optimizers.Optimizer):
     """Initializes the optimizer.
@@ -282,18 +278,34 @@ class CarriedOptimizer(FederatedOptimizer):
   def report(self, state):
     return optimizer_lib.step_report(self._optimizer, state)
 
+  def _restore(
+      self, state: Mapping[str, Any], parts: Mapping[str, Any]
+  ) -> Mapping[str, Any]:
+    """Returns the state with other parts and its own hyperparameters."""
+    restored = {
+        name: _from_shared(part, state[name]) for name, part in parts.items()
+    }
+    # Hyperparameters that are nested in the state have been restored, too.
+    return self._optimizer.set_hparams(
+        collections.OrderedDict(state, **restored), self.get_hparams(state)
+    )
+
+
+class CarriedOptimizer(_WrappingOptimizer):
+  """An optimizer whose state the server averages and sends in the next round.
+
+  It wraps another optimizer, whose state it shares under the same names,
+  without the hyperparameters. Integers and booleans are shared as float64.
+  """
+
+  averages_uniformly = True
+
   def initialize_shared(self, specs):
     return self._share(self._optimizer.initialize(specs))
 
   def start_round(self, state, shared, kept, round_num):
     del kept, round_num  # Unused.
-    carried = {
-        name: _from_shared(part, state[name]) for name, part in shared.items()
-    }
-    # Hyperparameters that are nested in the state have been carried, too.
-    return self._optimizer.set_hparams(
-        collections.OrderedDict(state, **carried), self.get_hparams(state)
-    )
+    return self._restore(state, shared)
 
   def finish_round(self, state):
     return self._share(state), collections.OrderedDict()
@@ -306,7 +318,7 @@ class CarriedOptimizer(FederatedOptimizer):
     )
 
 
-class KeptOptimizer(CarriedOptimizer):
+class KeptOptimizer(_WrappingOptimizer):
   """An optimizer whose state the client keeps until it participates again.
 
   It wraps another optimizer, whose state it keeps without the hyperparameters.
@@ -326,7 +338,8 @@ class KeptOptimizer(CarriedOptimizer):
     """Initializes the optimizer.
 
     Args:
-      optimizer: The optimizer that takes the steps, see `CarriedOptimizer`.
+      optimizer: The `tff.learning.optimizers.Optimizer` or `ExtraArgsOptimizer`
+        that takes the steps. Its state must be a mapping.
       starts_anew: The parts of its state that are reset in every round. Empty
         by default.
 
@@ -340,7 +353,7 @@ class KeptOptimizer(CarriedOptimizer):
   def next(
       self, state, weights, gradients, *, value=None, value_and_grad_fn=None
   ):
-    check_caller(optimizer_lib.name_of(self._optimizer), value)
+    check_caller(value, optimizer_lib.name_of(self._optimizer))
     return super().next(
         state,
         weights,
@@ -352,14 +365,12 @@ class KeptOptimizer(CarriedOptimizer):
   def final_weights(self, state, weights):
     return optimizer_lib.final_weights(self._optimizer, state, weights)
 
-  def initialize_shared(self, specs):
-    return collections.OrderedDict()
-
   def initialize_kept(self, specs):
     return self._keep(self._optimizer.initialize(specs))
 
   def start_round(self, state, shared, kept, round_num):
-    return super().start_round(state, kept, shared, round_num)
+    del shared, round_num  # Unused.
+    return self._restore(state, kept)
 
   def finish_round(self, state):
     return collections.OrderedDict(), self._keep(state)

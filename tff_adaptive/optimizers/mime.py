@@ -44,8 +44,10 @@ class _MimeLite(
     del kept, round_num  # Unused.
     return collections.OrderedDict(
         state,
-        momentum=shared[_MOMENTUM_KEY],
-        received_gradient=shared[federated_optimizer.Survey.GRADIENT.value],
+        **{
+            _MOMENTUM_KEY: shared[_MOMENTUM_KEY],
+            _GRADIENT_KEY: shared[federated_optimizer.Survey.GRADIENT.value],
+        },
     )
 
   def finish_round(self, state):
@@ -54,9 +56,8 @@ class _MimeLite(
 
   def update_shared(self, shared, mean_sent, num_clients):
     del num_clients  # Unused.
-    return collections.OrderedDict(
-        momentum=self._average(shared[_MOMENTUM_KEY], mean_sent[_MOMENTUM_KEY])
-    )
+    momentum = self._average(shared[_MOMENTUM_KEY], mean_sent[_MOMENTUM_KEY])
+    return collections.OrderedDict([(_MOMENTUM_KEY, momentum)])
 
   def _average(self, momentum: Any, gradient: Any) -> Any:
     return vectors.average(tf.constant(self._momentum), momentum, gradient)

@@ -74,7 +74,7 @@ class _ScaffoldSGD(
       self, state, weights, gradients, *, value=None, value_and_grad_fn=None
   ):
     del value_and_grad_fn  # Unused.
-    federated_optimizer.check_caller('SCAFFOLD', value)
+    federated_optimizer.check_caller(value, 'SCAFFOLD')
     gradients = optimizer.dense_gradients(weights, gradients)
     optimizer.check_moments(weights, state, _MOMENT_KEYS)
     # The controls also move weights that have no gradient.

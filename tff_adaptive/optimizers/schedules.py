@@ -175,8 +175,8 @@ def build_table(factors: Mapping[int, float]) -> Schedule:
 
   Raises:
     TypeError: If a factor is not a number, or a round not an integer.
-    ValueError: If there is no entry for round 0, or one for a negative round,
-      or a factor is negative or not finite.
+    ValueError: If there is no entry for round 0, or one for a round that is
+      negative or above int32, or a factor is negative or not finite.
 
   Example:
 

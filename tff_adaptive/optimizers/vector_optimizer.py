@@ -135,7 +135,7 @@ class VectorOptimizer(optimizer.HparamsInState, optimizer.ExtraArgsOptimizer):
       self, state, weights, gradients, *, value=None, value_and_grad_fn=None
   ):
     if isinstance(self, federated_optimizer.FederatedOptimizer):
-      federated_optimizer.check_caller(self.name, value)
+      federated_optimizer.check_caller(value, self.name)
     if self.needs_value:
       optimizer.check_value(value, self.name)
     if self.evaluates_again:

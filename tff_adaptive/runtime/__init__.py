@@ -13,7 +13,6 @@
 - `scale_out`: rounds on several machines.
 """
 
-from tff_adaptive.runtime.compiled import choose_plan
 from tff_adaptive.runtime.compiled import compiled_context
 from tff_adaptive.runtime.compiled import CompiledContext
 from tff_adaptive.runtime.compiled import create_compiled_context
@@ -23,4 +22,5 @@ from tff_adaptive.runtime.export import export_round
 from tff_adaptive.runtime.native import create_native_context
 from tff_adaptive.runtime.native import native_context
 from tff_adaptive.runtime.plans import AUTO
+from tff_adaptive.runtime.plans import choose_plan
 from tff_adaptive.runtime.plans import set_threads

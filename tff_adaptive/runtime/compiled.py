@@ -14,16 +14,14 @@ import functools
 import os
 import sys
 import threading
-from typing import Any, NamedTuple, Optional
+from typing import Any, Optional
 import warnings
 import weakref
 
 from absl import logging
-import numpy as np
 import tensorflow_federated as tff
 
 from tff_adaptive import _random_ops
-from tff_adaptive.data import cohort as cohort_lib
 from tff_adaptive.data import random_streams
 from tff_adaptive.data import specs
 from tff_adaptive.runtime import computations
@@ -85,48 +83,6 @@ def _note_pipelines(is_strict: bool, reason: str) -> None:
   )
 
 
-class RoundKey(NamedTuple):
-  """The key of a round's random numbers.
-
-  Attributes:
-    seed: The seed of the experiment.
-    round_num: The round number.
-    client_ids: The client ids in order; None to use their positions.
-  """
-
-  seed: int
-  round_num: int
-  client_ids: Optional[Sequence[str]] = None
-
-  @classmethod
-  def of(cls, clients: Sequence[Any]) -> Optional['RoundKey']:
-    """Returns the key that a `Cohort` brings; None of other clients."""
-    if not isinstance(clients, cohort_lib.Cohort):
-      return None
-    return cls(clients.seed, clients.round_num, clients.client_ids)
-
-  def server_seed(self) -> np.ndarray:
-    """Returns the seed of the server's computations, int32 of shape [2]."""
-    return random_streams.stateless_seed(
-        self.seed, random_streams.SERVER_NOISE, self.round_num
-    )
-
-  def client_seeds(self, num_clients: int) -> np.ndarray:
-    """Returns the seeds of the clients, int32 of shape [num_clients, 2]."""
-    ids: Sequence[random_streams.Key] = (
-        range(num_clients) if self.client_ids is None else self.client_ids
-    )
-    if num_clients and num_clients != len(ids):
-      raise ValueError(
-          f'`begin_round` was given {len(ids)} client ids, but the argument '
-          f'has {num_clients} clients; call it again for other clients.'
-      )
-    streams = random_streams.StreamFamily(
-        self.seed, random_streams.DROPOUT, self.round_num
-    )
-    return streams.stateless_seeds(ids[:num_clients])
-
-
 class CompiledContext(tff.framework.SyncContext):
   """Runs TFF computations in this process; see `create_compiled_context`."""
 
@@ -158,7 +114,7 @@ class CompiledContext(tff.framework.SyncContext):
     self._note_pipelines = functools.partial(_note_pipelines, strict)
     self._seed = seed
     # Set by `begin_round`.
-    self._told: Optional[RoundKey] = None
+    self._told: Optional[rounds.RoundKey] = None
     self._num_rounds = 0
     self._cache = dataset_cache.DatasetCache(max_cache_bytes)
     # By the id of a computation. The value is a computation where the native
@@ -200,7 +156,7 @@ class CompiledContext(tff.framework.SyncContext):
       ValueError: If a number is negative.
     """
     specs.check_not_negative('round_num', round_num)
-    self._told = RoundKey(
+    self._told = rounds.RoundKey(
         random_streams.check_seed(seed),
         int(round_num),
         None if client_ids is None else list(client_ids),
@@ -302,16 +258,16 @@ class CompiledContext(tff.framework.SyncContext):
       return program(arg, self._current_key().server_seed())
     return self._run_round(program, arg)
 
-  def _current_key(self) -> RoundKey:
-    return self._told or RoundKey(self._seed, self._num_rounds)
+  def _current_key(self) -> rounds.RoundKey:
+    return self._told or rounds.RoundKey(self._seed, self._num_rounds)
 
-  def _next_key(self, clients: Sequence[Any]) -> RoundKey:
+  def _next_key(self, clients: Sequence[Any]) -> rounds.RoundKey:
     """Returns the key of the round that begins.
 
     A `Cohort` brings its key. Without one it is the key of `begin_round`, or
     else the seed of the context and the number of rounds it has run.
     """
-    brought = RoundKey.of(clients)
+    brought = rounds.RoundKey.of(clients)
     if brought is not None:
       return brought
     key = self._current_key()
@@ -323,10 +279,8 @@ class CompiledContext(tff.framework.SyncContext):
     state, clients = program.split(arg)
     if clients is None:
       clients = [()] * self._default_num_clients
-    key = self._next_key(clients)
-    seeds = rounds.Seeds(
-        key.server_seed(),
-        key.client_seeds(len(clients) if program.takes_client_seeds else 0),
+    seeds = self._next_key(clients).seeds(
+        len(clients) if program.takes_client_seeds else 0
     )
     return program(state, clients, seeds)
 
@@ -337,22 +291,6 @@ class CompiledContext(tff.framework.SyncContext):
           default_num_clients=self._default_num_clients,
       )
     return self._native[0]
-
-
-def choose_plan(
-    devices: plans.Devices = plans.AUTO, plan: str = plans.AUTO
-) -> plans.Plan:
-  """Chooses the plan of the clients' work.
-
-  The arguments are those of `create_compiled_context`.
-
-  Returns:
-    The plan of a context with the same arguments.
-
-  Raises:
-    ValueError: If a device or a plan is unknown.
-  """
-  return plans.choose(plan, plans.choose_device(devices))
 
 
 def create_compiled_context(
@@ -411,18 +349,18 @@ def create_compiled_context(
   """
   specs.check_not_negative('default_num_clients', default_num_clients)
   specs.check_not_negative('max_cache_bytes', max_cache_bytes)
-  chosen = choose_plan(devices, plan)
+  chosen = plans.choose_plan(devices, plan)
   native.free_default_context_at_exit()
   return CompiledContext(
       chosen,
       strict=strict,
-      seed=check_seed(seed),
+      seed=choose_seed(seed),
       default_num_clients=default_num_clients,
       max_cache_bytes=max_cache_bytes,
   )
 
 
-def check_seed(seed: Optional[int]) -> int:
+def choose_seed(seed: Optional[int]) -> int:
   """Returns a checked seed; a random one for None."""
   if seed is None:
     seed = int.from_bytes(os.urandom(4), 'little')

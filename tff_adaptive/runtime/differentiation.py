@@ -20,7 +20,6 @@ import tensorflow_federated as tff
 
 from tff_adaptive.data import batching
 from tff_adaptive.runtime import client_tensors
-from tff_adaptive.runtime import compiled
 from tff_adaptive.runtime import computations
 from tff_adaptive.runtime import dataset_cache
 from tff_adaptive.runtime import graph_functions
@@ -325,9 +324,10 @@ class DifferentiableRound(rounds.Round):
       The leaves of the next state, and a function from the gradients by these
       to those by `state`.
     """
-    key = compiled.RoundKey.of(clients) or compiled.RoundKey(0, round_num)
-    server_seed = tf.constant(key.server_seed())
-    client_seeds = tf.unstack(tf.constant(key.client_seeds(len(clients))))
+    key = rounds.RoundKey.of(clients) or rounds.RoundKey(0, round_num)
+    seeds = key.seeds(len(clients))
+    server_seed = tf.constant(seeds.server)
+    client_seeds = tf.unstack(tf.constant(seeds.clients))
     trainings = self._trainings(clients, client_seeds)
     prepare = functools.partial(self._prepare, server_seed)
     broadcast = prepare(*state)

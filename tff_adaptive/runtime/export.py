@@ -12,6 +12,7 @@ import tensorflow_federated as tff
 
 from tff_adaptive import _stack
 from tff_adaptive.data import batching
+from tff_adaptive.data import checks
 from tff_adaptive.runtime import compiled
 from tff_adaptive.runtime import computations
 from tff_adaptive.runtime import dataset_cache
@@ -119,14 +120,15 @@ class _ExportedRound(rounds.CompiledRound):
           'program; give at least one client with examples.'
       )
     self._num_clients = len(clients)
-    key = compiled.RoundKey.of(clients) or compiled.RoundKey(seed, 0)
+    key = rounds.RoundKey.of(clients) or rounds.RoundKey(seed, 0)
     num_seeds = self._num_clients if self.takes_client_seeds else 0
+    seeds = key.seeds(num_seeds)
     # The batches of a client determine shapes, so they are not inputs.
     self._arguments = (
         self._convert_state(state),
         tuple(map(_rows_of, self._leaves)),
-        tf.constant(key.server_seed()),
-        tf.constant(key.client_seeds(num_seeds)),
+        tf.constant(seeds.server),
+        tf.constant(seeds.clients),
     )
     form = self._form
     names = [f'state/{name}' for name in values.leaf_names(form.state_type)]
@@ -167,7 +169,7 @@ class _ExportedRound(rounds.CompiledRound):
       return lowered(stage='stablehlo', platform_name='CPU')
     except (tf.errors.OpError, ValueError) as e:
       raise computations.UnsupportedComputationError(
-          f'XLA cannot compile the round: {_explain(str(e))}.'
+          f'XLA cannot compile the round: {_explain(e)}.'
       ) from e
 
 
@@ -184,13 +186,13 @@ _HINTS = {
 }
 
 
-def _explain(error: str) -> str:
+def _explain(error: Exception) -> str:
   """Returns the problem, and its fix if that is known."""
   missing = re.search(
-      r'unsupported operations .*: (\w+) \(No registered', error
+      r'unsupported operations .*: (\w+) \(No registered', str(error)
   )
   if missing is None:
-    return error.splitlines()[0]
+    return checks.first_line(error)
   op = missing.group(1)
   hint = f'; {_HINTS[op]}' if op in _HINTS else ''
   return f'it does not have the op {op}{hint}'

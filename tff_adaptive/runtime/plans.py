@@ -118,6 +118,20 @@ def _short_name(device: str) -> str:
   return name if ':' in name else f'{name}:0'
 
 
+def choose_plan(devices: Devices = AUTO, plan: str = AUTO) -> Plan:
+  """Chooses the plan of the clients' work.
+
+  The arguments are those of `create_compiled_context`.
+
+  Returns:
+    The plan of a context with the same arguments.
+
+  Raises:
+    ValueError: If a device or a plan is unknown.
+  """
+  return choose(plan, choose_device(devices))
+
+
 def set_threads(devices: Devices = AUTO, plan: str = AUTO) -> None:
   """Limits ops to one thread if several clients run at once on a CPU.
 
@@ -140,7 +154,7 @@ def set_threads(devices: Devices = AUTO, plan: str = AUTO) -> None:
     runtime.set_compiled_context()
     ```
   """
-  chosen = choose(plan, choose_device(devices))
+  chosen = choose_plan(devices, plan)
   if chosen.name == LOOP or 'GPU' in chosen.device:
     return
   tf.config.threading.set_inter_op_parallelism_threads(num_cores())

@@ -11,6 +11,8 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tff_adaptive.data import cohort as cohort_lib
+from tff_adaptive.data import random_streams
 from tff_adaptive.runtime import chunks
 from tff_adaptive.runtime import client_tensors
 from tff_adaptive.runtime import computations
@@ -38,6 +40,52 @@ class Seeds(NamedTuple):
 
   server: np.ndarray
   clients: np.ndarray
+
+
+class RoundKey(NamedTuple):
+  """The key of a round's random numbers.
+
+  Attributes:
+    seed: The seed of the experiment.
+    round_num: The round number.
+    client_ids: The client ids in order; None to use their positions.
+  """
+
+  seed: int
+  round_num: int
+  client_ids: Optional[Sequence[str]] = None
+
+  @classmethod
+  def of(cls, clients: Sequence[Any]) -> Optional['RoundKey']:
+    """Returns the key that a `Cohort` brings; None of other clients."""
+    if not isinstance(clients, cohort_lib.Cohort):
+      return None
+    return cls(clients.seed, clients.round_num, clients.client_ids)
+
+  def server_seed(self) -> np.ndarray:
+    """Returns the seed of the server's computations, int32 of shape [2]."""
+    return random_streams.stateless_seed(
+        self.seed, random_streams.SERVER_NOISE, self.round_num
+    )
+
+  def seeds(self, num_clients: int) -> Seeds:
+    """Returns the seeds of the server, and of so many clients."""
+    return Seeds(self.server_seed(), self._client_seeds(num_clients))
+
+  def _client_seeds(self, num_clients: int) -> np.ndarray:
+    """Returns the seeds of the clients, int32 of shape [num_clients, 2]."""
+    ids: Sequence[random_streams.Key] = (
+        range(num_clients) if self.client_ids is None else self.client_ids
+    )
+    if num_clients and num_clients != len(ids):
+      raise ValueError(
+          f'`begin_round` was given {len(ids)} client ids, but the argument '
+          f'has {num_clients} clients; call it again for other clients.'
+      )
+    streams = random_streams.StreamFamily(
+        self.seed, random_streams.DROPOUT, self.round_num
+    )
+    return streams.stateless_seeds(ids[:num_clients])
 
 
 class Round:

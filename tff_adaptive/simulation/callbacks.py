@@ -161,7 +161,7 @@ class Callback:
 
 
 DEFAULT_METRIC = f'{metrics_writers.EVALUATION_PREFIX}/accuracy'
-MODES = ('max', 'min')
+_MODES = ('max', 'min')
 
 
 class UnknownMetricError(ValueError):
@@ -196,7 +196,7 @@ class Monitor:
       raise ValueError(
           f'`metric` must be the name of a column, found {metric!r}.'
       )
-    if mode not in MODES:
+    if mode not in _MODES:
       raise ValueError(f"`mode` must be 'max' or 'min', found {mode!r}.")
     if not (math.isfinite(min_delta) and min_delta >= 0.0):
       raise ValueError(

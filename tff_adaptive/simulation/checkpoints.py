@@ -35,7 +35,7 @@ class CheckpointError(Exception):
   """A checkpoint does not fit the run, or no checkpoint is intact."""
 
 
-class CorruptFileError(Exception):
+class _CorruptFileError(Exception):
   """A file is not an intact checkpoint."""
 
 
@@ -112,7 +112,7 @@ def _read(path: pathlib.Path) -> dict[str, np.ndarray]:
   """Returns the leaves of an intact checkpoint by name, in order.
 
   Raises:
-    CorruptFileError: If the file is not an intact checkpoint.
+    _CorruptFileError: If the file is not an intact checkpoint.
     CheckpointError: If another version wrote it.
     OSError: If the file cannot be read.
     MemoryError: If there is too little memory.
@@ -128,7 +128,7 @@ def _read(path: pathlib.Path) -> dict[str, np.ndarray]:
     raise
   # Corrupted bits can cause any other error.
   except Exception as error:  # pylint: disable=broad-exception-caught
-    raise CorruptFileError(f'{type(error).__name__}: {error}') from error
+    raise _CorruptFileError(f'{type(error).__name__}: {error}') from error
   if found_format != _FORMAT:
     raise CheckpointError(
         f'{path} has the format {found_format!r}, but this version of '
@@ -136,7 +136,7 @@ def _read(path: pathlib.Path) -> dict[str, np.ndarray]:
         'another folder'
     )
   if _digest(arrays) != digest:
-    raise CorruptFileError('its digest does not match its contents')
+    raise _CorruptFileError('its digest does not match its contents')
   return {
       name: (
           array
@@ -233,7 +233,7 @@ def read_leaves(path: pathlib.Path) -> dict[str, np.ndarray]:
     raise FileNotFoundError(f'{path} does not exist')
   try:
     return _read(path)
-  except CorruptFileError as error:
+  except _CorruptFileError as error:
     raise CheckpointError(f'{path} is damaged ({error})') from error
 
 
@@ -359,7 +359,7 @@ class CheckpointManager:
       path = self.path(round_num)
       try:
         return round_num, _read(path)
-      except CorruptFileError as error:
+      except _CorruptFileError as error:
         logging.warning('Skipping the damaged checkpoint %s (%s).', path, error)
     if round_nums:
       raise CheckpointError(

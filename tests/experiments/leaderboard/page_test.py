@@ -3,6 +3,7 @@
 """Tests of the page of the leaderboard, and of its pictures."""
 
 import contextlib
+import dataclasses
 import io
 import json
 import math
@@ -166,6 +167,14 @@ class PageTest(absltest.TestCase):
       )
     html = (self.results_dir / 'leaderboard.html').read_text(encoding='utf-8')
     self.assertIn('>SCAFFOLD</td>', html)
+
+  def test_rules_that_the_command_sets_are_named(self):
+    self.assertIn('`experiments/presets/leaderboard.yaml`.', self.text)
+    plan = dataclasses.replace(
+        self.plan, given=('--results_dir=results', '--num_seeds=3')
+    )
+    text = _write(plan, folder_testing.new(self))
+    self.assertIn('leaderboard.yaml`, except `--num_seeds=3`.', text)
 
   def test_csv_has_a_row_for_every_origin_of_the_rates(self):
     rows = folder_testing.read_rows(self.results_dir / 'leaderboard.csv')

@@ -158,6 +158,11 @@ class CompareTest(folder_testing.FolderTestCase):
           '--delta_sgd_gamma belongs to --client_optimizer=delta_sgd, which no',
       ),
       (
+          'of_others',
+          ['--compare=fedli_ls', '--server_learning_rate=1'],
+          '--server_learning_rate belongs to .*=fedadagrad or .*=fedadam or',
+      ),
+      (
           'task',
           ['--compare=moon', '--task=stackoverflow_lr', '--data_dir=data'],
           'MOON does not go with --task=stackoverflow_lr',

@@ -144,6 +144,7 @@ class CheckCentralExamplesTest(parameterized.TestCase):
       ('empty', _EMPTY, '^The test set has no example, .*needed.$'),
       ('nan', _NAN, "^The test set has nan in feature 'x' of example 1"),
       ('label', _client(y=(0, 10)), '^The test set has the label 10 at exam'),
+      ('key', {'x': np.ones([1])}, r"^The labels must be in feature 'y'.*'x'"),
   )
   def test_bad_examples_raise(self, examples, message):
     with self.assertRaisesRegex(ValueError, message):

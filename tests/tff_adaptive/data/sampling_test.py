@@ -185,6 +185,10 @@ class SampleExamplesTest(parameterized.TestCase):
     with self.assertRaisesRegex(ValueError, '`num_examples`.*found 0'):
       sampling.sample_examples_evenly(_lazy_clients([3], []), 0, seed=1)
 
+  def test_a_bad_seed_is_refused_also_if_nothing_is_left_out(self):
+    with self.assertRaisesRegex(ValueError, 'seed.*found -1'):
+      sampling.sample_examples({'x': np.arange(3)}, 5, seed=-1)
+
 
 def _numbered_clients(sizes):
   """Returns lazy clients with numbered examples, and a record of reads."""

@@ -168,7 +168,7 @@ class ReportsTest(tf.test.TestCase, parameterized.TestCase):
     rule = finalizers.build_frank_wolfe()
     rule.client_reports = client_reports
     with self.assertRaisesRegex(TypeError, 'at least one member of .*Report'):
-      measured_update.check_optimizer(rule)
+      measured_update.check_server_optimizer(rule)
 
   def test_hyperparameters_pass_through(self):
     state = self._process.initialize()

@@ -298,7 +298,7 @@ def create_ray_context(
     ```
   """
   chosen = choose_ray_plan(devices, plan)
-  seed = compiled.check_seed(seed)
+  seed = compiled.choose_seed(seed)
   specs.check_not_negative('max_cache_bytes', max_cache_bytes)
   if num_workers is not None:
     specs.check_positive('num_workers', num_workers)

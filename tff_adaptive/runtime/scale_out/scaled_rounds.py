@@ -13,6 +13,7 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tff_adaptive.data import checks
 from tff_adaptive.data import client_data
 from tff_adaptive.data import cohort as cohort_lib
 from tff_adaptive.runtime import graph_functions
@@ -164,10 +165,12 @@ class ScaledRound(rounds.Round):
     try:
       return self._pool.sources.key_of(source, source)
     except TypeError as error:
+      # Ray's own text names the object, and its cause the problem.
+      reason = checks.first_line(error.__cause__ or error)
       raise TypeError(
           "The clients' data cannot be sent to the workers: "
           f'{type(source).__name__} cannot be pickled; use arrays in memory or '
-          f'a file ({str(error).splitlines()[0]}).'
+          f'a file ({reason}).'
       ) from error
 
   def _build(

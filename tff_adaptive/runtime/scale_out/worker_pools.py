@@ -13,6 +13,7 @@ import ray
 from ray.util import actor_pool
 from ray.util import scheduling_strategies
 
+from tff_adaptive.data import checks
 from tff_adaptive.runtime.scale_out import context
 from tff_adaptive.runtime.scale_out import messages
 from tff_adaptive.runtime.scale_out import workers
@@ -152,7 +153,7 @@ class WorkerPool:
     except _DEATHS as error:
       raise context.ClusterError(
           "Ray's workers die repeatedly; look into Ray's logs, they may need "
-          f'more memory ({str(error).splitlines()[0]}).'
+          f'more memory ({checks.first_line(error)}).'
       ) from error
     except ray.exceptions.RayTaskError as error:
       raise (error.cause or error) from error

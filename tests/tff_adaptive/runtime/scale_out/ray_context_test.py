@@ -299,18 +299,21 @@ class RayContextTest(compiled_testing.TestCase):
 
   def test_values_that_cannot_be_sent_are_an_error(self):
     arrays = equality_testing.source()
-    lock = threading.Lock()
-    lazy = data.LazyClientArrays(
-        arrays.client_ids,
-        lambda client_id: arrays.examples(client_id) if lock else None,
-        arrays.element_spec,
-    )
     process = compiled_testing.process()
-    cohort, *_ = _cohorts(lazy)
-    with self._installed():
-      state = process.initialize()
-      with self.assertRaisesRegex(TypeError, 'cannot be sent to the workers'):
-        process.next(state, cohort)
+    wordless = mock.Mock(__reduce_ex__=mock.Mock(side_effect=TypeError))
+    for part, reason in ((threading.Lock(), 'lock'), (wordless, 'TypeError')):
+      lazy = data.LazyClientArrays(
+          arrays.client_ids,
+          lambda client_id, part=part: part and arrays.examples(client_id),
+          arrays.element_spec,
+      )
+      cohort, *_ = _cohorts(lazy)
+      with self._installed():
+        state = process.initialize()
+        with self.assertRaisesRegex(
+            TypeError, f'cannot be sent to the workers: .*{reason}'
+        ):
+          process.next(state, cohort)
 
   def test_set_ray_context_installs_the_default(self):
     stack = tff.framework.get_context_stack()
