@@ -323,7 +323,7 @@ class SeedsTest(page_testing.PageTestCase):
     text = self.read('.md')
     self.assertIn('8 of 9 cells were measured, 4 with all 3 seeds. ', text)
     self.assertIn(
-        'Cells have different seeds: n is their number, and gaps and places '
+        'Cells have different seeds (n is their number); gaps and places '
         'compare means over different seeds.',
         text,
     )
