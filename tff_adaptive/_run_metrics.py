@@ -31,7 +31,9 @@ _NUM_LAST_ROUNDS = 100
 _ROUNDING = 1e-7
 # A loss or an error by its usual names, or a statistic of one over clients.
 _LOWER_IS_BETTER = re.compile(
-    r'(loss|error|crossentropy|perplexity|(\b|_)(mae|mape|mse|rmse))'
+    r'(loss|error|cross_?entropy|perplexity|divergence|deviance|poisson|hinge'
+    r'|huber|log_?cosh|(\b|_)(nll|mape|msle|[rw]?mse|w?mae))'
+    r'(_rate|_sum|_per_[a-z]+)?(_\d+)?'
     r'(_(weighted_)?mean|_median|_worst_decile)?$'
 )
 

@@ -138,9 +138,11 @@ class Search:
     best_csv, best_flags = self.home / 'best.csv', self.home / 'best.flags'
     if best:
       pages.write_rows(best_csv, self._to_rows(best))
+      trial = best[0].runs[0].trial
       lines = [
           f'# The best by {self.selection.label}: '
-          f'{pages.format_value(best[0].score)}.',
+          f'{pages.format_value(best[0].score)}. Its run:',
+          f'# {command_line.build_command("train", trial.arguments)}',
           *(f'--{flag}={value}' for flag, value in best[0].assignment),
       ]
       pages.write(best_flags, '\n'.join(lines) + '\n')

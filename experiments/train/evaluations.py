@@ -389,9 +389,9 @@ def _build_personalized(
   optimizer = choice.build(num_clients=len(trained))
   if isinstance(optimizer, federated_optimizer.FederatedOptimizer):
     raise ValueError(
-        f'--evaluations={_PERSONALIZED} trains every client separately, but '
-        f'--{registry.CLIENT_OPTIMIZER}={choice.row.name} needs state that '
-        'the server shares in a round'
+        f'{_PERSONALIZED} evaluations train every client separately, but '
+        f'--{registry.CLIENT_OPTIMIZER}={choice.row.name} has state that '
+        'crosses rounds'
     )
   algorithm = choices[registry.ALGORITHM].hparams()
   protocol = task.protocol

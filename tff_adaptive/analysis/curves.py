@@ -262,7 +262,11 @@ def _set_ticks_below(axes, top: float):
       for power in range(first, last + 1)
       for digit in (1, 2, 5)
   ]
-  axes.set_yticks([value for value in values if low <= value <= high])
+  ticks = [value for value in values if low <= value <= high]
+  if len(ticks) < 3:
+    ticks = ticker.MaxNLocator(5).tick_values(low, high)
+    ticks = [value for value in ticks if low <= value <= high]
+  axes.set_yticks(ticks)
   axes.yaxis.set_major_formatter('{x:g}')
 
 
@@ -373,6 +377,9 @@ def _draw_step_sizes(axes, columns):
       label='smallest to largest',
   )
   axes.plot(*mean, color=_style.GREEN, linewidth=1.5, label='mean')
+  bottom, top = axes.get_ylim()
+  if top - bottom < 1e-3 * abs(top):  # Rounding errors of a constant.
+    axes.set_ylim(0.9 * bottom, 1.1 * top)
   _legend(axes)
   _frame(axes, "clients' step size")
 

@@ -116,6 +116,17 @@ class RoundStart(NamedTuple):
   round_num: Any = 0
 
 
+def _describe(parts: Mapping[str, Any]) -> dict[str, list[str]]:
+  """Returns dtype and shape of the tensors of each part."""
+  return {
+      name: [
+          f'{tensor.dtype.name}{tensor.shape}'
+          for tensor in map(tf.convert_to_tensor, tf.nest.flatten(part))
+      ]
+      for name, part in parts.items()
+  }
+
+
 class LocalResult(NamedTuple):
   """The result of a client's training.
 
@@ -422,6 +433,14 @@ class LocalTraining:
       sent, part = _autograph.call(
           self.optimizer.finish_round, final.optimizer_state
       )
+      declared = self.optimizer.initialize_kept(_specs(received))
+      if _describe(part) != _describe(declared):
+        raise ValueError(
+            f'{optimizer_lib.name_of(self.optimizer)} keeps '
+            f'{_describe(part)} by `finish_round`, but {_describe(declared)} '
+            'by `initialize_kept`: let both return the same names, shapes and '
+            'types.'
+        )
       if part:
         kept[OPTIMIZER_KEY] = part
     if isinstance(self.loss_term, loss_terms.PreviousModelLossTerm):

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, Optional, Union
 import warnings
 
 import attrs
+import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
@@ -84,6 +85,31 @@ def _writes(operation: tf.Operation, handle: Any) -> bool:
   return not set(places) <= set(only_read)
 
 
+def pack_weights(spec: Any, weights: Any) -> Any:
+  """Returns a model's weights in the structure of a spec.
+
+  Args:
+    spec: The specs of the weights, a `tff.learning.models.ModelWeights`.
+    weights: The weights, in any structure with the same order.
+
+  Returns:
+    The weights.
+
+  Raises:
+    ValueError: If they are not the weights of the model.
+  """
+  found = tf.nest.flatten(weights)
+  wanted = [tuple(leaf.shape) for leaf in tf.nest.flatten(spec)]
+  shapes = [np.shape(leaf) for leaf in found]
+  if shapes != wanted:
+    raise ValueError(
+        f'The weights of the model have the shapes {wanted}, found a '
+        f'{type(weights).__name__} with {shapes}: pass '
+        '`process.get_model_weights(state)` of a process with this model.'
+    )
+  return tf.nest.pack_sequence_as(spec, found)
+
+
 Model = Union[
     tff.learning.models.FunctionalModel,
     Callable[[], tff.learning.models.VariableModel],
@@ -130,6 +156,7 @@ class LocalModel(abc.ABC):
   def evaluate(self, trainable: Weights, batch: Any) -> Evaluation:
     """Returns the loss at `trainable` at inference, without dropout."""
     output = self.forward(trainable, batch, training=False)
+    _check_is_scalar(output.loss)
     return Evaluation(
         output.loss, (), output.predictions, _num_examples(output)
     )
@@ -205,6 +232,15 @@ def _num_examples(output: tff.learning.models.BatchOutput) -> tf.Tensor:
   return tf.cast(num_examples, tf.int64)
 
 
+def _check_is_scalar(loss: tf.Tensor) -> None:
+  if loss.shape.rank not in (0, None):
+    raise ValueError(
+        "The model's loss must be one number per batch, found shape "
+        f'{loss.shape}: use the default reduction of a Keras loss, or take the '
+        'mean.'
+    )
+
+
 def _differentiate(
     forward: Callable[[], tff.learning.models.BatchOutput],
     sources: Any,
@@ -215,6 +251,7 @@ def _differentiate(
     # The tape watches variables by itself.
     tape.watch([s for s in sources if not isinstance(s, tf.Variable)])
     output = forward()
+    _check_is_scalar(output.loss)
     loss = output.loss + tf.cast(loss_term(), output.loss.dtype)
   gradients = tuple(tape.gradient(loss, sources))
   return Evaluation(loss, gradients, output.predictions, _num_examples(output))

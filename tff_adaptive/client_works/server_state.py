@@ -13,6 +13,7 @@ import tensorflow_federated as tff
 from tff_adaptive.aggregators import reports as reports_lib
 from tff_adaptive.aggregators import weighting
 from tff_adaptive.optimizers import federated_optimizer
+from tff_adaptive.optimizers import optimizer as optimizer_lib
 from tff_adaptive.optimizers import vectors
 
 _OrderedDict = collections.OrderedDict
@@ -21,7 +22,14 @@ _OrderedDict = collections.OrderedDict
 def _initial_hparams(optimizer: tff.learning.optimizers.Optimizer) -> Any:
   # Hyperparameters do not depend on the weights, so any spec will do.
   whimsy_spec = tf.TensorSpec([], tf.float32)
-  return optimizer.get_hparams(optimizer.initialize(whimsy_spec))
+  hparams = optimizer.get_hparams(optimizer.initialize(whimsy_spec))
+  if any(map(tf.is_tensor, tf.nest.flatten(hparams))):
+    raise TypeError(
+        f'`get_hparams` of {optimizer_lib.name_of(optimizer)} must return '
+        f'numbers, found tensors in {hparams}: leave out state that is not a '
+        'hyperparameter, and give hyperparameters as Python numbers.'
+    )
+  return hparams
 
 
 class ServerState:

@@ -68,9 +68,8 @@ def read_clients(
       needed, or a `ClientArrays`.
     features: The names of the features, and the `tf.TensorSpec` of one example
       with the type wanted.
-    split_name: Selects the rows of a file whose 'split' it is. All of them if
-      it is None (the default), or if the file has no splits. Required for a
-      SQLite file.
+    split_name: Selects the rows of a file by their 'split', which every row
+      must have. Defaults to None: all rows. Required for a SQLite file.
     client_key: The name of the file's column with the client ids. Defaults to
       'client_id'.
     name: The name of the data, the subject of error messages. Defaults to 'The

@@ -64,8 +64,7 @@ def read_table(
     path: A file that ends in one of `SUFFIXES`.
     features: Feature names and the `tf.TensorSpec` of one example, of fixed
       shape.
-    split_name: Selects the rows whose 'split' it is. All of them if it is None,
-      or if the file has no splits.
+    split_name: Selects the rows whose 'split' it is; None for all rows.
     client_key: The column with the client ids, or None.
 
   Returns:
@@ -73,8 +72,8 @@ def read_table(
 
   Raises:
     ValueError: If the file is damaged, lacks a column or rows of that split,
-      only some rows have a split, or a value has a wrong type; names the file,
-      the row and the column.
+      a row has no split, or a value has a wrong type; names the file, the row
+      and the column.
   """
   if not path.stat().st_size:
     raise ValueError(f'{path} is empty; replace it by an intact copy.')
@@ -95,15 +94,14 @@ def _read_rows(
   pending: dict[int, Mapping[str, Any]] = {}
   client_ids = []
   splits = set()
-  unsplit = None
   try:
     for line, row in file.rows():
-      if split_name is not None and SPLIT_KEY in row:
+      if split_name is not None:
+        if SPLIT_KEY not in row:
+          raise _no_splits(file.where(line))
         splits.add(str(row[SPLIT_KEY]))
         if str(row[SPLIT_KEY]) != split_name:
           continue
-      elif unsplit is None:
-        unsplit = line
       if client_key is not None:
         client_ids.append(_client_id(row, client_key, file.where(line)))
       pending[line] = {n: file.value(row, n, line) for n in file.features}
@@ -112,10 +110,6 @@ def _read_rows(
         pending.clear()
   except _DAMAGES as error:
     raise _damaged(file.path, error) from error
-  if splits and unsplit is not None:
-    raise ValueError(
-        f"{file.where(unsplit)} has no 'split', which other rows have; add it."
-    )
   if pending:
     blocks.append(_convert_rows(file, pending))
   if not blocks:
@@ -124,6 +118,13 @@ def _read_rows(
   return Table(
       feature_arrays.as_examples(examples, str(file.path)),
       None if client_key is None else client_ids,
+  )
+
+
+def _no_splits(where: str) -> ValueError:
+  return ValueError(
+      f'{where} has no {SPLIT_KEY!r}, by which `split_name` selects rows; add '
+      'it, or leave out `split_name` to read all rows.'
   )
 
 
@@ -160,7 +161,9 @@ def _read_npz(
   arrays = _load_arrays(path, wanted)
   rows = np.arange(len(arrays[wanted[0]]))
   splits: set[str] = set()
-  if split_name is not None and SPLIT_KEY in arrays:
+  if split_name is not None:
+    if SPLIT_KEY not in arrays:
+      raise _no_splits(str(path))
     split_of_rows = _strings(path, SPLIT_KEY, arrays[SPLIT_KEY])
     splits = set(split_of_rows)
     rows = np.flatnonzero(np.asarray(split_of_rows) == split_name)
@@ -371,6 +374,12 @@ class _CSVFile(_RowFile):
             f'{self.path} lacks the columns {shown(missing)} of feature '
             f'{name!r} with shape {self._shapes[name]}, found '
             f'{shown(header)}; add them, or rename them in the first line.'
+        )
+      beyond = f'{name}_{len(columns)}'
+      if self._shapes[name] and beyond in found:
+        raise ValueError(
+            f'{self.path} has the column {beyond!r} beyond the shape '
+            f'{self._shapes[name]} of feature {name!r}; correct the shape.'
         )
 
 

@@ -71,7 +71,9 @@ class ReportsOptimizer(
           '`tff_adaptive.algorithms.build_fed_opt`. Clients and the algorithms '
           'of `tff.learning` have no such reports.'
       )
-    return _autograph.call(self.step, state, weights, gradients, reports)
+    return _autograph.call(
+        self.step, state, weights, gradients, _Reports(reports)
+    )
 
   @abc.abstractmethod
   def step(
@@ -106,6 +108,16 @@ class ReportsOptimizer(
     """
     del state
     return _OrderedDict()
+
+
+class _Reports(dict[str, tf.Tensor]):
+  """The reports that a rule asked for."""
+
+  def __missing__(self, name: str):
+    raise ValueError(
+        f'The server rule reads the report {name!r}, but its `client_reports` '
+        f'name {list(self)} alone: name it there, too.'
+    )
 
 
 def check_server_optimizer(optimizer: Any) -> None:

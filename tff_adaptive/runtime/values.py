@@ -12,6 +12,13 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tff_adaptive.data import cohort
+
+_KEEPING_HINT = (
+    ' Clients of this process keep state: train it by '
+    '`tff_adaptive.simulation.run_training` with `client_store`, and cohorts.'
+)
+
 
 def leaf_types(type_spec: tff.Type) -> list[tff.Type]:
   """Returns the tensor and sequence types in a type, in order.
@@ -94,19 +101,21 @@ def build_flatten(
       for _, field in tff.structure.iter_elements(type_spec)
   ]
 
+  hint = _KEEPING_HINT if cohort.STATE_KEY in names else ''
+
   def flatten(value):
     try:
       fields = _fields(value, names)
     except TypeError:
       raise TypeError(
           f'Expected a value of type {type_spec}, found '
-          f'{type(value).__name__}.'
+          f'{type(value).__name__}.{hint}'
       ) from None
     if len(fields) != len(names):
       found = list(value) if isinstance(value, Mapping) else len(fields)
       raise TypeError(
           f'Expected a value of type {type_spec}, found {type(value).__name__} '
-          f'with different fields: {found}.'
+          f'with different fields: {found}.{hint}'
       )
     leaves = []
     for flatten_field, field in zip(flatten_fields, fields):

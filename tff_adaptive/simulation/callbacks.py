@@ -50,6 +50,7 @@ import attrs
 import numpy as np
 import tensorflow_federated as tff
 
+from tff_adaptive import _run_metrics
 from tff_adaptive.data import specs
 from tff_adaptive.privacy import accounting
 from tff_adaptive.privacy import differential_privacy
@@ -181,12 +182,15 @@ class Monitor:
     True
   """
 
-  def __init__(self, metric: str, mode: str, min_delta: float = 0.0):
+  def __init__(
+      self, metric: str, mode: Optional[str] = None, min_delta: float = 0.0
+  ):
     """Initializes the monitor.
 
     Args:
       metric: The name of a column of `metrics.csv`.
-      mode: 'max' if larger values are better, 'min' if smaller ones are.
+      mode: 'max' if larger values are better, 'min' if smaller ones are; None
+        for what the name says.
       min_delta: The minimum improvement, non-negative.
 
     Raises:
@@ -196,6 +200,8 @@ class Monitor:
       raise ValueError(
           f'`metric` must be the name of a column, found {metric!r}.'
       )
+    if mode is None:
+      mode = 'max' if _run_metrics.is_higher_better(metric) else 'min'
     if mode not in _MODES:
       raise ValueError(f"`mode` must be 'max' or 'min', found {mode!r}.")
     if not (math.isfinite(min_delta) and min_delta >= 0.0):
@@ -272,7 +278,7 @@ class EarlyStopping(Callback):
   round, such as `clients/loss`, rounds count instead of evaluations.
 
   Example:
-    >>> early_stopping = EarlyStopping('evaluation/loss', 10, mode='min')
+    >>> early_stopping = EarlyStopping('evaluation/loss', 10)
     >>> early_stopping.num_bad
     0
   """
@@ -283,7 +289,7 @@ class EarlyStopping(Callback):
       patience: int = 5,
       *,
       min_delta: float = 0.0,
-      mode: str = 'max',
+      mode: Optional[str] = None,
   ):
     """Initializes the callback.
 
@@ -295,7 +301,9 @@ class EarlyStopping(Callback):
         ends training, a positive integer. Defaults to 5.
       min_delta: The minimum improvement, in the unit of the metric,
         non-negative. Defaults to 0.
-      mode: 'max' if larger values are better, the default, or 'min'.
+      mode: 'max' if larger values are better, or 'min'. Defaults to 'min' for a
+        metric with the name of a loss or an error, such as 'evaluation/loss' or
+        'clients/mse', and to 'max' for all others.
 
     Raises:
       TypeError: If `patience` is not an integer.

@@ -200,9 +200,7 @@ class _Evaluator:
       self, clients: Sequence[Any], weights: tff.learning.models.ModelWeights
   ) -> 'collections.OrderedDict[str, float]':
     """Returns loss and metrics of weights on the only client."""
-    received = tf.nest.pack_sequence_as(
-        self._adapter.weights_spec, tf.nest.flatten(tuple(weights))
-    )
+    received = model_adapter.pack_weights(self._adapter.weights_spec, weights)
     with tff.framework.get_context_stack().install(self._context):
       try:
         rows = self._computation(received, clients)

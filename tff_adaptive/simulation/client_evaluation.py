@@ -176,7 +176,7 @@ def _build_evaluator(
     spec = tff.types.type_to_tf_tensor_specs(
         computation.type_signature.parameter[0].member
     )
-    received = tf.nest.pack_sequence_as(spec, tf.nest.flatten(weights))
+    received = model_adapter.pack_weights(spec, weights)
     parts = []
     with tff.framework.get_context_stack().install(context):
       for chunk in _chunks(client_ids, num_rows):

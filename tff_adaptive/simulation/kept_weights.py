@@ -6,7 +6,7 @@ import abc
 import collections
 import os
 import pathlib
-from typing import Any, Union
+from typing import Any, Optional, Union
 
 import numpy as np
 import tensorflow as tf
@@ -45,7 +45,7 @@ class BestCheckpoint(callbacks.Callback):
       directory: _PathLike,
       metric: str = callbacks.DEFAULT_METRIC,
       *,
-      mode: str = 'max',
+      mode: Optional[str] = None,
   ):
     """Initializes the callback; the first write creates the folder.
 
@@ -54,7 +54,9 @@ class BestCheckpoint(callbacks.Callback):
       metric: The name of a column of `metrics.csv`. If another callback
         measures it, list that callback first. Defaults to
         'evaluation/accuracy'.
-      mode: 'max' if larger values are better, the default, or 'min'.
+      mode: 'max' if larger values are better, or 'min'. Defaults to 'min' for a
+        metric with the name of a loss or an error, such as 'evaluation/loss' or
+        'clients/mse', and to 'max' for all others.
 
     Raises:
       ValueError: If an argument is invalid.

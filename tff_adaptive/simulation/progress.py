@@ -117,7 +117,7 @@ class Progress:
     parts = [f'round {round_num:{width}d}/{self._total_rounds}']
     parts += [f'{name} {value}' for name, value in self._shown.items()]
     parts.append(f'{seconds:.2f} s/round')
-    if round_num > self._first_round or not left:
+    if left and round_num > self._first_round:
       parts.append(f'{datetime.timedelta(seconds=left)} left')
     self._stream.write('  '.join(parts) + '\n')
     self._stream.flush()

@@ -78,7 +78,9 @@ class SearchesTest(folder_testing.FolderTestCase):
     self.assertEqual(best['client_learning_rate'], '0.1')
     ranked = folder_testing.read_rows(self.home / 'configurations.csv')
     self.assertEqual([row['rank'] for row in ranked], ['1', '2', '3'])
-    self.assertIn('=0.1\n', (self.home / 'best.flags').read_text())
+    text = (self.home / 'best.flags').read_text()
+    self.assertIn('=0.1\n', text)
+    self.assertRegex(text, r'\n# .*experiments.train .*--task=\w+')
 
   def test_a_second_call_starts_nothing(self):
     first = self._run(self._build('0.01', '0.1'))

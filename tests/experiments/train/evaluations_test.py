@@ -168,9 +168,8 @@ class BuildTest(parameterized.TestCase):
 
   def test_rule_that_needs_a_server_is_refused(self):
     self._refuse(
-        '--evaluations=personalized trains every client separately, but '
-        '--client_optimizer=fafed needs state that the server shares in a '
-        'round',
+        'personalized evaluations train every client separately, but '
+        '--client_optimizer=fafed has state that crosses rounds',
         '--algorithm=fafed',
         '--final_evaluations=personalized',
         '--heldout_fraction=0.2',

@@ -71,6 +71,14 @@ class CurvesTest(figure_testing.FigureTestCase):
     self.assertEqual(drawing.axes[-1].get_xlabel(), 'round')
     self.assertEqual(drawing.get_suptitle(), 'digits: delta_sgd')
 
+  def test_rounding_errors_of_a_constant_rate_are_not_drawn(self):
+    rates = [0.3, 0.29999998, 0.3]
+    self._write(dict(zip(_STEP_SIZES, rates)))
+    (axes,) = self._draw().axes
+    low, high = axes.get_ylim()
+    self.assertLess(low, 0.28)
+    self.assertGreater(high, 0.32)
+
   def test_the_data_of_the_evaluations_are_named(self):
     self._write(
         {
@@ -268,7 +276,15 @@ class BandCurvesTest(figure_testing.FigureTestCase):
     self.assertContainsSubset([f'{value:g}' for value in values], ticks)
     heights = axes.transData.transform([(0, v) for v in (0, 90, 99)])[:, 1]
     self.assertAlmostEqual(heights[1] - heights[0], heights[2] - heights[1])
-    # A value at no distance has a place nonetheless.
+    curve = curves.BandCurve(np.arange(2), *3 * [np.array([52.0, 68.0])])
+    (axes,) = self._draw({'': {'a': curve}}, log_below=100.0).axes
+    self.assertGreaterEqual(len(axes.get_yticks()), 3)
+
+  def test_a_value_at_no_distance_has_a_place(self):
+    y = np.array([0.0, 90.0, 99.0, 100.0])
+    curve = curves.BandCurve(np.arange(4), y, y, y)
+    (axes,) = self._draw({'': {'a': curve}}, log_below=100.0).axes
+    heights = axes.transData.transform([(0, v) for v in (0, 90, 99)])[:, 1]
     top = axes.transData.transform((0, 100.0))[1]
     self.assertBetween(top, heights[2], axes.bbox.y1)
 

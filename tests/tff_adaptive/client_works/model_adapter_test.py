@@ -5,6 +5,7 @@
 import warnings
 
 from absl.testing import parameterized
+import numpy as np
 import pytest
 import tensorflow as tf
 import tensorflow_federated as tff
@@ -12,6 +13,7 @@ import tensorflow_federated as tff
 from tests.tff_adaptive import testing
 from tff_adaptive import algorithms
 from tff_adaptive import optimizers
+from tff_adaptive import simulation
 from tff_adaptive.client_works import model_adapter
 
 
@@ -123,6 +125,42 @@ def _warnings_of(model_fn):
       for warning in caught
       if 'moves' in str(warning.message)
   ]
+
+
+class PackWeightsTest(tf.test.TestCase):
+
+  def test_other_things_than_the_weights_are_refused(self):
+    adapter = model_adapter.build_model_adapter(testing.functional_model())
+    process = algorithms.build_fed_opt(
+        testing.functional_model(), optimizers.build_sgd()
+    )
+    shapes = r'\[\(5, 3\), \(3,\)\]'
+    for weights, found in (
+        (process, 'LearningProcess'),
+        ([np.zeros([5, 3])], r'list with \[\(5, 3\)\]'),
+        ([np.zeros([3]), np.zeros([5, 3])], 'list with'),
+    ):
+      with self.assertRaisesRegex(
+          ValueError, f'have the shapes {shapes}, found a {found}'
+      ):
+        model_adapter.pack_weights(adapter.weights_spec, weights)
+
+
+class LossTest(tf.test.TestCase, parameterized.TestCase):
+
+  def test_a_loss_per_example_is_refused(self):
+    model = tff.learning.models.functional_model_from_keras(
+        testing.keras_model(),
+        tf.keras.losses.SparseCategoricalCrossentropy(
+            from_logits=True, reduction='none'
+        ),
+        testing.INPUT_SPEC,
+    )
+    sentence = 'loss must be one number per batch'
+    with self.assertRaisesRegex(ValueError, sentence):
+      algorithms.build_fed_opt(model, optimizers.build_sgd())
+    with self.assertRaisesRegex(ValueError, sentence):
+      simulation.build_central_evaluation(model, testing.client(4, seed=0)[0])
 
 
 class MovedVariablesTest(parameterized.TestCase):

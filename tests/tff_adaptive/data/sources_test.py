@@ -145,12 +145,24 @@ class FilesTest(data_source_testing.DataSourceTestCase):
         "it has 'test', 'train'", path, _FEATURES, read=sources.read_clients
     )
 
-  def test_a_file_without_splits_is_of_any(self):
+  def test_a_file_without_splits_has_none_to_select(self):
+    spec = {'y': tf.TensorSpec([], tf.int64)}
     path = self.text_file('data.csv', 'y\n1\n2\n')
-    examples = sources.read_examples(
-        path, {'y': tf.TensorSpec([], tf.int64)}, split_name='train'
+    self.assert_unreadable(
+        f"{path}, line 2 has no 'split', by which `split_name` selects rows",
+        path,
+        spec,
+        split_name='train',
     )
-    self.assertEqual(examples['y'].tolist(), [1, 2])
+    archive = self.path('data.npz')
+    np.savez(archive, y=[1, 2])
+    self.assert_unreadable(
+        f"{archive} has no 'split', by which `split_name` selects rows",
+        archive,
+        spec,
+        split_name='train',
+    )
+    self.assertEqual(sources.read_examples(path, spec)['y'].tolist(), [1, 2])
 
   @parameterized.named_parameters(*_FILES)
   def test_an_empty_file(self, name, write):

@@ -170,13 +170,23 @@ class RowFilesTest(data_source_testing.DataSourceTestCase):
     spec = {'y': tf.TensorSpec([], tf.int32)}
     for split_name in ('train', 'test'):
       self.assert_unreadable(
-          f"{path}, line {line} has no 'split', which other rows have; add it.",
+          f"{path}, line {line} has no 'split', by which `split_name` selects "
+          'rows; add it, or leave out `split_name` to read all rows.',
           path,
           spec,
           split_name=split_name,
       )
     examples = sources.read_examples(path, spec)
     self.assertCountEqual(examples['y'].tolist(), [1, 2, 3])
+
+  def test_a_column_beyond_the_shape_is_refused(self):
+    path = self.text_file('data.csv', 'x_0,x_1,x_2\n1,2,3\n')
+    spec = {'x': tf.TensorSpec([2], tf.float32)}
+    self.assert_unreadable(
+        f"{path} has the column 'x_2' beyond the shape [2] of feature 'x'",
+        path,
+        spec,
+    )
 
   def test_splits_may_be_numbers(self):
     path = self.text_file(

@@ -12,7 +12,30 @@ import tensorflow_federated as tff
 
 from tff_adaptive import finalizers
 from tff_adaptive import optimizers
+from tff_adaptive.aggregators import reports
 from tff_adaptive.finalizers import measured_update
+
+
+class _ReadsAnother(measured_update.ReportsOptimizer):
+  """A rule that reads a report for which it did not ask."""
+
+  client_reports = (reports.ClientReport.MEAN_LOSS,)
+
+  def initialize(self, specs):
+    return collections.OrderedDict()
+
+  def step(self, state, weights, gradients, reports):
+    return state, reports['squared_norm']
+
+
+class UnknownReportTest(tf.test.TestCase):
+
+  def test_a_report_that_was_not_asked_for_is_named(self):
+    rule = _ReadsAnother()
+    with self.assertRaisesRegex(
+        ValueError, r"report 'squared_norm', but .* name \['mean_loss'\] alone"
+    ):
+      rule.next({}, 1.0, 1.0, reports={'mean_loss': tf.constant(1.0)})
 
 
 @pytest.mark.usefixtures('native_runtime')

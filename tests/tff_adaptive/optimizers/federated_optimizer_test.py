@@ -11,7 +11,9 @@ import tensorflow_federated as tff
 
 from tests.tff_adaptive import testing
 from tests.tff_adaptive.optimizers import federated_testing
+from tff_adaptive import algorithms
 from tff_adaptive import optimizers
+from tff_adaptive import runtime
 from tff_adaptive.optimizers import federated_optimizer
 
 _SPECS = (tf.TensorSpec([2], tf.float32),)
@@ -126,6 +128,66 @@ class CarriedOptimizerTest(tf.test.TestCase, parameterized.TestCase):
         TypeError, 'mapping as state.*a int of Counter'
     ):
       federated_optimizer.CarriedOptimizer(_Counter())
+
+
+class _Keeps(optimizers.FederatedOptimizer):
+  """A rule whose clients keep a number, or say so."""
+
+  def __init__(self, declared, kept, hparams=()):
+    self._declared, self._kept, self._hparams = declared, kept, hparams
+
+  def initialize(self, specs):
+    return collections.OrderedDict(a=tf.zeros([]))
+
+  def initialize_kept(self, specs):
+    return collections.OrderedDict(self._declared)
+
+  def start_round(self, state, shared, kept, round_num):
+    return state
+
+  def next(self, state, weights, gradients, **unused_args):
+    return state, weights
+
+  def finish_round(self, state):
+    return collections.OrderedDict(), collections.OrderedDict(self._kept)
+
+  def get_hparams(self, state):
+    return collections.OrderedDict(
+        (name, state[name]) for name in self._hparams
+    )
+
+
+class MistakesTest(tf.test.TestCase, parameterized.TestCase):
+  """Errors of rules of one's own, when the process is built."""
+
+  @parameterized.parameters(
+      ({}, {'a': 1.0}, r"keeps \{'a': \['float32.*\} by .*, but \{\} by"),
+      ({'a': 1.0}, {}, r'keeps \{\} by'),
+      ({'a': 1.0}, {'a': [1.0, 2.0]}, r"\['float32\(\)', 'float32\(\)'\]"),
+  )
+  def test_kept_parts_are_those_that_are_declared(
+      self, declared, kept, message
+  ):
+    with self.assertRaisesRegex(ValueError, message):
+      algorithms.build_fed_opt(
+          testing.functional_model(), _Keeps(declared, kept)
+      )
+
+  def test_hyperparameters_are_numbers(self):
+    with self.assertRaisesRegex(
+        TypeError, '`get_hparams` of Keeps must return numbers, found tensors'
+    ):
+      algorithms.build_fed_opt(
+          testing.functional_model(), _Keeps({}, {}, hparams=['a'])
+      )
+
+  def test_clients_that_keep_state_are_not_lists(self):
+    process = algorithms.build_fed_opt(
+        testing.functional_model(), optimizers.build_dog(carry_state=True)
+    )
+    with runtime.compiled_context(strict=True):
+      with self.assertRaisesRegex(TypeError, 'keep state: train it by .*store'):
+        process.next(process.initialize(), testing.clients([4]))
 
 
 class SharedMeanTest(tf.test.TestCase, parameterized.TestCase):

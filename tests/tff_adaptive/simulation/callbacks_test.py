@@ -250,6 +250,14 @@ class EarlyStoppingTest(loop_testing.LoopTestCase):
     stopping = callbacks.EarlyStopping('clients/loss', 3, mode='max')
     self.assertEqual(self.run_loop(callbacks=[stopping]).round_num, 4)
 
+  def test_a_loss_is_better_when_lower(self):
+    by_name = callbacks.Monitor('evaluation/loss')
+    self.assertTrue(by_name.is_better(0.4, 0.5))
+    self.assertFalse(callbacks.Monitor('evaluation/f1').is_better(0.4, 0.5))
+    # The loss falls in every round.
+    stopping = callbacks.EarlyStopping('clients/loss', 3)
+    self.assertEqual(self.run_loop(callbacks=[stopping]).round_num, 10)
+
   @parameterized.parameters(1, 3, 4, 6, 7)
   def test_a_resumed_run_stops_in_the_same_round(self, killed_in):
     def make(unused_folder):
