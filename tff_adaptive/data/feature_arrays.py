@@ -33,8 +33,8 @@ def as_examples(features: Mapping[str, np.ndarray], owner: str) -> Examples:
 
   Raises:
     TypeError: If `features` is nested, or not a mapping from strings.
-    ValueError: If there are no features, a feature is a scalar, or the features
-      differ in the number of examples.
+    ValueError: If there are no features, a feature is a scalar or holds objects
+      other than strings, or the features differ in the number of examples.
 
   Example:
 
@@ -57,6 +57,8 @@ def as_examples(features: Mapping[str, np.ndarray], owner: str) -> Examples:
           f'{owner} must have arrays of shape [num_examples, ...], found the '
           f'scalar {array} for feature {name!r}.'
       )
+    if array.dtype.kind == 'O':
+      _check_strings(array, name, lambda row: f'{owner}, example {row}')
     array.setflags(write=False)
     examples[name] = array
   sizes = {name: len(array) for name, array in examples.items()}
@@ -347,18 +349,22 @@ def _as_bytes(array: np.ndarray, name: str, where: Where) -> np.ndarray:
   """Converts strings to objects of type bytes."""
   if array.dtype.kind not in 'OSU':
     raise _wrong_type(array, name, 'string', where)
+  _check_strings(array, name, where)
   converted = np.empty(array.size, np.object_)
   for place, item in enumerate(array.flat):
-    if isinstance(item, str):
-      item = item.encode()
-    elif not isinstance(item, bytes):
+    converted[place] = item.encode() if isinstance(item, str) else item
+  return converted.reshape(array.shape)
+
+
+def _check_strings(array: np.ndarray, name: str, where: Where) -> None:
+  """Raises if a value is neither a string nor bytes."""
+  for place, item in enumerate(array.flat):
+    if not isinstance(item, (str, bytes)):
       example = place * len(array) // array.size
       raise ValueError(
           f'{where(example)}: feature {name!r} must hold strings, found '
           f'{item!r}; convert it to a string.'
       )
-    converted[place] = item
-  return converted.reshape(array.shape)
 
 
 def _wrong_type(

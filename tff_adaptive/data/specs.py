@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 import numbers
 from typing import Any, Optional, TYPE_CHECKING
 
@@ -186,6 +186,23 @@ def instance_of(expected: Any) -> Callable[[Any, Any, Any], None]:
       raise TypeError(
           f'`{attribute.name}` must be of type {expected.__name__}, found '
           f'{type(value).__name__}.'
+      )
+
+  return validate
+
+
+def sequence_of(expected: type) -> Callable[[Any, Any, Any], None]:
+  """Returns an attrs validator of sequences of instances of a class."""
+
+  def validate(instance, attribute, value):
+    del instance  # Unused.
+    members = value if isinstance(value, Sequence) else [value]
+    wrong = [v for v in members if not isinstance(v, expected)]
+    if wrong or members is not value:
+      raise TypeError(
+          f'`{attribute.name}` must be a sequence of {expected.__name__}, '
+          f'found {type((wrong or members)[0]).__name__}'
+          f'{"" if members is value else ", not in a list"}.'
       )
 
   return validate

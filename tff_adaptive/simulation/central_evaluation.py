@@ -35,6 +35,13 @@ def _split_arrays(arrays, adapter: model_adapter.ModelAdapter):
         "The arrays of an evaluation must be named 'x' and 'y', found "
         f'{list(arrays)}.'
     )
+  is_pair = isinstance(arrays, (list, tuple)) and len(arrays) == 2
+  if not isinstance(arrays, Mapping) and not is_pair:
+    raise TypeError(
+        "The arrays of an evaluation must be a mapping with 'x' and 'y' or a "
+        f'pair, found {type(arrays).__name__}; of a dataset, take '
+        '`next(iter(dataset.batch(num_examples)))`.'
+    )
   x, y = model_adapter.features_and_labels(arrays)
   wanted = model_adapter.features_and_labels(
       tff.types.type_to_tf_tensor_specs(adapter.element_type)

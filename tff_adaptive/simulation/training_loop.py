@@ -79,9 +79,17 @@ class _Run:
   evaluate_fn: Optional[Callable[..., Mapping[str, float]]]
   rounds_per_evaluation: int = attrs.field(validator=specs.positive_integer)
   rounds_per_checkpoint: int = attrs.field(validator=specs.positive_integer)
-  checkpoints: Optional[checkpoints_lib.CheckpointManager]
-  writers: Sequence[metrics_writers.MetricsWriter]
-  callbacks: Sequence[callbacks_lib.Callback]
+  checkpoints: Optional[checkpoints_lib.CheckpointManager] = attrs.field(
+      validator=attrs.validators.optional(
+          specs.instance_of(checkpoints_lib.CheckpointManager)
+      )
+  )
+  writers: Sequence[metrics_writers.MetricsWriter] = attrs.field(
+      validator=specs.sequence_of(metrics_writers.MetricsWriter)
+  )
+  callbacks: Sequence[callbacks_lib.Callback] = attrs.field(
+      validator=specs.sequence_of(callbacks_lib.Callback)
+  )
   get_weights: Callable[[Any], Any]
   client_states: Optional[client_states_lib.ClientStates]
   adjust_state_fn: Optional[Callable[[Any, int], Any]]

@@ -37,6 +37,12 @@ class FeatureArraysTest(parameterized.TestCase):
       ('nested', {'x': {'a': [1]}}, TypeError, "'x' with a dict"),
       ('name', {1: [1]}, TypeError, 'strings to arrays, found 1'),
       (
+          'object',
+          {'x': np.array(['a', None], np.object_)},
+          ValueError,
+          "Data, example 1: feature 'x' must hold strings, found None",
+      ),
+      (
           'lengths',
           {'x': [1, 2], 'y': [1]},
           ValueError,

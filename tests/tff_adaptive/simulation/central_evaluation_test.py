@@ -49,6 +49,16 @@ class _Doubled(tf.keras.metrics.Metric):
     """Keeps both, which nothing changes."""
 
 
+class ArgumentsTest(tf.test.TestCase):
+
+  def test_a_dataset_is_refused_with_what_to_pass(self):
+    dataset = tf.data.Dataset.from_tensor_slices(dict(_arrays()))
+    with self.assertRaisesRegex(
+        TypeError, r'Dataset; of a dataset, take `next'
+    ):
+      central_evaluation.build_central_evaluation(_functional_model(), dataset)
+
+
 class EvaluationTest(tf.test.TestCase, parameterized.TestCase):
 
   @parameterized.product(

@@ -114,7 +114,9 @@ class BestCheckpointTest(loop_testing.LoopTestCase):
     self.assertEqual(self.load().round_num, 3)
 
   def test_a_second_run_starts_anew(self):
-    keep = kept_weights.BestCheckpoint(self.folder / 'best', 'clients/loss')
+    keep = kept_weights.BestCheckpoint(
+        self.folder / 'best', 'clients/loss', mode='max'
+    )
     self.run_loop('one', callbacks=[keep])
     keep.path.unlink()
     self.run_loop('two', callbacks=[keep])

@@ -295,6 +295,19 @@ class TrainingLoopTest(loop_testing.LoopTestCase):
     writer.resume.assert_called_once_with(0)
     writer.close.assert_called()
 
+  @parameterized.named_parameters(
+      ('folder', {'checkpoints': 'runs'}, 'type CheckpointManager, found str'),
+      ('function', {'callbacks': [print]}, 'of Callback, found builtin_fun'),
+      (
+          'one_writer',
+          {'writers': metrics_writers.CSVMetricsWriter('metrics.csv')},
+          'of MetricsWriter, found CSVMetricsWriter, not in a list',
+      ),
+  )
+  def test_parts_of_other_types_are_refused(self, arguments, message):
+    with self.assertRaisesRegex(TypeError, f'`{[*arguments][0]}`.*{message}'):
+      self.run_loop(**arguments)
+
   @parameterized.parameters(2.5, 3.0, True, '3', None)
   def test_numbers_of_rounds_are_integers(self, number):
     with self.assertRaisesRegex(
