@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Records of the versions and the machine that train a run, in its folder."""
 
+import contextlib
 from importlib import metadata
 import json
 import os
@@ -14,7 +15,7 @@ import tff_adaptive
 from tff_adaptive import _files
 
 _FILE = 'environment.json'
-_PACKAGES = ('tensorflow', 'tensorflow-federated', 'keras', 'numpy')
+_PACKAGES = ('tensorflow', 'tensorflow-federated', 'numpy')
 _CPU_INFO = pathlib.Path('/proc/cpuinfo')
 
 
@@ -28,6 +29,8 @@ def collect() -> dict[str, Any]:
   return {
       'tff_adaptive': _own_version(),
       **{package: _version(package) for package in _PACKAGES},
+      # Beside TensorFlow 2.21, `keras` is Keras 3, which nothing uses.
+      'keras': _version('tf_keras', 'keras'),
       'python': platform.python_version(),
       'system': f'{platform.system()} {platform.machine()}',
       'processor': processor(),
@@ -53,11 +56,12 @@ def _own_version() -> str:
   return f'{tff_adaptive.__version__} ({commit})'
 
 
-def _version(package: str) -> str:
-  try:
-    return metadata.version(package)
-  except metadata.PackageNotFoundError:
-    return 'not installed'
+def _version(*packages: str) -> str:
+  """Returns the version of the first package that is installed."""
+  for package in packages:
+    with contextlib.suppress(metadata.PackageNotFoundError):
+      return metadata.version(package)
+  return 'not installed'
 
 
 def processor() -> str:
