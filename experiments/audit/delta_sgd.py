@@ -299,16 +299,22 @@ def published_places(lab: claim.Laboratory) -> claim.Verdict:
   )
 
 
+# SPS has the defaults of its authors' code in all tables.
+_TUNED = ('SGD', 'SGD(down)', 'SGDM', 'SGDM(down)', 'Adam', 'Adagrad')
+
+
 def _as_good(lab: claim.Laboratory, table: str, **columns) -> claim.Verdict:
-  return runs.answer(lab, table, 'Delta-SGD', runs.not_behind, **columns)
+  return runs.answer(
+      lab, table, 'Delta-SGD', runs.not_behind, others=_TUNED, **columns
+  )
 
 
 @PAPER.claim('Section 4.1, Table 1, MNIST', claim.Basis.TRAINING)
 def as_good_without_tuning(lab: claim.Laboratory) -> claim.Verdict:
   """Without tuning it is as good as the best tuned method, for every alpha.
 
-  Finished runs of the column: for each alpha it is as good as each of the other
-  seven methods, within a margin of 0.5 points.
+  Finished runs of the column: for each alpha it is as good as each of the six
+  tuned methods, within a margin of 0.5 points. SPS is not tuned in the paper.
   """
   return _as_good(lab, 'delta_sgd/table_1', column='MNIST')
 
@@ -317,11 +323,16 @@ def as_good_without_tuning(lab: claim.Laboratory) -> claim.Verdict:
 def leads_without_tuning(lab: claim.Laboratory) -> claim.Verdict:
   """Without tuning it leads all tuned methods, for every alpha.
 
-  Finished runs of the column: for each alpha it is ahead of each of the other
-  seven methods.
+  Finished runs of the column: for each alpha it is ahead of each of the six
+  tuned methods.
   """
   return runs.answer(
-      lab, 'delta_sgd/table_1', 'Delta-SGD', runs.ahead, column='MNIST'
+      lab,
+      'delta_sgd/table_1',
+      'Delta-SGD',
+      runs.ahead,
+      others=_TUNED,
+      column='MNIST',
   )
 
 
