@@ -80,7 +80,11 @@ class SearchesTest(folder_testing.FolderTestCase):
     self.assertEqual([row['rank'] for row in ranked], ['1', '2', '3'])
     text = (self.home / 'best.flags').read_text()
     self.assertIn('=0.1\n', text)
-    self.assertRegex(text, r'\n# .*experiments.train .*--task=\w+')
+    self.assertRegex(
+        text,
+        r'\n# .*experiments.train .*--client_optimizer=sgd .*'
+        r'--client_learning_rate=0.1 --seed=0 ',
+    )
 
   def test_a_second_call_starts_nothing(self):
     first = self._run(self._build('0.01', '0.1'))
@@ -296,10 +300,10 @@ class SearchesTest(folder_testing.FolderTestCase):
   def test_the_flagfile_is_one(self):
     self._write(('0.05',), [(1.0, 2.0)])
     path = self.home / 'best.flags'
-    self.assertEqual(
-        path.read_text(),
-        '# The best by train_loss_last100: 1.5.\n--client_learning_rate=0.05\n',
-    )
+    first, command, assignment = path.read_text().splitlines()
+    self.assertEqual(first, '# The best by train_loss_last100: 1.5. Its run:')
+    self.assertStartsWith(command, '# .venv/bin/python -m experiments.train ')
+    self.assertEqual(assignment, '--client_learning_rate=0.05')
     values = hparams_testing.parse(f'--flagfile={path}')
     self.assertEqual(values.client_learning_rate, 0.05)
 

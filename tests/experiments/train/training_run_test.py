@@ -152,7 +152,7 @@ class TrainerTest(folder_testing.FolderTestCase):
   def test_a_tracker_is_told_the_run_and_its_rounds(self, flag, writer):
     with (
         mock.patch.object(_packages, 'check_installed'),
-        mock.patch.object(trackers, writer) as build,
+        mock.patch.object(trackers, writer, autospec=True) as build,
     ):
       self.train(flag)
     (path, values, name), _ = build.call_args
