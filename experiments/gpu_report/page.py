@@ -163,11 +163,14 @@ def _cells(
   ]
   if len(best) == 2:
     is_known = max(best.values()) < math.inf
-    ratio = best['CPU'] / best['GPU'] if is_known else math.nan
-    cells.append(
-        f'{ratio:.{0 if ratio >= 10 else 1}f}' if is_known else _NOTHING
-    )
+    ratio = _format_ratio(best['CPU'] / best['GPU']) if is_known else _NOTHING
+    cells.append(ratio)
   return cells
+
+
+def _format_ratio(ratio: float) -> str:
+  """Formats a ratio with two digits or more, without an exponent."""
+  return f'{ratio:.2g}' if ratio < 99.5 else f'{ratio:,.0f}'
 
 
 def _show_protocols(report: parts_lib.Report) -> Iterator[str]:

@@ -15,6 +15,7 @@ import pytest
 from experiments import command_line
 from experiments import published
 from experiments.gpu_report import __main__ as binary
+from experiments.gpu_report import page
 from experiments.gpu_report import parts as parts_lib
 from experiments.sweep import running
 from tests.experiments import binary_testing
@@ -45,6 +46,15 @@ def _line(workload, median):
       **times,
   }
   return json.dumps(line) + '\n'
+
+
+class RatioTest(parameterized.TestCase):
+
+  @parameterized.parameters(
+      (0.043, '0.043'), (2.94, '2.9'), (64.2, '64'), (123.4, '123')
+  )
+  def test_ratios_have_no_exponent(self, ratio, text):
+    self.assertEqual(page._format_ratio(ratio), text)
 
 
 class ReportTestCase(parameterized.TestCase):
