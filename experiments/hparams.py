@@ -41,6 +41,9 @@ DEFAULT_ROWS = {
     registry.RUNTIME: registry.COMPILED,
 }
 
+_NAMES_OF_SETTINGS = frozenset(
+    field.name for field in dataclasses.fields(Settings)
+)
 # A kind, one of its rows, and an argument of the row.
 _Use = tuple[str, registry.Row, registry.Argument]
 
@@ -85,6 +88,8 @@ def _define_choices(flag_values):
     text = f'The {kind.replace("_", " ")}: {", ".join(rows)}.'
     if kind == registry.TASK:
       text += " Give your own task as 'package.module:VALUE'."
+    elif kind in registry.OWN_KINDS:
+      text += " Give your own as 'package.module:build_NAME'."
     default = DEFAULT_ROWS[kind]
     if kind in kinds_of_parts:
       text += f" Default: the algorithm's, or {default} if it has none."
@@ -94,48 +99,54 @@ def _define_choices(flag_values):
     _define_argument(name, uses, flag_values)
 
 
-def load_own_task(name: str):
-  """Adds a user's own task to the registry, unless it is already there.
+def load_own(kind: str, name: str):
+  """Adds a user's own task or rule to the registry, unless it is there.
 
   Args:
-    name: The value of --task; nothing is done if it has no colon.
+    kind: The flag that names it.
+    name: The value of the flag; nothing is done if it has no colon.
 
   Raises:
-    HparamError: If the task cannot be loaded.
+    HparamError: If it cannot be loaded, or its flags would be those of others.
   """
-  rows = registry.ROWS[registry.TASK]
-  if not registry.is_own_task(name) or name in rows:
+  if not registry.is_own(name) or name in registry.ROWS[kind]:
     return
-  row = registry.load_own_task(name)
-  taken = [other.name for other in rows.values() if other.label == row.label]
-  if taken:
-    raise HparamError(
-        f'--task={name} and --task={taken[0]} have the same name, '
-        f'{row.label!r}, which would give their flags the same names'
-    )
-  rows[name] = row
+  row = registry.load_own(kind, name)
+  for other_kind, rows in registry.ROWS.items():
+    for other in rows.values():
+      if other.label == row.label and other.name != name:
+        raise HparamError(
+            f'--{kind}={name} and --{other_kind}={other.name} have the same '
+            f'name, {row.label!r}, which would give their flags the same names'
+        )
+  for argument in row.arguments:
+    if row.flag_name(argument) in _NAMES_OF_SETTINGS:
+      raise HparamError(
+          f'--{kind}={name} would define --{row.flag_name(argument)}, which is '
+          'another flag; choose another name'
+      )
+  registry.ROWS[kind][name] = row
 
 
-def define_own_tasks(
+def define_own(
     arguments: Sequence[str], flag_values: flags.FlagValues = flags.FLAGS
 ):
-  """Defines the flags of the user's own tasks on a command line.
+  """Defines the flags of the user's own tasks and rules on a command line.
 
   Args:
     arguments: The flags, not yet parsed.
     flag_values: Where to define the flags.
 
   Raises:
-    HparamError: If a task cannot be loaded.
+    HparamError: If a task or rule cannot be loaded.
   """
-  for name in registry.find_own_tasks(arguments):
-    load_own_task(name)
-    row = registry.ROWS[registry.TASK][name]
+  for kind, name in registry.find_own(arguments):
+    load_own(kind, name)
+    row = registry.ROWS[kind][name]
     for argument in row.arguments:
       flag = row.flag_name(argument)
       if flag not in flag_values:
-        use = (registry.TASK, row, argument)
-        _define_argument(flag, [use], flag_values)
+        _define_argument(flag, [(kind, row, argument)], flag_values)
 
 
 def define(flag_values: flags.FlagValues = flags.FLAGS):
@@ -216,8 +227,8 @@ class Choice:
 
 def _choose(kind: str, name: str) -> registry.Row:
   """Returns a row by name, or raises an error with similar names."""
-  if kind == registry.TASK:
-    load_own_task(name)
+  if kind in registry.OWN_KINDS:
+    load_own(kind, name)
   rows = registry.ROWS[kind]
   elsewhere = [other for other, its in registry.ROWS.items() if name in its]
   flag_table.check_name(kind, name, rows, elsewhere)

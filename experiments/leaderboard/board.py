@@ -174,6 +174,7 @@ class Leaderboard:
         of a user's own are 'package.module:VALUE', with the rules of
         `OWN_TASK`.
       methods: The names of the methods, or 'all'; None for the default ones.
+        Client optimizers of a user's own are 'package.module:build_NAME'.
       num_trials: The largest budget; None for that of the rules.
       **numbers: Other values of `Protocol`, and of `Task` for all tasks, by
         their names; None leaves them as they are.
@@ -186,7 +187,12 @@ class Leaderboard:
         is excluded, with the reason; if a task of your own has no accuracy.
       PublishedError: If a final seed is that of the trials.
     """
-    own = {n: _own_task(n) for n in tasks or () if registry.is_own_task(n)}
+    own_tasks = {n: _own_task(n) for n in tasks or () if registry.is_own(n)}
+    own_methods = {
+        n: create_method(registry.CLIENT_OPTIMIZER, n)
+        for n in methods or ()
+        if registry.is_own(n)
+    }
     for name in tasks or ():
       if name in self.excluded:
         raise hparams.HparamError(
@@ -196,19 +202,26 @@ class Leaderboard:
     of_tasks = {'num_seeds', 'target', 'margin'} & set(given)
     of_task: dict[str, Any] = {name: given.pop(name) for name in of_tasks}
     rules = dataclasses.replace(self.protocol, **given)
-    known = {**self.tasks, **own}
-    chosen = _choose('tasks', known, self.default_tasks, tasks)
+    chosen = _choose(
+        'tasks', {**self.tasks, **own_tasks}, self.default_tasks, tasks
+    )
+    compared = _choose(
+        'methods',
+        {**self.methods, **own_methods},
+        self.default_methods,
+        methods,
+    )
     return dataclasses.replace(
         self,
         protocol=rules.with_trials(num_trials or rules.num_trials),
         tasks={n: dataclasses.replace(t, **of_task) for n, t in chosen.items()},
-        methods=_choose('methods', self.methods, self.default_methods, methods),
+        methods={method.name: method for method in compared.values()},
     )
 
 
 def _own_task(name: str) -> Task:
   """Returns a user's own task, which is not in the data file."""
-  hparams.load_own_task(name)
+  hparams.load_own(registry.TASK, name)
   task = registry.ROWS[registry.TASK][name].task
   if not isinstance(task, definitions.ClassificationTask):
     raise hparams.HparamError(
@@ -292,12 +305,32 @@ def _read_method(
   )
 
 
-def _other_methods(methods: Iterable[Method]) -> Iterator[Method]:
-  """Yields a method for every rule of the registry that no method uses.
+def create_method(kind: str, name: str) -> Method:
+  """Returns the method that has a rule, with SGD on the clients.
 
   It searches the learning rates, or the first number of a rule that has no
   learning rate.
+
+  Args:
+    kind: The kind of the rule.
+    name: Its name, or the place of one of the user's own.
+
+  Raises:
+    HparamError: If the user's own rule cannot be loaded.
   """
+  hparams.load_own(kind, name)
+  row = registry.ROWS[kind][name]
+  chosen = {registry.CLIENT_OPTIMIZER: 'sgd', kind: name}
+  flags = tuple(f'--{kind}={name}' for kind, name in chosen.items())
+  known = _decades(_rows_of(flags)[kind] for kind in chosen)
+  of_rule = [*_decades([row])]
+  rates = [flag for flag in known if flag.endswith('learning_rate')]
+  search = rates if set(rates) & set(of_rule) else [*rates, *of_rule[:1]]
+  return Method(row.label, flags, tuple(known[flag] for flag in search))
+
+
+def _other_methods(methods: Iterable[Method]) -> Iterator[Method]:
+  """Yields a method for every rule of the registry that no method uses."""
   described = {
       (kind, row.name)
       for method in methods
@@ -307,13 +340,7 @@ def _other_methods(methods: Iterable[Method]) -> Iterator[Method]:
     for name, row in registry.ROWS[kind].items():
       if (kind, name) in described or row.builder is None:
         continue
-      chosen = {registry.CLIENT_OPTIMIZER: 'sgd', kind: name}
-      flags = tuple(f'--{kind}={name}' for kind, name in chosen.items())
-      known = _decades(_rows_of(flags)[kind] for kind in chosen)
-      of_rule = [*_decades([row])]
-      rates = [flag for flag in known if flag.endswith('learning_rate')]
-      search = rates if set(rates) & set(of_rule) else [*rates, *of_rule[:1]]
-      yield Method(name, flags, tuple(known[flag] for flag in search))
+      yield create_method(kind, name)
 
 
 def _read_task(name: str, raw: Mapping[str, Any]) -> Task:

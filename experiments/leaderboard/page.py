@@ -183,8 +183,9 @@ def _describe(plan: plans.Plan) -> str:
   protocol = plan.board.protocol
   rules = (f for f in plan.given if not f.startswith('--results_dir='))
   changes = [f'`{flag}`' for flag in rules]
-  if any(map(registry.is_own_task, plan.board.tasks)):
-    changes.append('those of your own tasks')
+  of_methods = (f for m in plan.board.methods.values() for f in m.flags)
+  if any(map(registry.is_own, (*plan.board.tasks, *of_methods))):
+    changes.append('those of your own tasks and methods')
   exceptions = f', except {" and ".join(changes)}' if changes else ''
   return (
       f'Every method trains {protocol.total_rounds} rounds and has up to '

@@ -172,7 +172,7 @@ def parse_flags(
     absl.flags.Error: If a flag does not exist or has an invalid value.
   """
   values = _define_flags()
-  hparams.define_own_tasks(arguments, values)
+  hparams.define_own(arguments, values)
   for name in values:
     values[name].unparse()
   values(['experiments.train', *arguments])

@@ -10,6 +10,10 @@ signature of its builder.
 
 from experiments.registry import rules
 from experiments.registry import tasks
+from experiments.registry.own import find as find_own
+from experiments.registry.own import is_own
+from experiments.registry.own import KINDS as OWN_KINDS
+from experiments.registry.own import load as load_own
 from experiments.registry.rows import ALGORITHM
 from experiments.registry.rows import Argument
 from experiments.registry.rows import CLIENT_OPTIMIZER
@@ -24,9 +28,6 @@ from experiments.registry.rows import RUNTIME
 from experiments.registry.rows import SERVER_OPTIMIZER
 from experiments.registry.rows import SERVER_SCHEDULE
 from experiments.registry.rows import TASK
-from experiments.registry.tasks import find_own as find_own_tasks
-from experiments.registry.tasks import is_own as is_own_task
-from experiments.registry.tasks import load_own as load_own_task
 from tasks.definitions import resolve
 
 ROWS = {

@@ -21,6 +21,8 @@ SERVER_SCHEDULE = 'server_schedule'
 RUNTIME = 'runtime'
 # The kinds of rules, which combine freely.
 RULES = (CLIENT_OPTIMIZER, SERVER_OPTIMIZER, LOSS_TERM)
+# The functions that build rules begin with it.
+PREFIX = 'build_'
 # The default runtime.
 COMPILED = 'compiled'
 NATIVE = 'native'
@@ -95,8 +97,11 @@ class Row:
 
   @property
   def label(self) -> str:
-    """The name in the default name of a run's folder."""
-    return self.name if self.task is None else self.task.name
+    """The name without its place; begins its flags and names its runs."""
+    if self.task is not None:
+      return self.task.name
+    # 'sign_descent' of 'package.module:build_sign_descent'.
+    return self.name.rpartition(f':{PREFIX}')[2]
 
   @property
   def reads_files(self) -> bool:
@@ -110,4 +115,4 @@ class Row:
 
   def flag_name(self, argument: Argument) -> str:
     """Returns the name of an argument's flag."""
-    return argument.flag or f'{self.name}_{argument.name}'
+    return argument.flag or f'{self.label}_{argument.name}'

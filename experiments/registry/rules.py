@@ -17,7 +17,7 @@ from experiments.registry import rows
 from experiments.registry import signatures
 
 # Arguments that the binaries supply, without flags.
-_SUPPLIED = ('num_clients', 'total_rounds', 'trace_steps')
+SUPPLIED = ('num_clients', 'total_rounds', 'trace_steps')
 _SCHEDULES = 'tff_adaptive.optimizers.schedules'
 
 
@@ -31,9 +31,21 @@ def _row(
     builder: signatures.Builder, flags: Optional[Mapping[str, str]] = None
 ) -> rows.Row:
   arguments, supplied = signatures.to_arguments(
-      builder, supplied=_SUPPLIED, flags=flags
+      builder, supplied=SUPPLIED, flags=flags
   )
   return rows.Row(builder.name, builder.reference, arguments, supplied)
+
+
+def create(kind: str, builder: signatures.Builder) -> rows.Row:
+  """Returns the row of a rule.
+
+  Args:
+    kind: The flag that chooses it, one of `rows.RULES`.
+    builder: Its builder.
+  """
+  learning_rate = kind.replace('optimizer', 'learning_rate')
+  is_optimizer = kind != rows.LOSS_TERM
+  return _row(builder, {'learning_rate': learning_rate} if is_optimizer else {})
 
 
 def create_optimizers(kind: str, *, of_server: bool) -> tuple[rows.Row, ...]:
@@ -46,9 +58,8 @@ def create_optimizers(kind: str, *, of_server: bool) -> tuple[rows.Row, ...]:
   Returns:
     One row per rule.
   """
-  learning_rate = kind.replace('optimizer', 'learning_rate')
   return tuple(
-      _row(builder, {'learning_rate': learning_rate})
+      create(kind, builder)
       for package in ('optimizers', 'finalizers')
       for builder in signatures.builders(f'tff_adaptive.{package}')
       if builder.returns.endswith('Optimizer')
@@ -61,7 +72,7 @@ def create_loss_terms() -> tuple[rows.Row, ...]:
   return (
       rows.Row('none', None),
       *(
-          _row(builder)
+          create(rows.LOSS_TERM, builder)
           for builder in signatures.builders('tff_adaptive.client_works')
           if builder.returns.endswith('LossTerm')
       ),

@@ -7,6 +7,7 @@ The files are parsed, not imported, so that `--help` needs no TensorFlow.
 
 import ast
 from collections.abc import Collection, Iterator, Mapping
+import contextlib
 import dataclasses
 import functools
 import importlib.util
@@ -20,7 +21,6 @@ import attrs
 from experiments import flag_table
 from experiments.registry import rows
 
-_PREFIX = 'build_'
 _TYPES = {'float': float, 'int': int, 'bool': bool, 'str': str}
 _SEE = re.compile(r'See `(\w+)`')
 _SENTENCE_END = re.compile(r'(?<=\.)\s+(?=[A-Z`])')
@@ -46,7 +46,7 @@ class Builder:
   @property
   def name(self) -> str:
     """The part of its name after `build_`."""
-    return self.function.name[len(_PREFIX) :]
+    return self.function.name[len(rows.PREFIX) :]
 
   @property
   def reference(self) -> str:
@@ -64,10 +64,25 @@ class Builder:
     """The names of its arguments, in order."""
     return tuple(node.arg for node, _ in _parameters(self.function))
 
+  @property
+  def required(self) -> frozenset[str]:
+    """The names of its arguments without defaults."""
+    return frozenset(
+        node.arg
+        for node, default in _parameters(self.function)
+        if default is None
+    )
+
 
 def find(package: str, name: str) -> Builder:
-  """Returns the builder of a name that a package exports."""
-  return Builder(package, *_find(package, f'{_PREFIX}{name}'))
+  """Returns the builder of a name that a package exports.
+
+  Raises:
+    ModuleNotFoundError: If there is no such package, or none that it imports
+      the builder from.
+    KeyError: If it exports no such builder.
+  """
+  return Builder(package, *_find(package, f'{rows.PREFIX}{name}'))
 
 
 def builders(package: str) -> tuple[Builder, ...]:
@@ -75,9 +90,9 @@ def builders(package: str) -> tuple[Builder, ...]:
   defined = [n for n in _parse(package).body if isinstance(n, ast.FunctionDef)]
   names = [*_imports(package), *(node.name for node in defined)]
   return tuple(
-      find(package, name[len(_PREFIX) :])
+      find(package, name[len(rows.PREFIX) :])
       for name in names
-      if name.startswith(_PREFIX)
+      if name.startswith(rows.PREFIX)
   )
 
 
@@ -123,8 +138,8 @@ def _to_argument(
     module: str, node: ast.arg, default: Optional[ast.expr], told: str
 ) -> Optional[rows.Argument]:
   """Returns one argument; None if no flag can express it."""
-  assert node.annotation is not None, f'{module}: {node.arg} has no type'
-  names = [n.id for n in ast.walk(node.annotation) if isinstance(n, ast.Name)]
+  told_type = node.annotation or ast.Name(_type_name(module, default))
+  names = [n.id for n in ast.walk(told_type) if isinstance(n, ast.Name)]
   parser = _parser_of(module, node.arg)
   kinds: list[type] = [_TYPES[name] for name in names if name in _TYPES]
   if parser:
@@ -133,7 +148,7 @@ def _to_argument(
     return None
   options: dict[str, Any] = {}
   if 'Literal' in names:
-    choices = _evaluate(module, node.annotation.slice)  # type: ignore[attr-defined]
+    choices = _evaluate(module, told_type.slice)  # type: ignore[attr-defined]
     if isinstance(choices[0], int):
       parser = 'builtins:int'
     kinds = [str]
@@ -166,20 +181,46 @@ def _parser_of(module: str, argument: str) -> Optional[str]:
   return None
 
 
+def _type_name(module: str, default: Optional[ast.expr]) -> str:
+  """Returns the name of the type of a default; '' if there is none."""
+  return '' if default is None else type(_evaluate(module, default)).__name__
+
+
+def _find_source(module: str) -> pathlib.Path:
+  """Returns the file of a module, without importing its packages."""
+  root, *names = module.split('.')
+  spec = importlib.util.find_spec(root)
+  files = []
+  if spec is not None and not names:
+    files.append(pathlib.Path(spec.origin or ''))
+  elif spec is not None:
+    for folder in spec.submodule_search_locations or ():
+      path = pathlib.Path(folder, *names)
+      files += [path / '__init__.py', path.with_suffix('.py')]
+  for file in files:
+    if file.suffix == '.py' and file.is_file():
+      return file
+  raise ModuleNotFoundError(f'No module named {module!r}', name=module)
+
+
 @functools.cache
 def _parse(module: str) -> ast.Module:
   """Returns the syntax tree of a module."""
-  root = importlib.util.find_spec(module.partition('.')[0])
-  assert root is not None and root.origin is not None
-  path = pathlib.Path(root.origin).parent.joinpath(*module.split('.')[1:])
-  file = path / '__init__.py' if path.is_dir() else path.with_suffix('.py')
-  return ast.parse(file.read_text(encoding='utf-8'))
+  return ast.parse(_find_source(module).read_text(encoding='utf-8'))
 
 
 def _imports(module: str) -> dict[str, tuple[str, str]]:
   """Returns the module and name that each imported name refers to."""
+  is_package = _find_source(module).name == '__init__.py'
+  package = module if is_package else module.rpartition('.')[0]
   return {
-      alias.asname or alias.name: (node.module or '', alias.name)
+      alias.asname
+      or alias.name: (
+          importlib.util.resolve_name(
+              '.' * node.level + (node.module or ''), package
+          ),
+          alias.name,
+      )
       for node in _parse(module).body
       if isinstance(node, ast.ImportFrom)
       for alias in node.names
@@ -210,7 +251,9 @@ def _docs_of(module: str, function: ast.FunctionDef) -> dict[str, str]:
   for name, text in docs.items():
     elsewhere = _SEE.match(text)
     if elsewhere:
-      docs[name] = _docs_of(*_find(module, elsewhere[1]))[name]
+      # Otherwise the help is the reference.
+      with contextlib.suppress(KeyError):
+        docs[name] = _docs_of(*_find(module, elsewhere[1]))[name]
   return docs
 
 

@@ -241,4 +241,4 @@ def main(flag_values: flags.FlagValues = flags.FLAGS):
 
 if __name__ == '__main__':
   define()
-  command_line.run(main, hparams.define_own_tasks)
+  command_line.run(main, hparams.define_own)

@@ -57,4 +57,4 @@ def main():
 
 
 if __name__ == '__main__':
-  command_line.run(main, hparams.define_own_tasks)
+  command_line.run(main, hparams.define_own)

@@ -39,7 +39,8 @@ class _Flags:
     compare: Train these methods on the task, with the same seeds and flags, and
       show them in one table and one figure. The names are those of the
       leaderboard, of algorithms and of optimizers, such as
-      fedadam,delta_sgd,prodigy; the optimizers have their defaults.
+      fedadam,delta_sgd,prodigy, and package.module:build_NAME of your own
+      client optimizers; the optimizers have their defaults.
     seeds: The seeds of every method of --compare, such as 0,1,2. Default: that
       of --seed.
     jobs: The number of runs of --compare at the same time, each on its share of
@@ -100,12 +101,13 @@ def _to_key(name: str) -> str:
   return name.strip().lower().replace('-', '_')
 
 
-def find_methods(names: Iterable[str]) -> list[board.Method]:
+def find_methods(names: Sequence[str]) -> list[board.Method]:
   """Returns the methods of these names.
 
   Args:
-    names: Names of the leaderboard, of algorithms or of optimizers; '_' is the
-      same as '-', and case does not matter.
+    names: Names of the leaderboard, of algorithms or of optimizers, in which
+      '_' is the same as '-' and case does not matter, and the places of your
+      own client optimizers.
 
   Returns:
     The methods, without repetitions.
@@ -114,6 +116,9 @@ def find_methods(names: Iterable[str]) -> list[board.Method]:
     HparamError: If a method is unknown; lists the known ones.
   """
   known = _list_methods()
+  for name in filter(registry.is_own, names):
+    method = board.create_method(registry.CLIENT_OPTIMIZER, name)
+    known[_to_key(name)] = method
   for name in names:
     if _to_key(name) not in known:
       near = difflib.get_close_matches(_to_key(name), known, cutoff=0.5)

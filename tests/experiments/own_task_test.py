@@ -29,6 +29,7 @@ from tests import program_testing
 from tests.experiments import binary_testing
 
 _WINE = 'docs.examples.wine:WINE'
+_WINE_FLAG = (registry.TASK, _WINE)
 
 
 class OwnTaskTest(parameterized.TestCase):
@@ -56,7 +57,7 @@ class OwnTaskTest(parameterized.TestCase):
     values = flags.FlagValues()
     arguments = [f'--task={_WINE}', '--wine_alpha=2', '--compare=sgd,scaffold']
     train.define(values)
-    hparams.define_own_tasks(arguments, values)
+    hparams.define_own(arguments, values)
     values(['train', *arguments, '--use_synthetic_data'])
     sgd, scaffold = compare.build_trials(values)
     self.assertEqual(sgd.home.as_posix(), 'runs/wine.compare')
@@ -96,7 +97,7 @@ class OwnTaskTest(parameterized.TestCase):
     self.assertEqual((task.target, task.margin, task.num_seeds), (90.0, 0.5, 3))
 
   def test_a_leaderboard_needs_accuracies(self):
-    wine = registry.load_own_task(_WINE)
+    wine = registry.load_own(registry.TASK, _WINE)
     other = definitions.TaskDefinition(
         name='wine',
         data=wine.task.data,
@@ -112,7 +113,7 @@ class OwnTaskTest(parameterized.TestCase):
       board.load().restrict(tasks=[_WINE])
 
   def test_synthetic_data_are_refused_if_nothing_writes_them(self):
-    wine = registry.load_own_task(_WINE)
+    wine = registry.load_own(registry.TASK, _WINE)
     kind = type(wine.task.data)
     self.enter_context(mock.patch.object(kind, 'synthetic_files', {}))
     with self.assertRaisesRegex(
@@ -131,33 +132,33 @@ class OwnTaskTest(parameterized.TestCase):
           [f'--flagfile={path}'],
           ['--flagfile=~/a.flags'],
       ):
-        self.assertEqual(registry.find_own_tasks(arguments), [_WINE])
-    self.assertEmpty(registry.find_own_tasks(['--task=digits']))
+        self.assertEqual(registry.find_own(arguments), [_WINE_FLAG])
+    self.assertEmpty(registry.find_own(['--task=digits']))
 
   def test_flagfiles_that_name_themselves_or_cannot_be_read_are_skipped(self):
     folder = folder_testing.new(self)
     path = folder / 'a.flags'
     path.write_text(f'--flagfile={path}\n--task={_WINE}\n', encoding='utf-8')
-    self.assertEqual(registry.find_own_tasks([f'--flagfile={path}']), [_WINE])
+    self.assertEqual(registry.find_own([f'--flagfile={path}']), [_WINE_FLAG])
     path.write_bytes(b'PK\x93')
     for name in (path, folder, 'a' * 256):
-      self.assertEmpty(registry.find_own_tasks([f'--flagfile={name}']))
+      self.assertEmpty(registry.find_own([f'--flagfile={name}']))
 
   @parameterized.parameters(
       (
           'no_such.module:WINE',
-          'the module no_such, which is not found',
+          'the module no_such is not found from',
       ),
       (
           'docs.examples.nothing:WINE',
-          'docs.examples.nothing, which is not',
+          'docs.examples.nothing is not found from',
       ),
-      (':X', 'must be package.module:VALUE, found no module'),
-      ('.foo:X', 'must be package.module:VALUE, found no module'),
+      (':X', 'found no module, expected package.module:VALUE'),
+      ('.foo:X', 'found no module, expected package.module:VALUE'),
       ('docs.examples.wine:BEER', 'docs.examples.wine has no BEER'),
       ('docs.examples.wine:', 'docs.examples.wine has no value'),
       ('docs.examples.wine:build_mlp', 'must be a .*, found function'),
-      ('tasks.mnist:MNIST', "differ from those of other tasks, found 'mnist'"),
+      ('tasks.mnist:MNIST', '--task=mnist have the same name'),
   )
   def test_what_cannot_be_had_is_one_sentence(self, name, message):
     with self.assertRaisesRegex(hparams.HparamError, message):

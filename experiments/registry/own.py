@@ -1,0 +1,150 @@
+# Copyright 2026 The tff_adaptive Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""A user's own tasks and rules, which a flag names by their place.
+
+They are `--task=package.module:VALUE`, and `--client_optimizer`,
+`--server_optimizer` and `--loss_term=package.module:build_NAME`.
+"""
+
+from collections.abc import Sequence
+import contextlib
+import dataclasses
+import importlib
+import os
+import pathlib
+import re
+
+from experiments import flag_table
+from experiments.registry import rows
+from experiments.registry import rules
+from experiments.registry import signatures
+from experiments.registry import tasks
+from tasks import definitions
+
+# The kinds of rows that a user may add.
+KINDS = (rows.TASK, *rows.RULES)
+_NAME = re.compile(r'[a-z][a-z0-9_]*')
+_SEPARATOR = ':'
+
+
+class _OwnError(Exception):
+  """Why a place names no row."""
+
+
+def is_own(name: str) -> bool:
+  """Returns whether the value of a flag is the place of a user's own."""
+  return _SEPARATOR in name
+
+
+def load(kind: str, name: str) -> rows.Row:
+  """Returns the row of a user's own task or rule.
+
+  The module of a task is imported, that of a rule is only read.
+
+  Args:
+    kind: A kind of `KINDS`.
+    name: The place, 'package.module:NAME'.
+
+  Raises:
+    HparamError: If the module or the name does not exist, or is of another
+      kind; if a value of a rule has to be given, but cannot be by a flag.
+  """
+  module, _, attribute = name.partition(_SEPARATOR)
+  try:
+    if not module or module.startswith('.'):
+      form = 'VALUE' if kind == rows.TASK else f'{rows.PREFIX}NAME'
+      raise _OwnError(f'found no module, expected package.module:{form}')
+    if kind == rows.TASK:
+      row = _create_task(name, module, attribute)
+    else:
+      row = _create_rule(kind, name, module, attribute)
+    if not _NAME.fullmatch(row.label):
+      raise _OwnError(
+          'the name begins flags, and must consist of lower-case letters, '
+          f'digits and _, found {row.label!r}'
+      )
+  except _OwnError as error:
+    raise flag_table.HparamError(f'--{kind}={name}: {error}') from error
+  except ModuleNotFoundError as error:
+    if error.name is None or not f'{module}.'.startswith(f'{error.name}.'):
+      raise
+    raise flag_table.HparamError(
+        f'--{kind}={name}: the module {error.name} is not found from '
+        f'{pathlib.Path.cwd()}'
+    ) from error
+  return row
+
+
+def _create_task(name: str, module: str, attribute: str) -> rows.Row:
+  task = getattr(importlib.import_module(module), attribute, None)
+  if task is None:
+    raise _OwnError(f'the module {module} has no {attribute or "value"}')
+  if not isinstance(task, definitions.TaskDefinition):
+    raise _OwnError(
+        f'{attribute} must be a tasks.definitions.TaskDefinition, found '
+        f'{type(task).__name__}'
+    )
+  return tasks.create(name, task)
+
+
+def _create_rule(kind: str, name: str, module: str, attribute: str) -> rows.Row:
+  prefix, _, label = attribute.partition(rows.PREFIX)
+  if prefix or not label:
+    raise _OwnError(
+        f'expected a function {rows.PREFIX}NAME, found '
+        f'{attribute or "none"}'
+    )
+  try:
+    builder = signatures.find(module, label)
+  except KeyError as error:
+    raise _OwnError(
+        f'the module {module} has no function {attribute}'
+    ) from error
+  try:
+    row = rules.create(kind, builder)
+  except (KeyError, ValueError) as error:
+    raise _OwnError(
+        f'the defaults of {attribute} must be numbers, booleans, strings, or '
+        'constants of its module'
+    ) from error
+  unknown = set(row.supplied) - set(rules.SUPPLIED)
+  for argument in builder.required & unknown:
+    raise _OwnError(
+        f'{attribute} needs {argument}, which is no flag; annotate it as a '
+        'float, int, bool, str or Literal, or give it a default'
+    )
+  return dataclasses.replace(row, name=name)
+
+
+def find(
+    arguments: Sequence[str], including: Sequence[str] = ()
+) -> list[tuple[str, str]]:
+  """Returns the kinds and places of a user's own on a command line.
+
+  Args:
+    arguments: The flags; flagfiles among them are read, unless they cannot be
+      read, which absl reports.
+    including: The flagfiles that contain these flags; not read again.
+  """
+  arguments = [argument.strip() for argument in arguments]
+  found = []
+  for place, argument in enumerate(arguments):
+    flag, equals, value = argument.lstrip('-').partition('=')
+    if not argument.startswith('-'):
+      continue
+    if not equals and place + 1 < len(arguments):
+      value = arguments[place + 1]
+    if flag in KINDS and is_own(value):
+      found.append((flag, value))
+    elif flag == 'compare':
+      methods = filter(is_own, value.split(','))
+      found += [(rows.CLIENT_OPTIMIZER, name) for name in methods]
+    elif flag == 'flagfile':
+      path = os.path.expanduser(value.strip())
+      if os.path.isfile(path) and path not in including:
+        with (
+            contextlib.suppress(OSError),
+            open(path, encoding='utf-8', errors='replace') as file,
+        ):
+          found += find(file.read().splitlines(), (*including, path))
+  return found

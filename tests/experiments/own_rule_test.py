@@ -1,0 +1,235 @@
+# Copyright 2026 The tff_adaptive Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of your own rules, `--client_optimizer=package.module:build_NAME`."""
+
+import json
+import sys
+from unittest import mock
+
+from absl import flags
+from absl.testing import parameterized
+import pytest
+
+from experiments import hparams
+from experiments import published
+from experiments import registry
+from experiments.leaderboard import __main__ as leaderboard
+from experiments.leaderboard import board
+from experiments.train import __main__ as train
+from experiments.train import compare
+from tests import folder_testing
+from tests import page_testing
+from tests import program_testing
+from tests.experiments import binary_testing
+
+_PLACE = 'docs.examples.sign_descent:build_sign_descent'
+_SOURCE = '''
+import math
+from typing import Literal
+from tff_adaptive import client_works
+from tff_adaptive import optimizers
+
+HALF = 0.5
+
+def build_typed(
+    learning_rate: float, *, kind: Literal['a', 'b'] = 'a', steps: int = 3,
+    decay: float = 0.0):
+  """Builds a rule.
+
+  Args:
+    learning_rate: The step size, not negative.
+    kind: Which one. Another sentence.
+    steps: The number of steps, at least 1.
+    decay: See `another`.
+  """
+
+def build_untyped(learning_rate=HALF, is_fast=False, bound=math.inf, f=None):
+  return optimizers.build_fedavgm(learning_rate)
+
+def build_pull(mu=0.1):
+  return client_works.build_fedprox(mu)
+
+def build_number():
+  return 3
+
+def build_Upper():
+  pass
+
+def build_sgd():
+  pass
+
+def build_client(batch_size=1):
+  pass
+
+def build_needy(values):
+  pass
+
+def build_computed(rate=1 / 3):
+  pass
+'''
+
+
+class OwnRuleTest(parameterized.TestCase):
+
+  def setUp(self):
+    super().setUp()
+    # Other tests look at all rules that there are.
+    for kind in registry.RULES:
+      self.enter_context(mock.patch.dict(registry.ROWS[kind]))
+    self._folder = folder_testing.new(self)
+    package = self._folder / 'own_rules'
+    package.mkdir()
+    (package / 'rules.py').write_text(_SOURCE, encoding='utf-8')
+    (package / '__init__.py').write_text(
+        'from .rules import build_untyped\n', encoding='utf-8'
+    )
+    path = [str(self._folder), *sys.path]
+    self.enter_context(mock.patch.object(sys, 'path', path))
+
+  def test_flags_follow_from_the_signature(self):
+    choices, settings = published.parse_flags(
+        [
+            '--client_optimizer=own_rules.rules:build_typed',
+            '--client_learning_rate=0.5',
+            '--typed_kind=b',
+        ]
+    )
+    choice = choices[registry.CLIENT_OPTIMIZER]
+    self.assertEqual(choice.given, {'learning_rate': 0.5, 'kind': 'b'})
+    self.assertEqual(
+        choice.hparams(),
+        {
+            'client_learning_rate': 0.5,
+            'typed_kind': 'b',
+            'typed_steps': 3,
+            'typed_decay': 0.0,
+        },
+    )
+    kind = choice.row.arguments[1]
+    self.assertEqual((kind.help, kind.choices), ('Which one.', ('a', 'b')))
+    self.assertIn('.typed.', settings.experiment_name)
+
+  @parameterized.parameters(
+      ([], 'needs --client_learning_rate'),
+      (
+          ['--client_learning_rate=1', '--typed_steps=0'],
+          '--typed_steps must be at least 1',
+      ),
+      (['--client_learning_rate=-1'], 'must be at least 0'),
+  )
+  def test_values_are_checked(self, arguments, message):
+    with self.assertRaisesRegex(hparams.HparamError, message):
+      published.parse_flags(
+          ['--client_optimizer=own_rules.rules:build_typed', *arguments]
+      )
+
+  def test_types_follow_from_defaults_if_there_are_no_annotations(self):
+    choices, _ = published.parse_flags(
+        [
+            '--server_optimizer=own_rules:build_untyped',
+            '--server_learning_rate=2',
+            '--untyped_is_fast',
+        ]
+    )
+    choice = choices[registry.SERVER_OPTIMIZER]
+    self.assertEqual(
+        choice.hparams(),
+        {
+            'server_learning_rate': 2.0,
+            'untyped_is_fast': True,
+            'untyped_bound': float('inf'),
+        },
+    )
+
+  def test_a_rule_may_be_a_loss_term(self):
+    choices, _ = published.parse_flags(
+        ['--loss_term=own_rules.rules:build_pull', '--pull_mu=2']
+    )
+    self.assertEqual(choices[registry.LOSS_TERM].given, {'mu': 2.0})
+
+  def test_a_recorded_rule_is_found_again(self):
+    recorded = {'client_optimizer': _PLACE, 'client_learning_rate': 0.5}
+    choice = hparams.recorded_choice(registry.CLIENT_OPTIMIZER, recorded)
+    self.assertEqual(choice.given, {'learning_rate': 0.5})
+
+  @parameterized.parameters(
+      (':build_x', 'found no module, expected package.module:build_NAME'),
+      ('no_such:build_x', 'the module no_such is not found from'),
+      ('own_rules.none:build_x', 'the module own_rules.none is not found from'),
+      ('math:build_x', 'the module math is not found from'),
+      ('own_rules:SGD', 'expected a function build_NAME, found SGD'),
+      ('own_rules:', 'expected a function build_NAME, found none'),
+      ('own_rules.rules:build_x', 'own_rules.rules has no function build_x'),
+      ('own_rules.rules:build_Upper', "and _, found 'Upper'"),
+      (
+          'own_rules.rules:build_sgd',
+          '--client_optimizer=sgd have the same name',
+      ),
+      ('own_rules.rules:build_client', 'would define --client_batch_size'),
+      ('own_rules.rules:build_needy', 'build_needy needs values, which is no'),
+      ('own_rules.rules:build_computed', 'the defaults of build_computed must'),
+  )
+  def test_what_cannot_be_had_is_one_sentence(self, place, message):
+    with self.assertRaisesRegex(hparams.HparamError, message):
+      published.parse_flags([f'--client_optimizer={place}'])
+
+  def test_a_rule_is_compared(self):
+    arguments = [f'--compare=fedavg,{_PLACE}', '--total_rounds=1']
+    values = flags.FlagValues()
+    train.define(values)
+    hparams.define_own(arguments, values)
+    values(['train', *arguments])
+    fedavg, own = compare.build_trials(values)
+    self.assertEqual(fedavg.hparams['client_optimizer'], 'sgd')
+    self.assertEqual(own.hparams['client_optimizer'], _PLACE)
+    self.assertEqual(own.folder.parent.name, 'sign_descent')
+
+  def test_a_leaderboard_tunes_its_rate(self):
+    shown = binary_testing.call(
+        leaderboard,
+        '--tasks=digits',
+        f'--methods=FedAvg,{_PLACE}',
+        '--trials=2',
+        '--dry_run',
+    )
+    self.assertLen(shown.splitlines(), 4)
+    method = board.load().restrict(methods=[_PLACE]).methods['sign_descent']
+    self.assertEqual(
+        [item.text for item in method.search],
+        ['client_learning_rate=log_uniform(0.001,0.1)'],
+    )
+
+  def test_the_guide_shows_the_file(self):
+    source = page_testing.read('docs/examples/sign_descent.py')
+    shown = source[source.index('import collections') :]
+    guide = page_testing.read('docs/write_your_own.md')
+    self.assertIn(f'```python\n{shown}```', guide)
+
+  @pytest.mark.slow
+  def test_rules_of_all_kinds_train_and_continue(self):
+    def call(client_optimizer, *arguments):
+      return program_testing.run(
+          'experiments.train',
+          f'--output_dir={self._folder}',
+          f'--client_optimizer={client_optimizer}',
+          *arguments,
+          cwd=page_testing.ROOT,
+      )
+
+    for rounds in (1, 2):
+      result = call(
+          _PLACE,
+          '--server_optimizer=own_rules:build_untyped',
+          '--loss_term=own_rules.rules:build_pull',
+          '--experiment_name=run',
+          f'--total_rounds={rounds}',
+      )
+      self.assertEqual(result.returncode, 0, result.stderr)
+    run = self._folder / 'run'
+    recorded = json.loads((run / 'hparams.json').read_text())
+    self.assertEqual(recorded['client_optimizer'], _PLACE)
+    self.assertEqual(recorded['client_learning_rate'], 0.01)
+    self.assertLen((run / 'metrics.csv').read_text().splitlines(), 3)
+    result = call('own_rules.rules:build_number')
+    self.assertEqual(result.returncode, 2)
+    self.assertRegex(result.stderr, '^error: The client optimizer .* found int')
