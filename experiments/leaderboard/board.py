@@ -246,9 +246,16 @@ def _choose(
     )
   if list(names) == [ALL]:
     names = list(known)
+  of_keys = {to_key(name): name for name in known}
+  names = [of_keys.get(to_key(name), name) for name in names]
   for name in names:
     flag_table.check_name(flag, name, known)
   return {name: known[name] for name in names}
+
+
+def to_key(name: str) -> str:
+  """Returns what is compared of a name: 'delta_sgd' for 'Delta-SGD'."""
+  return name.strip().lower().replace('-', '_')
 
 
 def _read(kind: type, raw: Mapping[str, Any], place: str, **given: Any) -> Any:

@@ -92,13 +92,8 @@ def _list_methods() -> dict[str, board.Method]:
   ]
   found: dict[str, board.Method] = {}
   for method in methods:
-    found.setdefault(_to_key(method.name), method)
+    found.setdefault(board.to_key(method.name), method)
   return found
-
-
-def _to_key(name: str) -> str:
-  """Returns 'delta_sgd' for 'Delta-SGD'."""
-  return name.strip().lower().replace('-', '_')
 
 
 def find_methods(names: Sequence[str]) -> list[board.Method]:
@@ -118,16 +113,16 @@ def find_methods(names: Sequence[str]) -> list[board.Method]:
   known = _list_methods()
   for name in filter(registry.is_own, names):
     method = board.create_method(registry.CLIENT_OPTIMIZER, name)
-    known[_to_key(name)] = method
+    known[board.to_key(name)] = method
   for name in names:
-    if _to_key(name) not in known:
-      near = difflib.get_close_matches(_to_key(name), known, cutoff=0.5)
+    if board.to_key(name) not in known:
+      near = difflib.get_close_matches(board.to_key(name), known, cutoff=0.5)
       advice = f'did you mean {" or ".join(near)}? ' if near else ''
       raise hparams.HparamError(
           f'--{_COMPARE}={name} is not a method; {advice}the methods are '
           f'{", ".join(known)}'
       )
-  return [known[key] for key in dict.fromkeys(map(_to_key, names))]
+  return [known[key] for key in dict.fromkeys(map(board.to_key, names))]
 
 
 def build_trials(

@@ -42,7 +42,7 @@ class Progress:
 
   In a terminal it is a bar that is redrawn. Elsewhere (a log file, a pipe) it
   is a plain line for the first round, the last round, and every five seconds in
-  between. The first round compiles, so it is excluded from the seconds per
+  between; a resumed run first says after which round it continues. The first round compiles, so it is excluded from the seconds per
   round and the time left.
 
   Example:
@@ -80,6 +80,8 @@ class Progress:
           dynamic_ncols=True,
           bar_format=_BAR_FORMAT,
       )
+    elif 0 < initial_round < total_rounds:
+      self._write(f'continues after round {initial_round}')
 
   def update(self, round_num: int, row: Mapping[str, Any], seconds: float):
     """Shows a finished round.
@@ -119,7 +121,10 @@ class Progress:
     parts.append(f'{seconds:.2f} s/round')
     if left and round_num > self._first_round:
       parts.append(f'{datetime.timedelta(seconds=left)} left')
-    self._stream.write('  '.join(parts) + '\n')
+    self._write('  '.join(parts))
+
+  def _write(self, line: str):
+    self._stream.write(line + '\n')
     self._stream.flush()
 
   def close(self):

@@ -110,6 +110,8 @@ class RulesTest(parameterized.TestCase):
     self.assertEqual(tuple(rules.methods), _BOARD.default_methods)
     self.assertEqual(rules.protocol, _BOARD.protocol)
     self.assertEqual(tuple(_BOARD.restrict().tasks), _BOARD.default_tasks)
+    rules = _BOARD.restrict(methods=['delta_sgd', 'FEDAVG', 'FedAvg'])
+    self.assertEqual(list(rules.methods), ['Delta-SGD', 'FedAvg'])
     everything = _BOARD.restrict(tasks=['all'], methods=['all'])
     self.assertEqual(everything.tasks, _BOARD.tasks)
     self.assertEqual(everything.methods, _BOARD.methods)

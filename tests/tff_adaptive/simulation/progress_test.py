@@ -29,6 +29,7 @@ class ProgressTest(absltest.TestCase):
     seconds = iter(range(1000))
     self._show(stream, types.SimpleNamespace(monotonic=lambda: next(seconds)))
     lines = stream.getvalue().splitlines()
+    self.assertEqual(lines.pop(0), 'continues after round 10')
     self.assertEqual(lines[0], 'round  11/100  loss 1.5000  9.00 s/round')
     self.assertRegex(lines[1], r'  2.00 s/round  0:0\d:\d\d left$')
     self.assertEqual(
@@ -46,6 +47,7 @@ class ProgressTest(absltest.TestCase):
     self.assertIn('loss=1.5000, accuracy=0.5000', text)
     self.assertIn('s/round', text)
     self.assertIn('left', text)
+    self.assertNotIn('continues', text)
 
   def test_closing_twice_is_fine(self):
     stream = io.StringIO()
