@@ -284,7 +284,11 @@ class Augmentation:
       ValueError: If names, types, shapes or the number of examples are not as
         declared.
     """
-    return self._check(examples, self.fn(examples, generator), client_id)
+    return self._check(
+        examples,
+        self.fn(examples, generator),
+        f'Augmented client {client_id!r}',
+    )
 
   def for_evaluation(
       self, examples: feature_arrays.Examples
@@ -308,23 +312,25 @@ class Augmentation:
           'examples cannot be evaluated; add one, or build the task without '
           'augmentation.'
       )
-    return self._check(examples, self.evaluation_fn(examples), 'evaluation')
+    return self._check(
+        examples,
+        self.evaluation_fn(examples),
+        'The result of `evaluation_fn`',
+    )
 
   def _check(
       self,
       examples: feature_arrays.Examples,
       augmented: Mapping[str, np.ndarray],
-      client_id: str,
+      owner: str,
   ) -> feature_arrays.Examples:
     """Returns the augmented examples if they are as declared, or raises."""
-    changed = feature_arrays.as_examples(
-        augmented, f'Augmented client {client_id!r}'
-    )
+    changed = feature_arrays.as_examples(augmented, owner)
     before = feature_arrays.num_rows(examples)
     after = feature_arrays.num_rows(changed)
     if before != after:
       raise ValueError(
-          'An augmentation must return as many examples as it was given: '
-          f'{before} of client {client_id!r}, found {after}.'
+          'An augmentation must return as many examples as it was given, '
+          f'{before}, but {owner} has {after}.'
       )
-    return feature_arrays.check_match(changed, self.element_spec, client_id)
+    return feature_arrays.check_match(changed, self.element_spec, owner)

@@ -261,9 +261,10 @@ class PackedClientArrays(ClientArrays):
     parts = []
     spec = None
     for client_id, features in clients.items():
-      examples = feature_arrays.as_examples(features, f'Client {client_id!r}')
+      owner = f'Client {client_id!r}'
+      examples = feature_arrays.as_examples(features, owner)
       spec = spec or feature_arrays.spec_of(examples)
-      parts.append(feature_arrays.check_match(examples, spec, client_id))
+      parts.append(feature_arrays.check_match(examples, spec, owner))
     if spec is None:
       raise ValueError('`clients` must hold at least one client, found none.')
     values = feature_arrays.concatenate(parts, spec)
@@ -464,10 +465,9 @@ class LazyClientArrays(ClientArrays):
     kept = self._cache.get(client_id)
     if kept is not None:
       return kept
-    loaded = feature_arrays.as_examples(
-        self._load_fn(client_id), f'Client {client_id!r}'
-    )
-    examples = feature_arrays.check_match(loaded, self.element_spec, client_id)
+    owner = f'Client {client_id!r}'
+    loaded = feature_arrays.as_examples(self._load_fn(client_id), owner)
+    examples = feature_arrays.check_match(loaded, self.element_spec, owner)
     found = feature_arrays.num_rows(examples)
     known = self._known_sizes.get(client_id, found)
     if found != known:

@@ -93,14 +93,14 @@ def spec_of(examples: Mapping[str, np.ndarray]) -> ElementSpec:
 
 
 def check_match(
-    examples: Mapping[str, np.ndarray], spec: ElementSpec, client_id: str
+    examples: Mapping[str, np.ndarray], spec: ElementSpec, owner: str
 ) -> Examples:
-  """Returns a client's features in the order of a spec.
+  """Returns features in the order of a spec.
 
   Args:
     examples: Feature names and arrays of shape [num_examples, ...].
     spec: Feature names and the `tf.TensorSpec` of one example.
-    client_id: The client, for error messages.
+    owner: Who has them, for error messages, such as "Client 'a'".
 
   Returns:
     The same arrays, in the order of `spec`.
@@ -111,14 +111,14 @@ def check_match(
   Example:
 
     >>> spec = {'x': tf.TensorSpec([], tf.float32)}
-    >>> check_match({'x': np.ones([2], np.float32)}, spec, 'a')['x']
+    >>> check_match({'x': np.ones([2], np.float32)}, spec, "Client 'a'")['x']
     array([1., 1.], dtype=float32)
   """
   difference = specs_lib.find_difference(
       specs_lib.batched(spec_of(examples)), specs_lib.batched(spec)
   )
   if difference is not None:
-    raise ValueError(f'Client {client_id!r} has {difference}.')
+    raise ValueError(f'{owner} has {difference}.')
   return collections.OrderedDict((name, examples[name]) for name in spec)
 
 

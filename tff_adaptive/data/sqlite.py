@@ -152,6 +152,8 @@ def _fetch(
         sqlite3.connect(f'file:{quoted}?mode=ro', uri=True)
     ) as connection:
       return connection.execute(query, values).fetchall()
+  except sqlite3.OperationalError as error:
+    raise ValueError(f'{path} could not be read: {error}.') from error
   except sqlite3.DatabaseError as error:
     raise ValueError(
         f'{path} is damaged, or not a SQLite file ({error}); replace it by an '

@@ -62,7 +62,8 @@ def map_clients(
   """
   spec = collections.OrderedDict(element_spec)
   if keeps_sizes and isinstance(source, client_data.PackedClientArrays):
-    mapped = feature_arrays.as_examples(fn(source.values), 'The clients')
+    owner = 'The result of `fn`'
+    mapped = feature_arrays.as_examples(fn(source.values), owner)
     before, after = map(feature_arrays.num_rows, (source.values, mapped))
     if before != after:
       raise ValueError(
@@ -70,7 +71,7 @@ def map_clients(
           f'turned {before} into {after}.'
       )
     return client_data.PackedClientArrays(
-        feature_arrays.check_match(mapped, spec, source.client_ids[0]),
+        feature_arrays.check_match(mapped, spec, owner),
         source.offsets,
         source.client_ids,
         indices=source.indices,

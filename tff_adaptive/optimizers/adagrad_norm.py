@@ -23,7 +23,7 @@ class _AdagradNorm(vector_optimizer.VectorOptimizer):
     squares = state['squared_gradients'] + tf.square(
         vectors.norm(g, vectors.step_dtype(g))
     )
-    step_size = tf.math.divide_no_nan(
+    step_size = vectors.ratio(
         hparams['learning_rate'],
         tf.sqrt(tf.square(hparams['initial_norm']) + squares),
     )

@@ -105,13 +105,13 @@ class _DAdaptationSGD(_DistanceEstimate):
     first_norm = tf.where(
         tf.equal(first_norm, 0.0), vectors.norm(g, dtype), first_norm
     )
-    rate = tf.math.divide_no_nan(d * hparams['learning_rate'], first_norm)
+    rate = vectors.ratio(d * hparams['learning_rate'], first_norm)
     numerator = state['numerator'] + rate * vectors.inner(
         g, state[_SUM_KEY], dtype
     )
     total = vectors.combine(1.0, state[_SUM_KEY], rate, g)
     norm = vectors.norm(total, dtype)
-    estimate = tf.math.divide_no_nan(2.0 * numerator, norm)
+    estimate = vectors.ratio(2.0 * numerator, norm)
     new_d = tf.maximum(d, tf.minimum(estimate, d * hparams['growth_rate']))
     momentum = hparams['momentum']
     restarted = vectors.combine(

@@ -48,7 +48,7 @@ class _DoG(vector_optimizer.VectorOptimizer):
         self.distance_from_anchor(state, x),
     )
     squares = state['squared_gradients'] + tf.square(vectors.norm(g, dtype))
-    step_size = hparams['learning_rate'] * tf.math.divide_no_nan(
+    step_size = hparams['learning_rate'] * vectors.ratio(
         distance, tf.sqrt(squares + hparams['epsilon'])
     )
     if 'first_step_size' in hparams:
@@ -104,7 +104,7 @@ class _DoWG(vector_optimizer.VectorOptimizer):
     weighted = state['weighted_squared_gradients'] + squared * tf.square(
         vectors.norm(g, dtype)
     )
-    step_size = hparams['learning_rate'] * tf.math.divide_no_nan(
+    step_size = hparams['learning_rate'] * vectors.ratio(
         squared, tf.sqrt(weighted) + epsilon
     )
     changed = collections.OrderedDict(

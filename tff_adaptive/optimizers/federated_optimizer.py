@@ -301,7 +301,7 @@ class CarriedOptimizer(_WrappingOptimizer):
   averages_uniformly = True
 
   def initialize_shared(self, specs):
-    return self._share(self._optimizer.initialize(specs))
+    return self._share(self.initialize(specs))
 
   def start_round(self, state, shared, kept, round_num):
     del kept, round_num  # Unused.
@@ -366,7 +366,7 @@ class KeptOptimizer(_WrappingOptimizer):
     return optimizer_lib.final_weights(self._optimizer, state, weights)
 
   def initialize_kept(self, specs):
-    return self._keep(self._optimizer.initialize(specs))
+    return self._keep(self.initialize(specs))
 
   def start_round(self, state, shared, kept, round_num):
     del shared, round_num  # Unused.

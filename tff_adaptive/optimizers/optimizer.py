@@ -336,12 +336,21 @@ def check_limit(name: str, value: Any, owner: str) -> None:
 
 
 def check_share(name: str, value: Any, owner: str) -> None:
-  """Raises unless `value` is in [0, 1); see `check_rate`."""
+  """Raises unless `value` is in [0, 1); see `check_rate`.
+
+  It must be so in the seven decimals of `vectors.complement`, as well.
+  """
   if tf.is_symbolic_tensor(value):
     return
-  if not 0.0 <= _number(name, value, owner) < 1.0:
+  number = _number(name, value, owner)
+  if not 0.0 <= number < 1.0:
     raise ValueError(
         f'{owner} `{name}` must be in the range [0.0, 1.0), found {value}.'
+    )
+  if round(number, 7) == 1.0:
+    raise ValueError(
+        f'{owner} `{name}` must be at most 0.9999999, found {value}, which is '
+        '1 in float32.'
     )
 
 

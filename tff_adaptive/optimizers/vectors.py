@@ -70,6 +70,15 @@ def norm(structure: Any, dtype: tf.DType) -> tf.Tensor:
   return tf.sqrt(tf.add_n(squares)) if squares else tf.zeros([], dtype)
 
 
+def ratio(numerator: tf.Tensor, denominator: tf.Tensor) -> tf.Tensor:
+  """Returns a quotient of scalars: 0 over 0, and NaN over infinity.
+
+  Over infinity a step would be 0, which hides that the client fails.
+  """
+  quotient = tf.math.divide_no_nan(numerator, denominator)
+  return tf.where(tf.math.is_inf(denominator), float('nan'), quotient)
+
+
 def inner(left: Any, right: Any, dtype: tf.DType) -> tf.Tensor:
   """Returns the inner product of two vectors."""
   products = [

@@ -38,11 +38,19 @@ def default_delta(num_clients: int) -> float:
   """Returns the delta of McMahan et al. 2018, num_clients^-1.1.
 
   Args:
-    num_clients: The number of all clients.
+    num_clients: The number of all clients, at least 2.
 
   Returns:
     The delta.
+
+  Raises:
+    ValueError: If there is one client, for which the delta would be 1.
   """
+  if num_clients < 2:
+    raise ValueError(
+        f'Privacy needs at least 2 clients, found {num_clients}: nothing hides '
+        'a client that is alone.'
+    )
   return num_clients**-1.1
 
 

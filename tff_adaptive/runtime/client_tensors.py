@@ -16,6 +16,7 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_adaptive.data import batching
+from tff_adaptive.data import client_data
 from tff_adaptive.data import cohort as cohort_lib
 from tff_adaptive.runtime import computations
 from tff_adaptive.runtime import dataset_cache
@@ -132,10 +133,11 @@ def _pack_cohort_data(
     cache: dataset_cache.DatasetCache,
 ) -> batching.PackedClients:
   """Packs the batches of a cohort without copying the rows."""
-  packed = cohort.pack()
+  packed, source = cohort.pack(), cohort.source
   rows = None
-  if packed.rows is getattr(cohort.source, 'values', None):
-    rows = cache.resident_rows(cohort.source, leaf_type)
+  is_packed = isinstance(source, client_data.PackedClientArrays)
+  if is_packed and packed.rows is source.values:
+    rows = cache.resident_rows(source, leaf_type)
   if rows is None:
     elements.check_rows(packed.rows, leaf_type)
     rows = tuple(tf.nest.flatten(dict(packed.rows)))

@@ -188,7 +188,7 @@ class CompiledContext(tff.framework.SyncContext):
         if self._strict:
           raise
         # For all later runs too, so that results do not mix both runtimes.
-        program = self._programs[id(comp)] = _hand_over(comp, str(e))
+        program = self._keep(comp, _hand_over(comp, str(e)))
       return self._native_context().invoke(program, arg)
 
   def plan_of(
@@ -213,12 +213,18 @@ class CompiledContext(tff.framework.SyncContext):
 
   def _program(self, computation: tff.framework.ConcreteComputation) -> Any:
     """Returns the compiled form of a computation, compiled at its first use."""
-    key = id(computation)
-    if key not in self._programs:
-      # The finalizer must not keep the programs of a dead context alive.
-      weakref.finalize(computation, _forget, weakref.ref(self), key)
-      self._programs[key] = self._compile(computation)
-    return self._programs[key]
+    if id(computation) not in self._programs:
+      self._keep(computation, self._compile(computation))
+    return self._programs[id(computation)]
+
+  def _keep(
+      self, computation: tff.framework.ConcreteComputation, program: Any
+  ) -> Any:
+    """Keeps and returns the compiled form, as long as the computation lives."""
+    # The finalizer must not keep the programs of a dead context alive.
+    weakref.finalize(computation, _forget, weakref.ref(self), id(computation))
+    self._programs[id(computation)] = program
+    return program
 
   def _compile(self, computation: tff.framework.ConcreteComputation) -> Any:
     if computations.is_tensorflow(computation):

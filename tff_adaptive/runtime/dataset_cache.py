@@ -230,7 +230,7 @@ class DatasetCache:
     return _Held(rows, sum(sizes))
 
   def resident_rows(
-      self, source: client_data.ClientArrays, leaf_type: tff.SequenceType
+      self, source: client_data.PackedClientArrays, leaf_type: tff.SequenceType
   ) -> Optional[tuple[tf.Tensor, ...]]:
     """Returns the rows of all clients of a source as tensors, if they fit.
 
@@ -239,8 +239,6 @@ class DatasetCache:
     Raises:
       TypeError: If the elements do not match the type.
     """
-    if not isinstance(source, client_data.PackedClientArrays):
-      return None
     with self._lock:
       found = self._find(source, leaf_type)
       if found is None:

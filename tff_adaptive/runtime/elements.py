@@ -5,7 +5,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping
 import functools
 import itertools
-from typing import Any
+from typing import Any, Optional
 
 import numpy as np
 import tensorflow as tf
@@ -222,7 +222,7 @@ def build_leaf(leaf_type: tff.Type) -> Callable[[Any], tf.Tensor]:
 
 
 def build_conversion(
-    type_spec: tff.Type,
+    type_spec: Optional[tff.Type],
 ) -> Callable[[Any], list[tf.Tensor]]:
   """Builds a function that converts values of a type to tensors.
 

@@ -338,21 +338,27 @@ class GraphFunction:
     )
 
 
+def _set_control_flow_v2(is_enabled: bool) -> None:
+  if is_enabled:
+    tf.compat.v1.enable_control_flow_v2()
+  else:
+    tf.compat.v1.disable_control_flow_v2()
+
+
 @contextlib.contextmanager
-def _control_flow_v1() -> Iterator[None]:
-  """Switches TensorFlow 2's control flow off, for the whole process.
+def _control_flow_v2(is_enabled: bool) -> Iterator[None]:
+  """Switches TensorFlow 2's control flow on or off, for the whole process.
 
   Threads that build functions (of `tf.function`, `tf.data`) are not affected;
-  threads that build graphs get an equivalent form.
+  other threads that build graphs get an equivalent form.
   """
   with _building_lock:
     was_enabled = tf.compat.v1.control_flow_v2_enabled()
-    tf.compat.v1.disable_control_flow_v2()
+    _set_control_flow_v2(is_enabled)
     try:
       yield
     finally:
-      if was_enabled:
-        tf.compat.v1.enable_control_flow_v2()
+      _set_control_flow_v2(was_enabled)
 
 
 def build(
@@ -376,8 +382,7 @@ def build(
     A function of tensors.
   """
   graph = tf.Graph()
-  control_flow = contextlib.nullcontext if for_xla else _control_flow_v1
-  with control_flow(), graph.as_default():
+  with _control_flow_v2(for_xla), graph.as_default():
     inputs = [tf.compat.v1.placeholder(s.dtype, s.shape) for s in specs]
     outputs = [tf.identity(tensor) for tensor in fn(*inputs)]
   graph_def = graph.as_graph_def()

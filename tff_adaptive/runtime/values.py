@@ -20,7 +20,7 @@ _KEEPING_HINT = (
 )
 
 
-def leaf_types(type_spec: tff.Type) -> list[tff.Type]:
+def leaf_types(type_spec: Optional[tff.Type]) -> list[tff.Type]:
   """Returns the tensor and sequence types in a type, in order.
 
   None, for no value, has no leaves.
@@ -67,13 +67,13 @@ def tensor_spec(type_spec: tff.TensorType) -> tf.TensorSpec:
   return tff.types.type_to_tf_tensor_specs(type_spec)
 
 
-def tensor_specs(*type_specs: tff.Type) -> list[tf.TensorSpec]:
+def tensor_specs(*type_specs: Optional[tff.Type]) -> list[tf.TensorSpec]:
   """Returns the specs of the leaves of types without sequences, in order."""
   return [tensor_spec(leaf) for t in type_specs for leaf in leaf_types(t)]
 
 
 def build_flatten(
-    type_spec: tff.Type, *, into_members: bool = True
+    type_spec: Optional[tff.Type], *, into_members: bool = True
 ) -> Callable[[Any], list[Any]]:
   """Builds a function that flattens values of a type.
 

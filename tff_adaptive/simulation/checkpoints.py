@@ -90,7 +90,8 @@ def _restore(
       for leaf_path, _ in structures.flatten_with_path(template)
   ]
   missing = [name for name in wanted if name not in leaves]
-  extra = [name for name in leaves if name not in set(wanted)]
+  known = set(wanted)
+  extra = [name for name in leaves if name not in known]
   if missing or extra:
     sentences = [f'lacks `{name}`' for name in missing[:3]]
     sentences += [f'has `{name}`, unknown to this run' for name in extra[:3]]

@@ -23,7 +23,7 @@ checkpoint that needs them, and removed after the last one that does.
 """
 
 import collections
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 import hashlib
 import json
 import os
@@ -67,9 +67,10 @@ def _read_only(array: np.ndarray) -> np.ndarray:
   return array
 
 
-def _take(stacked: Any, place: int, template: Any) -> Any:
-  """Extracts one client's state from stacked states."""
-  found = dict(structures.flatten_with_path(stacked))
+def _take(
+    found: Mapping[tuple[str, ...], Any], place: int, template: Any
+) -> Any:
+  """Extracts one client's state from the leaves of stacked states."""
 
   def take(path, leaf):
     if path not in found:
@@ -202,8 +203,9 @@ class ClientStateStore:
           lambda _, leaf: np.zeros(np.shape(leaf)[1:], np.asarray(leaf).dtype),
           states,
       )
+    leaves = dict(structures.flatten_with_path(states))
     for place, client_id in enumerate(client_ids):
-      state = _take(states, place, self._template)
+      state = _take(leaves, place, self._template)
       self._forget(client_id)
       self._versions[client_id] = round_num
       self._unsaved.add(client_id)

@@ -42,8 +42,9 @@ class Progress:
 
   In a terminal it is a bar that is redrawn. Elsewhere (a log file, a pipe) it
   is a plain line for the first round, the last round, and every five seconds in
-  between; a resumed run first says after which round it continues. The first round compiles, so it is excluded from the seconds per
-  round and the time left.
+  between; a resumed run first says after which round it continues. The first
+  round compiles, so it is excluded from the seconds per round and the time
+  left.
 
   Example:
     >>> progress = Progress(total_rounds=100)

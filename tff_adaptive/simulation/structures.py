@@ -8,7 +8,7 @@ files need a stable, readable name for every leaf.
 """
 
 import collections
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import attrs
@@ -104,6 +104,15 @@ def flatten_with_path(structure: Any) -> list[tuple[tuple[str, ...], Any]]:
     >>> flatten_with_path({'b': 1, 'a': (2,)})
     [(('b',), 1), (('a', '0'), 2)]
   """
-  leaves = []
-  map_with_path(lambda path, leaf: leaves.append((path, leaf)), structure)
-  return leaves
+  return list(_leaves(structure, ()))
+
+
+def _leaves(
+    structure: Any, path: tuple[str, ...]
+) -> Iterator[tuple[tuple[str, ...], Any]]:
+  children = _children(structure)
+  if children is None:
+    yield path, structure
+    return
+  for name, child in children:
+    yield from _leaves(child, (*path, name))

@@ -77,7 +77,7 @@ class FeatureArraysTest(parameterized.TestCase):
     self.assertEqual(found['x'].shape, (2, 7))
 
   @parameterized.named_parameters(
-      ('name', {'z': np.ones([1])}, r"'a' has the fields \['z'\]; make"),
+      ('name', {'z': np.ones([1])}, r"^a has the fields \['z'\]; make"),
       (
           'type',
           {'x': np.ones([1], np.float32)},

@@ -128,6 +128,14 @@ class SqliteDataTest(folder_testing.FolderTestCase):
       with self.assertRaises(PermissionError):
         self._load()
 
+  def test_a_locked_file_is_not_called_damaged(self):
+    self._write()
+    with mock.patch.object(
+        sqlite3, 'connect', side_effect=sqlite3.OperationalError('is locked')
+    ):
+      with self.assertRaisesRegex(ValueError, 'could not be read: is locked'):
+        self._load()
+
   def test_a_missing_table_or_column_raises(self):
     self._execute('CREATE TABLE examples (client_id TEXT)')
     with self.assertRaisesRegex(

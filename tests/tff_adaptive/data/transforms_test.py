@@ -87,9 +87,11 @@ class MapClientsTest(parameterized.TestCase):
     self.assertEqual(mapped.num_examples('ann'), 8)
     self.assertEqual(mapped.total_examples, 24)
 
-  @parameterized.parameters(_packed, _lazy)
-  def test_features_other_than_declared_raise(self, source_fn):
-    with self.assertRaisesRegex(ValueError, "'ann'.*float64.*float32"):
+  @parameterized.parameters(
+      (_packed, '^The result of `fn` has'), (_lazy, "^Client 'ann' has")
+  )
+  def test_features_other_than_declared_raise(self, source_fn, owner):
+    with self.assertRaisesRegex(ValueError, f'{owner} float64.*float32'):
       transforms.map_clients(
           source_fn(),
           lambda raw: {'x': raw['x'].astype(np.float64)},

@@ -91,6 +91,15 @@ class OptimizerTest(tf.test.TestCase, parameterized.TestCase):
       with self.assertRaisesRegex(ValueError, 'Rule `loss` must be finite'):
         optimizer.check_finite('loss', value, 'Rule')
 
+  def test_check_share_refuses_what_is_one_in_float32(self):
+    for value in (0.0, 0.9999999):
+      optimizer.check_share('beta', value, 'Rule')
+    with self.assertRaisesRegex(ValueError, 'in the range'):
+      optimizer.check_share('beta', 1.0, 'Rule')
+    for value in (0.99999997, np.float64(1 - 1e-12)):
+      with self.assertRaisesRegex(ValueError, 'at most 0.9999999, found 0.99'):
+        optimizer.check_share('beta', value, 'Rule')
+
   def test_symbolic_rates_are_accepted(self):
     @tf.function
     def build(rate):

@@ -16,7 +16,7 @@ from tff_adaptive import runtime
 from tff_adaptive.optimizers import vectors
 
 
-class VectorsTest(tf.test.TestCase):
+class VectorsTest(tf.test.TestCase, parameterized.TestCase):
 
   def test_norm_is_over_all_tensors(self):
     tensors = [tf.constant([[3.0]]), tf.constant([0.0, 4.0])]
@@ -28,6 +28,25 @@ class VectorsTest(tf.test.TestCase):
   def test_norm_of_bfloat16_does_not_overflow_or_round_away(self):
     tensor = tf.fill([10000], tf.constant(1.0, tf.bfloat16))
     self.assertAllClose(vectors.norm([tensor], tf.float32), 100.0)
+
+  def test_ratio_of_a_failing_client_is_nan(self):
+    found = [
+        vectors.ratio(tf.constant(2.0), tf.constant(denominator))
+        for denominator in (4.0, 0.0, float('inf'))
+    ]
+    self.assertAllEqual(found, [0.5, 0.0, float('nan')])
+
+  @parameterized.parameters(
+      optimizers.build_adagrad_norm,
+      optimizers.build_dog,
+      optimizers.build_dowg,
+      optimizers.build_d_adaptation_sgd,
+  )
+  def test_a_gradient_whose_norm_overflows_does_not_stop_the_steps(self, build):
+    rule = build()
+    state = rule.initialize(tf.TensorSpec([2], tf.float32))
+    _, moved = rule.next(state, tf.ones([2]), tf.constant([3e19, 1.0]))
+    self.assertAllEqual(moved, [float('nan')] * 2)
 
   def test_step_dtype(self):
     half = tf.TensorSpec([], tf.bfloat16)

@@ -108,6 +108,8 @@ class RoundAccountantTest(parameterized.TestCase):
 
   def test_default_delta(self):
     self.assertAlmostEqual(privacy.default_delta(10), 10**-1.1)
+    with self.assertRaisesRegex(ValueError, 'at least 2 clients, found 1'):
+      privacy.default_delta(1)
 
   @parameterized.named_parameters(
       ('noise', dict(noise_multiplier=-1.0), ValueError, '`noise_multi.*-1.0'),

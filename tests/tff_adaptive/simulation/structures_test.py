@@ -14,6 +14,12 @@ _Pair = collections.namedtuple('_Pair', ['first', 'second'])
 
 
 @attrs.frozen
+class _Checked:
+  value: object = attrs.field(validator=attrs.validators.instance_of(int))
+  derived: int = attrs.field(init=False, default=2)
+
+
+@attrs.frozen
 class _State:
   weights: object
   _hidden: object
@@ -43,6 +49,12 @@ class StructuresTest(absltest.TestCase):
             '_hidden/z/1',
             '_hidden/c',
         ],
+    )
+
+  def test_reading_leaves_builds_nothing(self):
+    self.assertEqual(
+        structures.flatten_with_path(_Checked(1)),
+        [(('value',), 1), (('derived',), 2)],
     )
 
   def test_map_keeps_the_containers(self):

@@ -85,25 +85,26 @@ class WorkerPool:
     self.rounds = ObjectStore()
     self.sources = ObjectStore()
     self._settings = settings
-    self._process_ids: set[int] = set()
+    self._processes: set[workers.Process] = set()
+    self._num_workers = num_workers
     self._workers = [self._start(place) for place in range(num_workers)]
 
   @property
   def num_lost(self) -> int:
     """The number of dead workers whose replacements have reported."""
-    return max(0, len(self._process_ids) - len(self._workers))
+    return max(0, len(self._processes) - self._num_workers)
 
   def process_ids(self) -> list[int]:
     """Returns the workers' process ids, once all workers are ready."""
-    found = ray.get([worker.process_id.remote() for worker in self._workers])
-    for process_id in found:
-      self._meet(process_id)
-    return found
+    found = ray.get([worker.process.remote() for worker in self._workers])
+    for process in found:
+      self._meet(process)
+    return [process.pid for process in found]
 
-  def _meet(self, process_id: int) -> None:
+  def _meet(self, process: workers.Process) -> None:
     """Records a worker's process, which may replace a dead one."""
     num_lost = self.num_lost
-    self._process_ids.add(process_id)
+    self._processes.add(process)
     if self.num_lost > num_lost:
       logging.warning('A worker has died and is replaced.')
 
@@ -148,7 +149,7 @@ class WorkerPool:
     )
     try:
       for chunk_sum in itertools.chain.from_iterable(done):
-        self._meet(chunk_sum.process_id)
+        self._meet(chunk_sum.process)
         yield chunk_sum
     except _DEATHS as error:
       raise context.ClusterError(

@@ -202,6 +202,18 @@ class Order(NamedTuple):
   server_seed: np.ndarray
 
 
+class Process(NamedTuple):
+  """A process of the cluster.
+
+  Attributes:
+    node: The id of its node.
+    pid: The process id, which another node may use too.
+  """
+
+  node: str
+  pid: int
+
+
 class SummedChunk(NamedTuple):
   """The result of a chunk.
 
@@ -209,13 +221,13 @@ class SummedChunk(NamedTuple):
     start: The number of its first client.
     tensors: The tensors of its sum.
     seconds: The time that it took.
-    process_id: The process id of the worker.
+    process: The process of the worker, see `Process`.
   """
 
   start: int
   tensors: list[np.ndarray]
   seconds: float
-  process_id: int
+  process: Process
 
 
 class Worker:
@@ -238,9 +250,9 @@ class Worker:
     # Ray calls methods from several threads.
     self._lock = threading.Lock()
 
-  def process_id(self) -> int:
-    """Returns the process id, once the worker is ready."""
-    return os.getpid()
+  def process(self) -> Process:
+    """Returns the process, once the worker is ready."""
+    return Process(ray.get_runtime_context().get_node_id(), os.getpid())
 
   def sum_chunks(
       self, order: Order, chunks: Sequence[messages.Chunk]
@@ -265,7 +277,7 @@ class Worker:
           sources=sources,
       )
       seconds = time.perf_counter() - start
-      return SummedChunk(chunk.start, tensors, seconds, self.process_id())
+      return SummedChunk(chunk.start, tensors, seconds, self.process())
 
     return list(map(sum_chunk, chunks))
 
