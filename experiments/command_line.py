@@ -66,7 +66,7 @@ _MAX_SUGGESTIONS = 3
 _SHORT_NAMES = {
     'lr': 'learning_rate',
     'num_rounds': 'rounds',
-    'num_epochs': 'epochs_per_round',
+    'num_epochs': 'epochs',
 }
 
 _IS_MISSING = re.compile(

@@ -169,7 +169,8 @@ def check_size(flag: str, value: Union[int, float]):
   """
   largest = _LARGEST[type(value)]
   if largest < abs(value) < math.inf:
-    raise HparamError(f'--{flag} must be at most {largest}, found {value}')
+    bound = f'at most {largest}' if value > 0 else f'at least {-largest}'
+    raise HparamError(f'--{flag} must be {bound}, found {value}')
 
 
 def check_name(

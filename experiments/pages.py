@@ -148,19 +148,24 @@ def origin(runs: Sequence[run_folder.Run], command: str) -> list[str]:
     first = min(run.started for run in runs).strftime(_DATE)
     last = max(run.ended for run in runs).strftime(_DATE)
     seconds = sum(run.seconds for run in runs)
-    time = f'{seconds:,.0f} s ({format_seconds(seconds)})'
+    time = format_seconds(seconds)
+    if not math.isnan(seconds):
+      time = f'{seconds:,.0f} s ({time})'
     rows += [
         ['seeds', ', '.join(map(str, seeds))],
         ['runs', f'{len(runs)}, from {first} to {last}'],
         ['time of all rounds, without starts and evaluations', time],
     ]
-  return [
-      heading('How this page was made'),
+  of_runs = [
       table(['item', 'value'], rows, num_labels=2),
       paragraph(
           'The runs recorded their versions and machine; the dates are those '
           'of their files.'
       ),
+  ]
+  return [
+      heading('How this page was made'),
+      *(of_runs if runs else ()),
       code(command),
   ]
 

@@ -155,7 +155,7 @@ class Partition:
       **options: Any,
   ) -> client_data.PackedClientArrays:
     self._check_used(args, scheme)
-    size = args.examples_per_client
+    size = args.examples_per_client or None  # Empty: not set.
     if size is None and scheme not in _DIVIDE_ALL:
       size = default_size
     rows = partition_lib.by_scheme(

@@ -103,6 +103,7 @@ def fetch(dataset: sources.Dataset, data_dir: pathlib.Path) -> None:
 
   Raises:
     DownloadError: If the download fails; says what may be done by hand.
+    FolderInUseError: If another process is downloading the data set.
     KeyboardInterrupt: With a sentence on how to continue.
     WriteError: If a file cannot be written.
 
@@ -114,10 +115,11 @@ def fetch(dataset: sources.Dataset, data_dir: pathlib.Path) -> None:
   """
   print(f'{dataset.source} (licence: {dataset.licence})', flush=True)
   try:
-    if dataset.tfds_name is not None:
-      _prepare(dataset.tfds_name, dataset.tfds_url, data_dir)
-    for file in dataset.files:
-      _fetch_file(file, data_dir)
+    with _files.locked(data_dir / f'.fetch_{dataset.name}'):
+      if dataset.tfds_name is not None:
+        _prepare(dataset.tfds_name, dataset.tfds_url, data_dir)
+      for file in dataset.files:
+        _fetch_file(file, data_dir)
   except downloads.DownloadError as error:
     files = dataset.by_hand or ', '.join(dataset.places)
     raise downloads.DownloadError(
@@ -196,7 +198,11 @@ def main(arguments: Sequence[str]) -> int:
     parser.error(f'there is no data set {parsed.name!r}; {hint}')
   try:
     fetch(datasets[name], pathlib.Path(parsed.data_dir))
-  except (downloads.DownloadError, _files.WriteError) as error:
+  except (
+      downloads.DownloadError,
+      _files.FolderInUseError,
+      _files.WriteError,
+  ) as error:
     return _fail(_EXIT_ENVIRONMENT, f'error: {error}.')
   except KeyboardInterrupt as interrupt:
     return _fail(_EXIT_INTERRUPTED, str(interrupt) or _INTERRUPTED)

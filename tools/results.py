@@ -114,8 +114,11 @@ def pack(archive: pathlib.Path, runs_dir: pathlib.Path):
     kept_dir = pathlib.Path(temporary)
     if archive.exists():
       unpack(archive, kept_dir)
-    sources = {path: kept_dir for path in _find_files(kept_dir)}
-    sources.update((path, runs_dir) for path in _find_files(runs_dir))
+    sources = {path: runs_dir for path in _find_files(runs_dir)}
+    new = set(map(_run_of, sources))
+    for path in _find_files(kept_dir):
+      if _run_of(path) not in new:
+        sources[path] = kept_dir
     with (
         _files.replacing(archive) as new,
         tarfile.open(fileobj=new, mode='w:xz') as file,

@@ -145,7 +145,7 @@ class Trainer:
     self.context = context
     self.workload = workload
     self.seconds: list[float] = []
-    self.memory = _PeakMemory(with_children=not runtime.in_process)
+    self.memory = _PeakMemory(with_children=runtime.row != registry.COMPILED)
     # Every runtime starts from the same weights.
     tf.keras.utils.set_random_seed(SEED)
     self._rounds = rounds_lib.Rounds(build_process())
@@ -164,7 +164,7 @@ class Trainer:
   def _train(self, round_num: int, cohort_fn: CohortFn) -> None:
     """Trains a round."""
     clients = cohort_fn(round_num)
-    self._rounds.train(clients if self.runtime.in_process else list(clients))
+    self._rounds.train(clients if self.runtime.takes_cohorts else list(clients))
 
   def train_round(self, round_num: int, cohort_fn: CohortFn) -> None:
     """Trains a round without timing it.
@@ -265,7 +265,7 @@ def open_contexts(
     with command_line.errors_as(command_line.UserError, ValueError):
       for runtime in runtimes:
         arguments = dict(runtime.arguments)
-        if runtime.in_process and settings.plan is not None:
+        if runtime.takes_cohorts and settings.plan is not None:
           arguments['plan'] = settings.plan
         build = registry.resolve(str(registry.RUNTIMES[runtime.row]))
         contexts.append(stack.enter_context(build(**arguments)))
@@ -274,7 +274,7 @@ def open_contexts(
 
 def _environment(trainer: Trainer) -> dict[str, Any]:
   """Returns the device, plan, threads and load of a measurement."""
-  if not trainer.runtime.in_process:
+  if not trainer.runtime.takes_cohorts:
     # Its worker is another process, with TensorFlow's default threads.
     threads, plan, device = (0, 0), None, 'CPU:0'
   else:

@@ -65,7 +65,7 @@ class Workload:
 
   def on(self, runtime: 'Runtime') -> 'Workload':
     """Returns the workload as users of a runtime would train it."""
-    if runtime.in_process or self.native_model is None:
+    if runtime.takes_cohorts or self.native_model is None:
       return self
     return attrs.evolve(self, model=self.native_model, form=VARIABLE)
 
@@ -202,9 +202,8 @@ class Runtime:
 
   Attributes:
     name: The name on the command line and in the files.
-    in_process: Whether it runs in this process or with its own workers. Such a
-      runtime accepts a cohort directly, and the flags of plan and threads apply
-      to it.
+    takes_cohorts: Whether it is one of ours, which accepts a `Cohort`, a plan
+      and numbers of threads.
     arguments: The arguments of its builder, besides the plan.
     row: Its name in the registry; by default the same name.
     max_clients_per_round: The largest cohort to measure; with more clients a
@@ -212,7 +211,7 @@ class Runtime:
   """
 
   name: str
-  in_process: bool
+  takes_cohorts: bool
   arguments: Mapping[str, Any] = attrs.field(factory=dict)
   row: str = attrs.field(
       default=attrs.Factory(lambda self: self.name, takes_self=True)
@@ -225,19 +224,19 @@ RUNTIMES: Mapping[str, Runtime] = {
     for runtime in (
         Runtime(
             name='native',
-            in_process=False,
+            takes_cohorts=False,
             max_clients_per_round=100,
         ),
         Runtime(
             name='compiled',
-            in_process=True,
+            takes_cohorts=True,
             # Falling back to the native runtime would measure the wrong one.
             arguments={'strict': True},
         ),
         *(
             Runtime(
                 name=f'ray_{num_workers}',
-                in_process=True,
+                takes_cohorts=True,
                 arguments={'strict': True, 'num_workers': num_workers},
                 row='ray',
             )

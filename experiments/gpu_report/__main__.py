@@ -67,8 +67,13 @@ def main(flag_values: flags.FlagValues = flags.FLAGS):
   """
   folders.check_output_dir(flag_values.output_dir)
   folders.check_data_dir(flag_values.data_dir)
-  report = parts_lib.Report(pathlib.Path(flag_values.output_dir).resolve())
-  with command_line.errors_as(command_line.EnvironmentalError, OSError):
+  folder = pathlib.Path(flag_values.output_dir).resolve()
+  with (
+      command_line.errors_as(command_line.EnvironmentalError, OSError),
+      folders.locked(folder),
+  ):
+    with command_line.errors_as(command_line.UserError, ValueError):
+      report = parts_lib.Report(folder)
     failed = _run(report, flag_values.data_dir)
   print(f'page: {report.folder / "report.md"}, report.html')
   if failed:

@@ -92,14 +92,23 @@ class Report:
   """
 
   def __init__(self, folder: pathlib.Path):
-    """Reads the results of an earlier call, if any."""
+    """Reads the results of an earlier call, if any.
+
+    Raises:
+      ValueError: If the file of the results is damaged.
+    """
     self.folder = folder
     # A name that no folder of a user has.
     self.temporary = folder / '.gpu_report'
     self.results: dict[str, dict[str, Any]] = {}
     self._path = folder / 'parts.json'
     if self._path.exists():
-      self.results = json.loads(self._path.read_text(encoding='utf-8'))
+      try:
+        self.results = json.loads(self._path.read_text(encoding='utf-8'))
+      except ValueError as error:
+        raise ValueError(
+            f'{self._path} is damaged ({error}); delete it to begin anew'
+        ) from error
 
   def path(self, name: str, suffix: str = '.txt') -> pathlib.Path:
     """Returns the path of a part's output.

@@ -193,7 +193,7 @@ class Leaderboard:
         for n in methods or ()
         if registry.is_own(n)
     }
-    for name in tasks or ():
+    for name in map(to_key, tasks or ()):
       if name in self.excluded:
         raise hparams.HparamError(
             f'--tasks={name} is not on the leaderboard: {self.excluded[name]}'

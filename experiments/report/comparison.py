@@ -3,6 +3,7 @@
 """The page that compares any runs: a table of results and curves by round."""
 
 from collections.abc import Collection, Mapping, Sequence
+import itertools
 import math
 import os
 import pathlib
@@ -166,24 +167,30 @@ def _find_data(runs: _Runs) -> str:
   }
   if len(names) > 1:
     raise run_folder.RunError(
-        f'--runs were evaluated on different data, {", ".join(sorted(names))}; '
+        f'the runs were evaluated on different data, {", ".join(sorted(names))}; '
         'compare runs with the same --evaluation_data'
     )
   return names.pop().replace('_', ' ')
 
 
 def _choose_metric(runs: _Runs) -> str:
-  """Returns the first metric that all runs have measured."""
+  """Returns the first metric that all runs have measured.
+
+  Runs that diverged before their first evaluation have measured none, and are
+  left out.
+  """
+  evaluated = [
+      run.columns.keys()
+      for run in itertools.chain.from_iterable(runs.values())
+      if any(name.startswith(run_folder.EVALUATION) for name in run.columns)
+  ]
   for metric in _METRICS:
-    if all(
-        run.series(run_folder.column_of(metric))[0]
-        for found in runs.values()
-        for run in found
-    ):
+    column = run_folder.column_of(metric)
+    if evaluated and all(column in columns for columns in evaluated):
       return metric
   raise run_folder.RunError(
-      f'--runs have none of the metrics {", ".join(_METRICS)} in common; every '
-      'run must have evaluated once'
+      f'the runs have none of the metrics {", ".join(_METRICS)} in common; '
+      'they must have evaluated once'
   )
 
 

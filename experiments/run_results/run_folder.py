@@ -148,12 +148,20 @@ class Run:
       The result; NaN if there is none, or if the metric was not finite in the
       last round: a diverged run has no result, whatever it reached before.
     """
-    rounds, values = self.series(column_of(metric))
-    if not rounds or rounds[-1] < self._last_evaluation():
+    column = column_of(metric)
+    rounds, values = self.series(column)
+    last = self._last_evaluation()
+    if not column.startswith('evaluation'):  # Also of clients, or averages.
+      last = max(set(range(1, last + 1)) - self.idle_rounds(), default=0)
+    if not rounds or rounds[-1] < last:
       return math.nan
     return _run_metrics.summarize(
         (rounds, values), estimate, higher_is_better=higher_is_better
     )
+
+  def idle_rounds(self) -> set[int]:
+    """Returns the rounds without clients, which measured nothing."""
+    return {r for r, n in zip(*self.series(NUM_CLIENTS)) if not n}
 
   def find_round(self, metric: str, target: float) -> float:
     """Returns the first round in which a metric was at least a target.

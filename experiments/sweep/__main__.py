@@ -73,8 +73,7 @@ class _Flags:
     sweep_name: The folder of the sweep in --output_dir.
     metric: The evaluation metric, as in the column evaluation/METRIC of
       metrics.csv; a name with a slash is a column itself. The smallest value is
-      the best if the name ends in loss, error, crossentropy, perplexity, mae,
-      mape, mse or rmse.
+      the best if it is a loss or an error by its name.
     best_per: A swept flag: choose the best for each of its values.
     transfer_to: Flagfiles of other tasks, with each of which the best is also
       run.

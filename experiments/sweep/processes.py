@@ -135,7 +135,8 @@ class Fork:
     )
     self._process.start()
     self._lock = threading.Lock()
-    self.pid: int = self._process.pid or 0
+    assert self._process.pid is not None
+    self.pid: int = self._process.pid
 
   @property
   def returncode(self) -> Optional[int]:

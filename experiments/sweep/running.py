@@ -18,6 +18,7 @@ import tqdm
 from experiments import command_line
 from experiments import folders
 from experiments import pages
+from experiments import registry
 from experiments.run_results import run_folder
 from experiments.sweep import processes
 from experiments.sweep import scores
@@ -358,6 +359,13 @@ def read_last_line(log: pathlib.Path) -> str:
   return next((x for x in reversed(text.splitlines()) if x.strip()), '').strip()
 
 
+def _may_use_gpu(trial: trials_lib.Trial) -> bool:
+  devices = trial.hparams.get('devices')
+  if devices is None:  # Other runtimes use the CPU by default.
+    return trial.hparams.get(registry.RUNTIME) == registry.COMPILED
+  return not devices.startswith('CPU')
+
+
 def default_jobs(trials: Sequence[trials_lib.Trial]) -> int:
   """Returns the default number of parallel trials.
 
@@ -368,8 +376,7 @@ def default_jobs(trials: Sequence[trials_lib.Trial]) -> int:
     One per core, at most the number of trials; only one on a machine with a
     GPU, unless all trials run on the CPU.
   """
-  devices = {str(trial.hparams.get('devices')) for trial in trials}
-  if _GPUS.is_dir() and not all(name.startswith('CPU') for name in devices):
+  if _GPUS.is_dir() and any(map(_may_use_gpu, trials)):
     return 1
   return max(1, min(len(available_cores()), len(trials)))
 

@@ -160,9 +160,8 @@ def compute_score(
   last = selection.last_round or run.rounds_done
   count = selection.num_rounds
   rounds, _ = run.series(run_folder.ROUND_NUM)
-  # A round in which no client took part measured nothing.
-  idle = {r for r, n in zip(*run.series(run_folder.NUM_CLIENTS)) if not n}
-  window = {r for r in rounds if last - count < r <= last} - idle
+  window = {r for r in rounds if last - count < r <= last}
+  window -= run.idle_rounds()
   values = [v for r, v in zip(*run.series(column)) if r in window]
   # Any other missing round had no finite value.
   if run.rounds_done < last or not window or len(values) < len(window):

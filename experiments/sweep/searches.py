@@ -116,6 +116,11 @@ class Search:
     """The folder of the sweep."""
     return self.trials[0].home
 
+  @property
+  def transfer_csv(self) -> pathlib.Path:
+    """The results on other tasks."""
+    return self.home / 'transfer.csv'
+
   def rank(self, results: _Results) -> list[scores.Configuration]:
     """Returns the configurations, the best first."""
     return scores.rank(
@@ -148,7 +153,7 @@ class Search:
       pages.write(best_flags, '\n'.join(lines) + '\n')
     else:
       # Files of an earlier call would be mistaken for the outcome of this one.
-      for path in (best_csv, best_flags):
+      for path in (best_csv, best_flags, self.transfer_csv):
         with _files.write_errors_of(path):
           path.unlink(missing_ok=True)
 
@@ -263,12 +268,13 @@ def run(search: Search, *, num_at_once: Optional[int] = None):
       if tuple(trial.labels.items())[1:] in chosen
   ]
   if transfers:
-    path = search.home / 'transfer.csv'
     run_trials(
         transfers,
-        write=lambda found: write_results(path, found, search.selection),
+        write=lambda found: write_results(
+            search.transfer_csv, found, search.selection
+        ),
     )
-    print(f'other tasks: {path}')
+    print(f'other tasks: {search.transfer_csv}')
   if not best:
     print(
         'best: none, because no assignment has a finite '

@@ -25,6 +25,7 @@ from tff_adaptive import _files
 
 # File names have at most 255 bytes.
 _MAX_SLUG = 200
+_MAX_LOG = 250
 # Flags that the sweep sets for each trial, and the sweep's own flags for them.
 _OF_SWEEP = {'seed': 'seeds', 'experiment_name': 'sweep_name'}
 
@@ -62,7 +63,9 @@ class Trial:
   @property
   def log(self) -> pathlib.Path:
     """The file of its output, outside the run's folder, which must be new."""
-    return self.home / 'logs' / f'{self.name.replace("/", ".")}.log'
+    # The end has the seed and what makes it unique.
+    name = self.name.replace('/', '.')[-_MAX_LOG:]
+    return self.home / 'logs' / f'{name}.log'
 
   @property
   def configuration(self) -> tuple[str, ...]:

@@ -66,6 +66,9 @@ def main(flag_values: flags.FlagValues = flags.FLAGS):
   Args:
     flag_values: The parsed flags.
   """
+  for name in ('cka_part', 'cka_clients'):
+    if flag_values[name].present and not flag_values.cka:
+      raise command_line.UserError(f'--{name} needs --cka')
   run = pathlib.Path(flag_values.run)
   round_num = flag_values['round'].value
   command_line.check_run(run)

@@ -256,6 +256,11 @@ class DescribeTest(parameterized.TestCase):
           '--fedmuon_vector_learning_rate?',
       ),
       (
+          '--num_epochs=2',
+          "Unknown command line flag 'num_epochs'; did you mean "
+          '--client_epochs or --personalization_epochs?',
+      ),
+      (
           '--rounds=3',
           "Unknown command line flag 'rounds'; did you mean --total_rounds, "
           '--tune_rates_rounds or --weights_average_rounds?',

@@ -94,3 +94,11 @@ class FlagTableTest(parameterized.TestCase):
     values = _parse('--run=x')
     names = [flag.name for flag in values.get_key_flags_for_module(__name__)]
     self.assertContainsSubset(['run', 'rounds'], names)
+
+  @parameterized.parameters(
+      (2e18, 'at most 1e+18'), (-2e18, 'at least -1e+18'), (2**31, 'at most 2')
+  )
+  def test_numbers_beyond_float32_or_int32_are_refused(self, value, bound):
+    with self.assertRaises(flag_table.HparamError) as caught:
+      flag_table.check_size('x', value)
+    self.assertStartsWith(str(caught.exception), f'--x must be {bound}')

@@ -102,6 +102,11 @@ run <this> && that
     self.assertNotIn('link', [tag for tag, _ in reader.tags])
     self.assertNotIn('script', [tag for tag, _ in reader.tags])
 
+  def test_the_origin_of_a_page_without_runs_is_its_command(self):
+    blocks = pages.origin([], 'make page')
+    self.assertLen(blocks, 2)
+    self.assertIn('make page', blocks[1])
+
   def test_html_is_made_for_phones_and_for_the_dark(self):
     text = self.html
     self.assertIn('name="viewport" content="width=device-width', text)

@@ -70,6 +70,17 @@ class ArchiveTest(folder_testing.FolderTestCase):
     hparams = json.loads((runs_dir / 'seed_0' / 'hparams.json').read_text())
     self.assertEqual(hparams, {'total_rounds': 1})
 
+  def test_files_of_an_earlier_run_do_not_stay_beside_new_ones(self):
+    run = self.folder / 'runs' / 'seed_0'
+    _write_run(run, 2)
+    results.pack(self.archive, self.folder / 'runs')
+    (run / 'environment.json').unlink()
+    results.pack(self.archive, self.folder / 'runs')
+    found = self._unpack('again') / 'seed_0'
+    self.assertCountEqual(
+        [path.name for path in found.iterdir()], ['hparams.json', 'metrics.csv']
+    )
+
   def test_an_interruption_leaves_whole_runs_or_none(self):
     for name in ('seed_0', 'seed_1'):
       _write_run(self.folder / 'runs' / name, 2)

@@ -25,6 +25,7 @@ class ClientsTest(parameterized.TestCase):
 
   @parameterized.parameters(
       ({'num_clients': 1}, 500, 510, True),
+      ({'num_clients': 1, 'examples_per_client': ''}, 500, 510, True),
       ({'examples_per_client': '10-20', 'alpha': 0.5}, 20, 60, True),
       ({'examples_per_client': '30', 'partition': 'iid'}, 60, 60, False),
       ({'examples_per_client': '10-20', 'partition': 'iid'}, 20, 40, False),

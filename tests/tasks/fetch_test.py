@@ -23,6 +23,7 @@ from tests import folder_testing
 from tests import program_testing
 from tests.tasks import http_testing
 from tests.tff_adaptive import file_testing
+from tff_adaptive import _files
 
 _CONTENT = b'To be, or not to be\n' * 1000
 _PACKED = lzma.compress(_CONTENT)
@@ -105,6 +106,13 @@ class FetchTest(_TestCase):
     code, out, err = self.fetch(dataset)
     self.assertEqual((code, err, len(server.ranges)), (0, '', 1))
     self.assertIn('plays.sqlite exists already', out)
+
+  def test_two_processes_do_not_write_the_same_files(self):
+    _, dataset = self._packed()
+    with _files.locked(self.data_dir / '.fetch_plays'):
+      code, _, err = self.fetch(dataset)
+    self.assertEqual(code, 1)
+    self.assertRegex(err, '^error: .*fetch_plays is in use')
 
   def test_an_archive_that_is_complete_is_only_unpacked(self):
     server, dataset = self._packed()

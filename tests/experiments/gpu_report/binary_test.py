@@ -19,6 +19,7 @@ from experiments.gpu_report import page
 from experiments.gpu_report import parts as parts_lib
 from experiments.sweep import running
 from tests.experiments import binary_testing
+from tff_adaptive import _files
 
 _GPU = 'GPUs                         /physical_device:GPU:0'
 
@@ -189,6 +190,19 @@ class BinaryTest(ReportTestCase):
     self.assertIn('3 of 3 parts succeeded', page)
     self._call([good._replace(command=add('h'))])
     self.assertEqual(count.read_text(), 'gfbh')
+
+  def test_a_second_call_at_the_same_time_is_refused(self):
+    with _files.locked(self.folder):
+      with self.assertRaisesRegex(command_line.EnvironmentalError, 'in use'):
+        self._call([])
+
+  def test_a_damaged_file_of_results_is_one_sentence(self):
+    self.folder.mkdir()
+    (self.folder / 'parts.json').write_text('{')
+    with self.assertRaisesRegex(
+        command_line.UserError, 'parts.json is damaged .*; delete it'
+    ):
+      self._call([])
 
   def test_a_part_that_hangs_is_stopped(self):
     hang = (sys.executable, '-c', 'import time; time.sleep(1000)')

@@ -4,6 +4,7 @@
 
 import contextlib
 import io
+import math
 
 from experiments.report import comparison
 from experiments.run_results import run_folder
@@ -58,6 +59,19 @@ class ComparisonTest(page_testing.PageTestCase):
     text = (self.output_dir / 'comparison.md').read_text()
     self.assertIn('chosen on the validation data.', text)
 
+  def test_a_run_that_diverged_at_once_does_not_hide_the_others(self):
+    made_up_runs.write_run(self.runs_dir / 'a', [0.2] * 4)
+    made_up_runs.write_run(self.runs_dir / 'b', [math.nan] * 4)
+    with contextlib.redirect_stdout(io.StringIO()):
+      comparison.write_comparison(
+          [f'{self.runs_dir}/{name}' for name in 'ab'],
+          self.output_dir,
+          'report',
+      )
+    text = (self.output_dir / 'comparison.md').read_text()
+    self.assertRegex(text, r'\| a .* 20\.00 ')
+    self.assertRegex(text, r'\| b .* diverged ')
+
   def test_what_cannot_be_compared(self):
     made_up_runs.write_run(self.runs_dir / 'a', [0.2])
     made_up_runs.write_run(self.runs_dir / 'b', [0.2], metric='perplexity')
@@ -65,8 +79,8 @@ class ComparisonTest(page_testing.PageTestCase):
         self.runs_dir / 'd', [0.2], evaluation_data='validation'
     )
     for paths, sentence in (
-        (['a', 'd'], '^--runs .* different data, test, validation; compare '),
-        (['a', 'b'], '^--runs have none of the metrics '),
+        (['a', 'd'], '^the runs .* different data, test, validation; compare '),
+        (['a', 'b'], '^the runs have none of the metrics '),
         (['c'], 'c is not the folder of a run: it has no hparams.json$'),
     ):
       with self.assertRaisesRegex(run_folder.RunError, sentence):

@@ -63,6 +63,15 @@ class RunFolderTest(folder_testing.FolderTestCase):
     run = run_folder.read_run(path)
     self.assertTrue(math.isnan(run.summarize('accuracy', 'best')))
 
+  def test_a_last_round_without_clients_is_no_divergence(self):
+    metrics = (
+        'round_num,clients/loss,clients/num_clients,evaluation/accuracy\n'
+        '1,0.5,2,0.1\n2,0.25,1,\n3,,0,\n'
+    )
+    run = run_folder.read_run(self._write(metrics))
+    self.assertEqual(run.summarize('clients/loss', 'final'), 0.25)
+    self.assertTrue(math.isnan(run.summarize('accuracy', 'final')))
+
   def test_a_row_that_is_being_written_is_not_there_yet(self):
     run = run_folder.read_run(self._write(_HEADER + _ROWS + '4,0.8'))
     self.assertEqual(run.rounds_done, 3)

@@ -192,6 +192,8 @@ class DefaultJobsTest(parameterized.TestCase):
       ('few_trials', '/nowhere', {}, 3, 3),
       ('gpu', '/', {}, 5, 1),
       ('gpu_left_alone', '/', {'devices': 'CPU'}, 5, 4),
+      ('gpu_unused', '/', {'runtime': 'native'}, 5, 4),
+      ('gpu_left_to_ray', '/', {'runtime': 'ray'}, 5, 4),
       ('gpu_asked_for', '/', {'devices': 'GPU:1'}, 5, 1),
   )
   def test_jobs(self, gpus, given, num_trials, expected):

@@ -186,7 +186,10 @@ class SearchesTest(folder_testing.FolderTestCase):
 
   def test_what_was_best_before_does_not_stay(self):
     self._run(self._build('0.1'))
-    files = [self.home / name for name in ('best.csv', 'best.flags')]
+    files = [
+        self.home / name for name in ('best.csv', 'best.flags', 'transfer.csv')
+    ]
+    files[-1].touch()
     self.assertTrue(all(path.exists() for path in files))
     self._run(self._build('0.1', selection=scores.TRAIN_ACCURACY))
     self.assertFalse(any(path.exists() for path in files))

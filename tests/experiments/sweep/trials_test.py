@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of the trials of a sweep, and of the records that they leave."""
 
+import dataclasses
 import json
 import os
 import pathlib
@@ -184,6 +185,13 @@ class SearchTrialsTest(parameterized.TestCase):
     )
     self.assertEqual(trial.hparams['client_learning_rate'], 0.01)
     self.assertEqual(trial.hparams['seed'], 3)
+
+  def test_a_log_has_a_name_that_files_may_have(self):
+    (trial,) = sweep_testing.build_trials('out', ('0.1',))
+    folder = trial.home / 'transfer' / ('a' * 100) / ('b' * 200) / 'seed_7'
+    log = dataclasses.replace(trial, folder=folder).log
+    self.assertLen(log.name, 254)
+    self.assertEndsWith(log.name, 'b.seed_7.log')
 
   @parameterized.named_parameters(
       ('flag', ('client_learning_rat', '1'), 'Did you mean'),

@@ -274,6 +274,10 @@ class TraceTest(folder_testing.FolderTestCase):
             leaves[0], np.mean(leaves[1:], axis=0), rtol=1e-5, atol=1e-8
         )
 
+  @parameterized.parameters('--cka_part=first_moment', '--cka_clients=3')
+  def test_flags_of_the_similarity_need_it(self, argument):
+    self._assert_refused('^--cka_(part|clients) needs --cka$', argument)
+
   def test_rounds_that_are_not_there(self):
     self._assert_refused(
         r'^--round=4 is beyond the 3 finished rounds of .*/run$',
