@@ -252,9 +252,7 @@ def complete_rows(chosen: Mapping[str, str]) -> dict[str, str]:
   return {**DEFAULT_ROWS, **algorithm.part_names, **chosen}
 
 
-def choose_rows(
-    flag_values: flags.FlagValues = flags.FLAGS,
-) -> dict[str, registry.Row]:
+def choose_rows(flag_values: flags.FlagValues) -> dict[str, registry.Row]:
   """Returns the chosen row of every kind, including an algorithm's parts.
 
   Args:

@@ -180,7 +180,7 @@ class Settings:
   max_examples: Optional[int] = field(lower_bound=1)
   num_clients: Optional[int] = field(lower_bound=1)
   heldout_clients: Optional[int] = field(lower_bound=1)
-  heldout_fraction: Optional[float] = field(lower_bound=0.0, upper_bound=1.0)
+  heldout_fraction: Optional[float] = field()
   drop_clients: Optional[float] = field(lower_bound=0.0, upper_bound=1.0)
   straggler_fraction: Optional[float] = field(lower_bound=0.0, upper_bound=1.0)
   sampling: Optional[Literal['fixed', 'poisson']] = field(FIXED)
@@ -265,6 +265,7 @@ def complete(values: dict[str, Any], choices: Mapping[str, Any]) -> Settings:
       one, or flags conflict with each other or with the algorithm.
   """
   algorithm = choices[registry.ALGORITHM]
+  _check_needs(values)
   _complete_privacy(values, algorithm)
   _check_ranges(values)
   _complete_rate_tuning(values, choices)
@@ -311,11 +312,15 @@ _NEEDS = {
 }
 
 
-def _complete_privacy(values: dict[str, Any], algorithm: Any):
+def _check_needs(values: Mapping[str, Any]):
+  """Raises if a flag is given without one that it needs."""
   for needed, users in _NEEDS.items():
     for flag in users:
       if values[flag] is not None and values[needed] is None:
         raise flag_table.HparamError(f'--{flag} needs --{needed}')
+
+
+def _complete_privacy(values: dict[str, Any], algorithm: Any):
   is_adaptive = values['dp_adaptive_clip_quantile'] is not None
   if values['dp_noise_multiplier'] is not None:
     if values['dp_clip_norm'] is None and not is_adaptive:

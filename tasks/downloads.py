@@ -27,8 +27,6 @@ import tqdm
 
 from tff_adaptive import _files
 
-PART_SUFFIX = '.part'
-
 _CHUNK_BYTES = 1 << 20
 _TIMEOUT_SECONDS = 60.0
 _AGAIN = 'run the same command again to continue'
@@ -39,11 +37,6 @@ _RANGE_NOT_SATISFIABLE = 416
 
 class DownloadError(Exception):
   """A file cannot be downloaded; the text is a sentence without a full stop."""
-
-
-def part_of(path: pathlib.Path) -> pathlib.Path:
-  """Returns the path of a partial download."""
-  return path.with_name(path.name + PART_SUFFIX)
 
 
 def download(
@@ -74,7 +67,7 @@ def download(
     download('https://example.org/a.csv', pathlib.Path('data/a.csv'))
     ```
   """
-  part = part_of(path)
+  part = path.with_name(f'{path.name}.part')
   try:
     with _files.write_errors_of(part):
       path.parent.mkdir(parents=True, exist_ok=True)

@@ -115,9 +115,9 @@ def pack(archive: pathlib.Path, runs_dir: pathlib.Path):
     if archive.exists():
       unpack(archive, kept_dir)
     sources = {path: runs_dir for path in _find_files(runs_dir)}
-    new = set(map(_run_of, sources))
+    replaced = set(map(_run_of, sources))
     for path in _find_files(kept_dir):
-      if _run_of(path) not in new:
+      if _run_of(path) not in replaced:
         sources[path] = kept_dir
     with (
         _files.replacing(archive) as new,

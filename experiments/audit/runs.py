@@ -296,7 +296,8 @@ def agree(
 
   Returns:
     'holds' if the numbers of every two values are within the margin, 'fails' if
-    two are not, 'open' if the seeds are inconclusive.
+    two are not, 'open' if the seeds are inconclusive; 'not run', or 'not
+    testable' if it needs a GPU, if runs are missing.
   """
   table = lab.find_table(table_name).restrict(rows=rows)
   results = lab.collect(table)
@@ -316,8 +317,9 @@ def agree(
     means = [statistics.fmean(found.values()) for found in scores]
     spreads[place] = max(means) - min(means)
   told = ', '.join(f'{place} {spread:.1f}' for place, spread in spreads.items())
+  stamp = f'; {table.stamp}' if table.stamp else ''
   return claim.Verdict(
-      unite(statuses), f'Largest minus smallest: {told}.', spreads
+      unite(statuses), f'Largest minus smallest: {told}{stamp}.', spreads
   )
 
 

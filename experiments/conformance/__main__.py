@@ -38,8 +38,6 @@ from experiments import registry
 from experiments.conformance import adapters
 from experiments.flag_table import field
 
-_TIMEOUT = 600.0
-
 
 @dataclasses.dataclass
 class _Flags:
@@ -59,7 +57,7 @@ class _Flags:
   goldens: Optional[str] = None
   runtime: str = field(registry.COMPILED, enum_values=registry.RUNTIMES)
   adapter: Optional[str] = None
-  adapter_timeout: float = field(_TIMEOUT, lower_bound=0.0)
+  adapter_timeout: float = field(adapters.DEFAULT_TIMEOUT, lower_bound=0.0)
   matrix: bool = False
   markdown: Optional[str] = None
 
@@ -79,7 +77,7 @@ def define(flag_values: flags.FlagValues = flags.FLAGS):
 
 def _belong_together(values: Mapping[str, Any]) -> bool:
   is_command = adapters.is_command(values['adapter'])
-  if not is_command and values['adapter_timeout'] != _TIMEOUT:
+  if not is_command and values['adapter_timeout'] != adapters.DEFAULT_TIMEOUT:
     return False
   has_runtime = values['runtime'] != registry.COMPILED
   if has_runtime and (is_command or values['matrix']):

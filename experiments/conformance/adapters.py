@@ -30,6 +30,10 @@ COMMON_KEYS = (
 )
 
 
+# Of a run of a command, in seconds.
+DEFAULT_TIMEOUT = 600.0
+
+
 class AdapterError(Exception):
   """An adapter failed; the text is one sentence without a final period."""
 
@@ -169,7 +173,7 @@ class CommandAdapter:
     'python my_adapter.py'
   """
 
-  def __init__(self, command: str, timeout: float = 600.0):
+  def __init__(self, command: str, timeout: float = DEFAULT_TIMEOUT):
     try:
       self._arguments = shlex.split(command)
     except ValueError as error:
@@ -238,7 +242,7 @@ def is_command(value: Optional[str]) -> bool:
   return value is not None and value.startswith(_COMMAND)
 
 
-def create_adapter(value: str, timeout: float = 600.0) -> Adapter:
+def create_adapter(value: str, timeout: float = DEFAULT_TIMEOUT) -> Adapter:
   """Creates the adapter that a flag names.
 
   Args:

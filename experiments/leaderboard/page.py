@@ -48,7 +48,8 @@ _LEGEND = (
     'A metric is the mean ± the standard deviation over the seeds, of a run '
     'the mean of its last ten evaluations on the test data. The difference to '
     'the best is paired by seed, with a 95 % t interval. **as good**: the '
-    'whole interval is above minus the margin. **worse**: all of it is below. '
+    'whole interval is at or above minus the margin. **worse**: all of it is '
+    'below. '
     '**open**: neither: too few seeds to decide, not a proof of equality. One '
     'seed has no interval and decides nothing. **diverged**: a run did, and '
     'the other seeds do not make up for it. **failed**: a run ended with an '
@@ -88,6 +89,8 @@ def write(
     command: str,
 ):
   """Writes `<results_dir>/leaderboard` as .md, .html, .csv and its pictures.
+
+  The curves of the pictures are in `leaderboard_trials.csv`.
 
   Args:
     plan: The plan of the compared runs.

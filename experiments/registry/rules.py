@@ -9,7 +9,6 @@ in `optimizers` share a return type; the names of server rules begin with `fed`.
 
 from collections.abc import Mapping
 import dataclasses
-from typing import Optional
 
 import attrs
 
@@ -27,9 +26,7 @@ def _is_server_rule(builder: signatures.Builder) -> bool:
   return builder.returns == 'ReportsOptimizer'
 
 
-def _row(
-    builder: signatures.Builder, flags: Optional[Mapping[str, str]] = None
-) -> rows.Row:
+def _row(builder: signatures.Builder, flags: Mapping[str, str]) -> rows.Row:
   arguments, supplied = signatures.to_arguments(
       builder, supplied=SUPPLIED, flags=flags
   )

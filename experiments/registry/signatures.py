@@ -99,8 +99,8 @@ def builders(package: str) -> tuple[Builder, ...]:
 def to_arguments(
     builder: Builder,
     *,
-    supplied: Collection[str] = (),
-    flags: Optional[Mapping[str, str]] = None,
+    supplied: Collection[str],
+    flags: Mapping[str, str],
 ) -> tuple[tuple[rows.Argument, ...], tuple[str, ...]]:
   """Returns the arguments of a builder with flags, and the names of the others.
 
@@ -113,7 +113,8 @@ def to_arguments(
   Args:
     builder: The builder.
     supplied: Names of arguments to exclude from the flags.
-    flags: Names of flags by argument, if not derived from the row.
+    flags: Names of flags by argument; those of other arguments are derived from
+      the row.
 
   Returns:
     The arguments with flags, in order, and the names of the others.
@@ -125,7 +126,7 @@ def to_arguments(
       if node.arg not in supplied
   ]
   arguments = tuple(
-      attrs.evolve(argument, flag=(flags or {}).get(argument.name))
+      attrs.evolve(argument, flag=flags.get(argument.name))
       for argument in found
       if argument is not None
   )

@@ -167,7 +167,8 @@ def _find_data(runs: _Runs) -> str:
   }
   if len(names) > 1:
     raise run_folder.RunError(
-        f'the runs were evaluated on different data, {", ".join(sorted(names))}; '
+        'the runs were evaluated on different data, '
+        f'{", ".join(sorted(names))}; '
         'compare runs with the same --evaluation_data'
     )
   return names.pop().replace('_', ' ')

@@ -347,11 +347,7 @@ def _elapsed(bar: tqdm.tqdm) -> float:
 
 
 def read_last_line(log: pathlib.Path) -> str:
-  """Returns the last non-empty line of a log.
-
-  Args:
-    log: The file; an empty line if it cannot be read.
-  """
+  """Returns the last non-empty line of a log; '' if it cannot be read."""
   try:
     text = log.read_text(encoding='utf-8', errors='replace')
   except OSError:

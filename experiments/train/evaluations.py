@@ -15,6 +15,7 @@ import numpy as np
 from experiments import hparams
 from experiments import registry
 from experiments import settings as settings_lib
+from experiments.train import run_parts
 from tff_adaptive import _files
 from tff_adaptive import client_works
 from tff_adaptive import runtime
@@ -385,12 +386,12 @@ def _build_personalized(
         'test examples, but no client has both; set --heldout_fraction=0.2 to '
         "hold out a fifth of every client's examples"
     )
-  choice = choices[registry.CLIENT_OPTIMIZER]
-  optimizer = choice.build(num_clients=len(trained))
+  optimizer = run_parts.build_client_optimizer(choices, task)
   if isinstance(optimizer, federated_optimizer.FederatedOptimizer):
     raise ValueError(
         f'{_PERSONALIZED} evaluations train every client separately, but '
-        f'--{registry.CLIENT_OPTIMIZER}={choice.row.name} has state that '
+        f'--{registry.CLIENT_OPTIMIZER}='
+        f'{choices[registry.CLIENT_OPTIMIZER].row.name} has state that '
         'crosses rounds'
     )
   algorithm = choices[registry.ALGORITHM].hparams()

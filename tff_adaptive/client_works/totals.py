@@ -194,18 +194,16 @@ def _next_stepwise(totals: Totals, step: Step, counts: tf.Tensor) -> Scalars:
 def add_step(totals: Totals, step: Step) -> Totals:
   """Returns the totals after one more step."""
 
-  counts = tf.minimum(step.num_gradient_evaluations, 1)
-
   def merge(reduce_fn, accumulated, values):
-    # A step that skips its batch reports nothing.
     return _OrderedDict(
-        (name, tf.where(counts > 0, reduce_fn(before, values[name]), before))
+        (name, reduce_fn(before, values[name]))
         for name, before in accumulated.items()
     )
 
   evaluation = step.evaluation
   num_examples = evaluation.num_examples
   loss = tf.cast(evaluation.loss, tf.float32)
+  counts = tf.minimum(step.num_gradient_evaluations, 1)
   traced = _OrderedDict(step.report, loss=loss)
   return Totals(
       num_steps=totals.num_steps + counts,
@@ -218,9 +216,10 @@ def add_step(totals: Totals, step: Step) -> Totals:
       report_min=merge(tf.minimum, totals.report_min, step.report),
       report_max=merge(tf.maximum, totals.report_max, step.report),
       stepwise=_next_stepwise(totals, step, tf.cast(counts, tf.float32)),
-      trace=_OrderedDict(
-          (name, tf.concat([before, traced[name][tf.newaxis]], 0))
-          for name, before in totals.trace.items()
+      trace=merge(
+          lambda before, value: tf.concat([before, value[tf.newaxis]], 0),
+          totals.trace,
+          traced,
       ),
   )
 

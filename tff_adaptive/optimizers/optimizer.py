@@ -82,7 +82,8 @@ class ExtraArgsOptimizer(
 
     The training loop reports the mean, minimum and maximum of each over the
     steps of all healthy clients. It sums `GRADIENT_EVALUATIONS_KEY`, which is 1
-    per step if missing.
+    per step if missing. A batch for which it is 0 does not count as a step: the
+    other scalars should be 0 then.
 
     Args:
       state: A state returned by `next`.

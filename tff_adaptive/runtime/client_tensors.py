@@ -135,8 +135,10 @@ def _pack_cohort_data(
   """Packs the batches of a cohort without copying the rows."""
   packed, source = cohort.pack(), cohort.source
   rows = None
-  is_packed = isinstance(source, client_data.PackedClientArrays)
-  if is_packed and packed.rows is source.values:
+  if (
+      isinstance(source, client_data.PackedClientArrays)
+      and packed.rows is source.values
+  ):
     rows = cache.resident_rows(source, leaf_type)
   if rows is None:
     elements.check_rows(packed.rows, leaf_type)
