@@ -60,15 +60,22 @@ def flags_of_rows() -> dict[str, list[_Use]]:
   return uses
 
 
+def _help_of(argument: registry.Argument) -> str:
+  """Returns the help of an argument, with its default."""
+  default = argument.default
+  shown = default if isinstance(default, str) else json.dumps(default)
+  ending = 'Required.' if argument.is_required else f'Default {shown}.'
+  if not argument.help:
+    return ending
+  return f'{argument.help.rstrip(".")}. {ending}'
+
+
 def _define_argument(name, uses, flag_values):
   """Defines the flag of an argument, which several rows may share."""
   # Rows with the same text share one entry of the help.
   owners: dict[str, list[str]] = {}
   for _, row, argument in uses:
-    default = argument.default
-    shown = default if isinstance(default, str) else json.dumps(default)
-    text = f'{argument.help} Default {shown}.'
-    owners.setdefault(text, []).append(row.name)
+    owners.setdefault(_help_of(argument), []).append(row.label)
   texts = [f'{", ".join(names)}: {text}' for text, names in owners.items()]
   argument = uses[0][2]
   flag_table.define_flag(
@@ -86,10 +93,8 @@ def _define_choices(flag_values):
   kinds_of_parts = {part.kind for row in algorithms for part in row.parts}
   for kind, rows in registry.ROWS.items():
     text = f'The {kind.replace("_", " ")}: {", ".join(rows)}.'
-    if kind == registry.TASK:
-      text += " Give your own task as 'package.module:VALUE'."
-    elif kind in registry.OWN_KINDS:
-      text += " Give your own as 'package.module:build_NAME'."
+    if kind in registry.OWN_KINDS:
+      text += f' Give your own as {registry.form_of_own(kind)}.'
     default = DEFAULT_ROWS[kind]
     if kind in kinds_of_parts:
       text += f" Default: the algorithm's, or {default} if it has none."
@@ -114,7 +119,9 @@ def load_own(kind: str, name: str):
   row = registry.load_own(kind, name)
   for other_kind, rows in registry.ROWS.items():
     for other in rows.values():
-      if other.label == row.label and other.name != name:
+      # Rows such as 'none' have no flags.
+      is_alike = other.label == row.label and other.name != name
+      if is_alike and (other_kind == kind or other.arguments):
         raise HparamError(
             f'--{kind}={name} and --{other_kind}={other.name} have the same '
             f'name, {row.label!r}, which would give their flags the same names'
@@ -147,6 +154,11 @@ def define_own(
       flag = row.flag_name(argument)
       if flag not in flag_values:
         _define_argument(flag, [(kind, row, argument)], flag_values)
+        continue
+      # A rate, whose flag other rules have, too.
+      text = f' {row.label}: {_help_of(argument)}'
+      if text not in flag_values[flag].help:
+        flag_values[flag].help += text
 
 
 def define(flag_values: flags.FlagValues = flags.FLAGS):
@@ -210,19 +222,30 @@ class Choice:
         if argument.name in self.given
     }
 
+  @property
+  def file_name(self) -> str:
+    """The name of the digest of its file in `hparams`."""
+    return f'{self.row.label}_file'
+
   def with_values(self, **values: Any) -> 'Choice':
     """Returns a copy with some arguments replaced."""
     return dataclasses.replace(self, given={**self.given, **values})
 
   def hparams(self) -> dict[str, Any]:
-    """Returns the effective values by flag, including defaults."""
-    return {
+    """Returns the effective values by flag, including defaults.
+
+    A user's own rule has one more, `<rule>_file`: the digest of its file.
+    """
+    values = {
         self.row.flag_name(argument): self.given.get(
             argument.name, argument.default
         )
         for argument in self.row.arguments
         if argument.is_hparam
     }
+    if self.row.digest is not None:
+      values[self.file_name] = self.row.digest
+    return values
 
 
 def _choose(kind: str, name: str) -> registry.Row:
@@ -231,6 +254,11 @@ def _choose(kind: str, name: str) -> registry.Row:
     load_own(kind, name)
   rows = registry.ROWS[kind]
   elsewhere = [other for other, its in registry.ROWS.items() if name in its]
+  is_place = name not in rows and any(mark in name for mark in './')
+  if is_place and kind in registry.OWN_KINDS:
+    raise HparamError(
+        f'--{kind}={name} must be a name or {registry.form_of_own(kind)}'
+    )
   flag_table.check_name(kind, name, rows, elsewhere)
   return rows[name]
 

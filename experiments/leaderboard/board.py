@@ -120,6 +120,7 @@ class Method:
     search: The ranges of its hyperparameters.
     tuning_free: Whether its authors say that it needs no tuning.
     not_on: The names of the tasks on which it cannot run.
+    place: The place of a user's own rule, by which it is given.
   """
 
   name: str
@@ -127,6 +128,7 @@ class Method:
   search: tuple[Range, ...]
   tuning_free: bool = False
   not_on: tuple[str, ...] = ()
+  place: Optional[str] = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -333,7 +335,9 @@ def create_method(kind: str, name: str) -> Method:
   of_rule = [*_decades([row])]
   rates = [flag for flag in known if flag.endswith('learning_rate')]
   search = rates if set(rates) & set(of_rule) else [*rates, *of_rule[:1]]
-  return Method(row.label, flags, tuple(known[flag] for flag in search))
+  ranges = tuple(known[flag] for flag in search)
+  place = name if registry.is_own(name) else None
+  return Method(row.label, flags, ranges, place=place)
 
 
 def _other_methods(methods: Iterable[Method]) -> Iterator[Method]:

@@ -59,11 +59,11 @@ def list_missing(
       )
       if num_runs:
         missing.setdefault(task, []).append(num_runs)
-        about = _describe_missing(plan, {task: num_runs}, name)
+        about = _describe_missing(plan, {task: num_runs}, [name])
         yield [task, name, *about]
   if sum(map(len, missing.values())) > 1:
     counts = {task: sum(numbers) for task, numbers in missing.items()}
-    about = _describe_missing(plan, counts, ','.join(groups))
+    about = _describe_missing(plan, counts, list(groups))
     yield [board.ALL, board.ALL, *about]
 
 
@@ -77,7 +77,7 @@ def describe_missing(results: results_lib.Results) -> str:
 
 
 def _describe_missing(
-    plan: plans.Plan, counts: Mapping[str, int], methods: str
+    plan: plans.Plan, counts: Mapping[str, int], methods: Sequence[str]
 ) -> list[str]:
   """Returns the end of a row of `list_missing`, of the runs by task."""
   times = [_expect_seconds(plan.board, *item) for item in counts.items()]
@@ -111,8 +111,12 @@ def _expect_seconds(
   return num_runs * per_run
 
 
-def _build_command(plan: plans.Plan, tasks: Sequence[str], methods: str) -> str:
+def _build_command(
+    plan: plans.Plan, tasks: Sequence[str], methods: Sequence[str]
+) -> str:
   """Returns the command that runs methods on tasks."""
+  places = {name: method.place for name, method in plan.board.methods.items()}
+  given = [places.get(name) or name for name in methods]
   needs_data = any(
       registry.ROWS[registry.TASK][task].reads_files for task in tasks
   )
@@ -120,7 +124,7 @@ def _build_command(plan: plans.Plan, tasks: Sequence[str], methods: str) -> str:
       'leaderboard',
       [
           f'--tasks={",".join(tasks)}',
-          f'--methods={methods}',
+          f'--methods={",".join(given)}',
           *([f'--data_dir={plan.data_dir}'] if needs_data else []),
           f'--output_dir={plan.output_dir}',
           *plan.given,

@@ -11,6 +11,7 @@ signature of its builder.
 from experiments.registry import rules
 from experiments.registry import tasks
 from experiments.registry.own import find as find_own
+from experiments.registry.own import form_of as form_of_own
 from experiments.registry.own import is_own
 from experiments.registry.own import KINDS as OWN_KINDS
 from experiments.registry.own import load as load_own

@@ -9,6 +9,7 @@ They are `--task=package.module:VALUE`, and `--client_optimizer`,
 from collections.abc import Sequence
 import contextlib
 import dataclasses
+import hashlib
 import importlib
 import os
 import pathlib
@@ -29,6 +30,12 @@ _SEPARATOR = ':'
 
 class _OwnError(Exception):
   """Why a place names no row."""
+
+
+def form_of(kind: str) -> str:
+  """Returns how a user's own is given, such as 'package.module:VALUE'."""
+  name = 'VALUE' if kind == rows.TASK else f'{rows.PREFIX}NAME'
+  return f'package.module{_SEPARATOR}{name}'
 
 
 def is_own(name: str) -> bool:
@@ -52,8 +59,7 @@ def load(kind: str, name: str) -> rows.Row:
   module, _, attribute = name.partition(_SEPARATOR)
   try:
     if not module or module.startswith('.'):
-      form = 'VALUE' if kind == rows.TASK else f'{rows.PREFIX}NAME'
-      raise _OwnError(f'found no module, expected package.module:{form}')
+      raise _OwnError(f'found no module, expected {form_of(kind)}')
     if kind == rows.TASK:
       row = _create_task(name, module, attribute)
     else:
@@ -63,14 +69,18 @@ def load(kind: str, name: str) -> rows.Row:
           'the name begins flags, and must consist of lower-case letters, '
           f'digits and _, found {row.label!r}'
       )
-  except _OwnError as error:
+  except (_OwnError, signatures.UnreadableError) as error:
     raise flag_table.HparamError(f'--{kind}={name}: {error}') from error
+  except SyntaxError as error:
+    raise flag_table.HparamError(
+        f'--{kind}={name}: {error.filename}, line {error.lineno}: {error.msg}'
+    ) from error
   except ModuleNotFoundError as error:
     if error.name is None or not f'{module}.'.startswith(f'{error.name}.'):
       raise
     raise flag_table.HparamError(
         f'--{kind}={name}: the module {error.name} is not found from '
-        f'{pathlib.Path.cwd()}'
+        f'{pathlib.Path.cwd()}; expected {form_of(kind)}'
     ) from error
   return row
 
@@ -100,20 +110,17 @@ def _create_rule(kind: str, name: str, module: str, attribute: str) -> rows.Row:
     raise _OwnError(
         f'the module {module} has no function {attribute}'
     ) from error
-  try:
-    row = rules.create(kind, builder)
-  except (KeyError, ValueError) as error:
-    raise _OwnError(
-        f'the defaults of {attribute} must be numbers, booleans, strings, or '
-        'constants of its module'
-    ) from error
+  row = rules.create(kind, builder)
   unknown = set(row.supplied) - set(rules.SUPPLIED)
   for argument in builder.required & unknown:
     raise _OwnError(
         f'{attribute} needs {argument}, which is no flag; annotate it as a '
         'float, int, bool, str or Literal, or give it a default'
     )
-  return dataclasses.replace(row, name=name)
+  source = signatures.find_source(builder.module).read_bytes()
+  return dataclasses.replace(
+      row, name=name, digest=hashlib.sha256(source).hexdigest()[:16]
+  )
 
 
 def find(

@@ -85,6 +85,7 @@ class Row:
     parts: The rows that belong to an algorithm.
     pools_clients: Whether an algorithm trains on the pooled examples of all
       clients, and thus has no cohorts.
+    digest: The digest of the file of a user's own rule.
   """
 
   name: str
@@ -94,6 +95,7 @@ class Row:
   task: Optional[definitions.TaskDefinition] = None
   parts: tuple[Part, ...] = ()
   pools_clients: bool = False
+  digest: Optional[str] = None
 
   @property
   def label(self) -> str:

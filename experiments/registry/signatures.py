@@ -6,7 +6,7 @@ The files are parsed, not imported, so that `--help` needs no TensorFlow.
 """
 
 import ast
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 import contextlib
 import dataclasses
 import functools
@@ -27,6 +27,10 @@ _SENTENCE_END = re.compile(r'(?<=\.)\s+(?=[A-Z`])')
 # Phrases in docstrings of numbers that must be at least 0, or at least 1.
 _NOT_NEGATIVE = re.compile(r'not negative|above zero|\[0, 1|between 0 and')
 _POSITIVE = re.compile(r'above zero|at least 1|positive')
+
+
+class UnreadableError(ValueError):
+  """Why an argument cannot be read; the text is a sentence."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -118,6 +122,9 @@ def to_arguments(
 
   Returns:
     The arguments with flags, in order, and the names of the others.
+
+  Raises:
+    UnreadableError: If a default or a `Literal` cannot be read.
   """
   told = _docs_of(builder.module, builder.function)
   found = [
@@ -139,38 +146,94 @@ def _to_argument(
     module: str, node: ast.arg, default: Optional[ast.expr], told: str
 ) -> Optional[rows.Argument]:
   """Returns one argument; None if no flag can express it."""
-  told_type = node.annotation or ast.Name(_type_name(module, default))
-  names = [n.id for n in ast.walk(told_type) if isinstance(n, ast.Name)]
   parser = _parser_of(module, node.arg)
-  kinds: list[type] = [_TYPES[name] for name in names if name in _TYPES]
-  if parser:
-    kinds = [str]
-  if 'Mapping' in names and not parser:
-    return None
+  kind: Optional[type] = str
+  choices: Sequence[Any] = ()
   options: dict[str, Any] = {}
-  if 'Literal' in names:
-    choices = _evaluate(module, told_type.slice)  # type: ignore[attr-defined]
-    if isinstance(choices[0], int):
-      parser = 'builtins:int'
-    kinds = [str]
-    options['choices'] = tuple(map(str, choices))
-  if not kinds:
+  if not parser:
+    kind, choices = _read_type(module, node, default)
+    if choices:
+      options['choices'] = tuple(map(str, choices))
+      parser = 'builtins:int' if kind is int else None
+      kind = str
+  if kind is None:
     return None
-  value = None if default is None else _evaluate(module, default)
-  if kinds[0] is float and _NOT_NEGATIVE.search(told):
-    options['minimum'] = 0.0
-  if kinds[0] is int and _POSITIVE.search(told):
+  value = None if default is None else _read_default(module, node, default)
+  if kind in (int, float) and _NOT_NEGATIVE.search(told):
+    options['minimum'] = kind(0)
+  if kind is int and _POSITIVE.search(told):
     options['minimum'] = 1
   return rows.Argument(
       node.arg,
-      str(value) if 'choices' in options else value,
+      str(value) if choices and value is not None else value,
       _SENTENCE_END.split(told)[0],
-      type=kinds[0],
+      type=kind,
       may_be_infinite='infinite' in told,
       parser=parser,
       is_required=default is None,
       **options,
   )
+
+
+def _read_type(
+    module: str, node: ast.arg, default: Optional[ast.expr]
+) -> tuple[Optional[type], Sequence[Any]]:
+  """Returns the type of an argument's values and its choices, if any.
+
+  Without an annotation it is that of the default. The type is None for an
+  argument that no flag can express.
+  """
+  if node.annotation is None:
+    kind = type(
+        None if default is None else _read_default(module, node, default)
+    )
+    return (kind if kind in _TYPES.values() else None), ()
+  for part in _alternatives(node.annotation):
+    if _last_name(part) in _TYPES:
+      return _TYPES[_last_name(part)], ()
+    if isinstance(part, ast.Subscript) and _last_name(part.value) == 'Literal':
+      choices = _evaluate(module, part.slice)
+      choices = choices if isinstance(choices, tuple) else (choices,)
+      kinds = set(map(type, choices))
+      if kinds not in ({str}, {int}):
+        raise UnreadableError(
+            f'the `Literal` of {node.arg} must have texts or integers'
+        )
+      return kinds.pop(), choices
+  return None, ()
+
+
+def _alternatives(node: ast.expr) -> list[ast.expr]:
+  """Returns the types of an annotation, such as those of a `Union`."""
+  if isinstance(node, ast.Constant) and isinstance(node.value, str):
+    return _alternatives(ast.parse(node.value, mode='eval').body)
+  if isinstance(node, ast.BinOp):
+    return [*_alternatives(node.left), *_alternatives(node.right)]
+  if isinstance(node, ast.Subscript):
+    if _last_name(node.value) == 'Optional':
+      return _alternatives(node.slice)
+    if _last_name(node.value) == 'Union':
+      assert isinstance(node.slice, ast.Tuple)
+      return [a for part in node.slice.elts for a in _alternatives(part)]
+  return [node]
+
+
+def _last_name(node: ast.expr) -> str:
+  """Returns 'Literal' of `typing.Literal`; '' if it is no name."""
+  if isinstance(node, ast.Attribute):
+    return node.attr
+  return node.id if isinstance(node, ast.Name) else ''
+
+
+def _read_default(module: str, node: ast.arg, default: ast.expr) -> Any:
+  """Returns the default of an argument."""
+  try:
+    return _evaluate(module, default)
+  except (KeyError, ValueError) as error:
+    raise UnreadableError(
+        f'the default of {node.arg} must be a number, a boolean, a text or a '
+        f'constant of the module, found {ast.unparse(default)}'
+    ) from error
 
 
 def _parser_of(module: str, argument: str) -> Optional[str]:
@@ -182,12 +245,7 @@ def _parser_of(module: str, argument: str) -> Optional[str]:
   return None
 
 
-def _type_name(module: str, default: Optional[ast.expr]) -> str:
-  """Returns the name of the type of a default; '' if there is none."""
-  return '' if default is None else type(_evaluate(module, default)).__name__
-
-
-def _find_source(module: str) -> pathlib.Path:
+def find_source(module: str) -> pathlib.Path:
   """Returns the file of a module, without importing its packages."""
   root, *names = module.split('.')
   spec = importlib.util.find_spec(root)
@@ -207,12 +265,13 @@ def _find_source(module: str) -> pathlib.Path:
 @functools.cache
 def _parse(module: str) -> ast.Module:
   """Returns the syntax tree of a module."""
-  return ast.parse(_find_source(module).read_text(encoding='utf-8'))
+  source = find_source(module)
+  return ast.parse(source.read_text(encoding='utf-8'), str(source))
 
 
 def _imports(module: str) -> dict[str, tuple[str, str]]:
   """Returns the module and name that each imported name refers to."""
-  is_package = _find_source(module).name == '__init__.py'
+  is_package = find_source(module).name == '__init__.py'
   package = module if is_package else module.rpartition('.')[0]
   return {
       alias.asname

@@ -266,6 +266,7 @@ def _build(
       for kind, choice in choices.items()
       if 'total_rounds' in choice.row.supplied
   ]
+  _check_files(choices, recorded or {}, directory)
   directory.check(values, uses_total_rounds)
   run_callbacks = run_parts.build_callbacks(settings, directory)
   task = run_parts.build_task(choices, settings)
@@ -315,6 +316,22 @@ def _build(
       evaluations=evaluations,
       train=run_training,
   )
+
+
+def _check_files(
+    choices: _Choices,
+    recorded: Mapping[str, Any],
+    directory: run_directory.RunDirectory,
+):
+  """Raises if the file of a user's own rule is not that of the run."""
+  for kind, choice in choices.items():
+    found = recorded.get(choice.file_name)
+    if found is not None and found != choice.row.digest:
+      raise command_line.UserError(
+          f'the file of --{kind}={choice.row.name} has changed since the run '
+          f'in {directory.path} began; choose another --experiment_name, or '
+          'delete that run'
+      )
 
 
 def _build_writers(

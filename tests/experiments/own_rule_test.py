@@ -15,6 +15,7 @@ from experiments import published
 from experiments import registry
 from experiments.leaderboard import __main__ as leaderboard
 from experiments.leaderboard import board
+from experiments.run_results import agreement
 from experiments.train import __main__ as train
 from experiments.train import compare
 from tests import folder_testing
@@ -25,7 +26,8 @@ from tests.experiments import binary_testing
 _PLACE = 'docs.examples.sign_descent:build_sign_descent'
 _SOURCE = '''
 import math
-from typing import Literal
+import typing
+from typing import Callable, Literal, Optional
 from tff_adaptive import client_works
 from tff_adaptive import optimizers
 
@@ -48,6 +50,25 @@ def build_untyped(learning_rate=HALF, is_fast=False, bound=math.inf, f=None):
 
 def build_pull(mu=0.1):
   return client_works.build_fedprox(mu)
+
+def build_kinds(
+    one: Literal['sign'] = 'sign',
+    maybe: Optional[Literal['a', 'b']] = None,
+    dotted: typing.Literal[1, 2] = 1,
+    quoted: 'int' = 3,
+    piped: float | None = None,
+    betas: tuple[float, float] = (0.9, 0.99),
+    schedule: Optional[Callable[[int], float]] = None,
+    table: dict[str, float] = None,
+):
+  """Builds a rule.
+
+  Args:
+    quoted: A number, not negative
+  """
+
+def build_mixed(mode: Literal['a', None] = 'a'):
+  pass
 
 def build_number():
   return 3
@@ -83,6 +104,7 @@ class OwnRuleTest(parameterized.TestCase):
     (package / '__init__.py').write_text(
         'from .rules import build_untyped\n', encoding='utf-8'
     )
+    (package / 'wrong.py').write_text('\ndef build_x()\n', encoding='utf-8')
     path = [str(self._folder), *sys.path]
     self.enter_context(mock.patch.object(sys, 'path', path))
 
@@ -103,6 +125,7 @@ class OwnRuleTest(parameterized.TestCase):
             'typed_kind': 'b',
             'typed_steps': 3,
             'typed_decay': 0.0,
+            'typed_file': choice.row.digest,
         },
     )
     kind = choice.row.arguments[1]
@@ -138,8 +161,54 @@ class OwnRuleTest(parameterized.TestCase):
             'server_learning_rate': 2.0,
             'untyped_is_fast': True,
             'untyped_bound': float('inf'),
+            'untyped_file': choice.row.digest,
         },
     )
+
+  def test_types_that_a_flag_can_express(self):
+    row = registry.load_own(
+        registry.CLIENT_OPTIMIZER, 'own_rules.rules:build_kinds'
+    )
+    self.assertEqual(
+        [(a.name, a.type, a.choices, a.default) for a in row.arguments],
+        [
+            ('one', str, ('sign',), 'sign'),
+            ('maybe', str, ('a', 'b'), None),
+            ('dotted', str, ('1', '2'), '1'),
+            ('quoted', int, (), 3),
+            ('piped', float, (), None),
+        ],
+    )
+    dotted, quoted = row.arguments[2:4]
+    self.assertEqual(dotted.to_builder_value('2'), 2)
+    self.assertEqual(quoted.minimum, 0)
+
+  def test_the_help_has_its_rate_too(self):
+    values = flags.FlagValues()
+    hparams.define(values)
+    for _ in range(2):  # Once is enough.
+      hparams.define_own(
+          ['--client_optimizer=own_rules.rules:build_typed'], values
+      )
+    self.assertEndsWith(
+        values['client_learning_rate'].help,
+        'typed: The step size, not negative. Required.',
+    )
+    self.assertEqual(
+        values['client_learning_rate'].help.count('typed: The step size'), 1
+    )
+
+  def test_a_changed_file_is_another_rule(self):
+    place = 'own_rules.rules:build_pull'
+    arguments = [f'--loss_term={place}']
+    before = agreement.of_arguments(arguments)
+    path = self._folder / 'own_rules' / 'rules.py'
+    path.write_text(f'{_SOURCE}\n', encoding='utf-8')
+    del registry.ROWS[registry.LOSS_TERM][place]
+    (difference,) = agreement.of_arguments(arguments).find_differences(
+        before.values
+    )
+    self.assertEqual(difference.name, 'pull_file')
 
   def test_a_rule_may_be_a_loss_term(self):
     choices, _ = published.parse_flags(
@@ -167,7 +236,11 @@ class OwnRuleTest(parameterized.TestCase):
       ),
       ('own_rules.rules:build_client', 'would define --client_batch_size'),
       ('own_rules.rules:build_needy', 'build_needy needs values, which is no'),
-      ('own_rules.rules:build_computed', 'the defaults of build_computed must'),
+      ('own_rules.rules:build_computed', 'default of rate must .* found 1 / 3'),
+      ('own_rules.rules:build_mixed', 'the `Literal` of mode must have texts'),
+      ('own_rules.wrong:build_x', r'wrong.py, line 2: .*expected'),
+      ('own_rules.rules.build_typed', 'a name or package.module:build_NAME$'),
+      ('own_rules/rules.py:build_x', 'expected package.module:build_NAME$'),
   )
   def test_what_cannot_be_had_is_one_sentence(self, place, message):
     with self.assertRaisesRegex(hparams.HparamError, message):
@@ -193,6 +266,15 @@ class OwnRuleTest(parameterized.TestCase):
         '--dry_run',
     )
     self.assertLen(shown.splitlines(), 4)
+    shown = binary_testing.call(
+        leaderboard,
+        '--list',
+        '--tasks=digits',
+        f'--methods=FedAvg,{_PLACE}',
+        f'--output_dir={self._folder}',
+    )
+    self.assertEqual(shown.count(f'--methods={_PLACE} '), 1)
+    self.assertIn(f'--methods=FedAvg,{_PLACE} ', shown)
     method = board.load().restrict(methods=[_PLACE]).methods['sign_descent']
     self.assertEqual(
         [item.text for item in method.search],
@@ -230,6 +312,20 @@ class OwnRuleTest(parameterized.TestCase):
     self.assertEqual(recorded['client_optimizer'], _PLACE)
     self.assertEqual(recorded['client_learning_rate'], 0.01)
     self.assertLen((run / 'metrics.csv').read_text().splitlines(), 3)
+    rules = self._folder / 'own_rules' / 'rules.py'
+    rules.write_text(f'{_SOURCE}\n', encoding='utf-8')
+    result = call(
+        _PLACE,
+        '--server_optimizer=own_rules:build_untyped',
+        '--loss_term=own_rules.rules:build_pull',
+        '--experiment_name=run',
+        '--total_rounds=3',
+    )
+    self.assertEqual(result.returncode, 2)
+    self.assertRegex(
+        result.stderr,
+        '^error: the file of --server_optimizer=own_rules.* has changed',
+    )
     result = call('own_rules.rules:build_number')
     self.assertEqual(result.returncode, 2)
     self.assertRegex(result.stderr, '^error: The client optimizer .* found int')

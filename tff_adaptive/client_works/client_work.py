@@ -71,6 +71,7 @@ def _check_arguments(
         'to all weights. Use one with a step size, such as '
         '`tff_adaptive.optimizers.build_armijo()`, or another server rule.'
     )
+  loss_terms.check(training.loss_term)
   keeps_model = isinstance(training.loss_term, loss_terms.PreviousModelLossTerm)
   if keeps_model and getattr(optimizer, 'averages_surveys', False):
     raise ValueError(

@@ -56,6 +56,21 @@ PROXIMAL_MU = 'proximal_mu'
 LossTerm = Union[PlainLossTerm, PreviousModelLossTerm]
 
 
+def check(loss_term: Any) -> None:
+  """Raises a TypeError unless a value is a loss term or None."""
+  name = getattr(loss_term, '__name__', '')
+  if callable(loss_term) and name.startswith('build_'):
+    raise TypeError(
+        f'`loss_term` must be a loss term, found the function `{name}`. Call '
+        f'it: `{name}(...)`.'
+    )
+  if loss_term is not None and not callable(loss_term):
+    raise TypeError(
+        '`loss_term` must be a function of (weights, received weights, batch) '
+        f'or a `PreviousModelLossTerm`, found {type(loss_term).__name__}.'
+    )
+
+
 def build_fedprox(mu: float = 0.01) -> PlainLossTerm:
   """Builds the loss term of FedProx, for any client optimizer.
 

@@ -14,6 +14,7 @@ from tff_adaptive import algorithms
 from tff_adaptive import client_works
 from tff_adaptive import optimizers
 from tff_adaptive import runtime
+from tff_adaptive.client_works import loss_terms
 
 
 class FedProxTest(tf.test.TestCase):
@@ -39,6 +40,16 @@ class FedProxTest(tf.test.TestCase):
     self.assertAllClose(
         term(weights, (tf.zeros([1], tf.float16),), None), 1e-8, rtol=1e-2
     )
+
+  def test_what_is_no_loss_term_is_named(self):
+    loss_terms.check(None)
+    loss_terms.check(client_works.build_fedprox(0.1))
+    for value, message in (
+        (client_works.build_fedprox, r'Call it: `build_fedprox\(...\)`'),
+        (optimizers.build_sgd(0.1), 'must be a function of .* found _SGD'),
+    ):
+      with self.assertRaisesRegex(TypeError, message):
+        loss_terms.check(value)
 
   def test_negative_mu_raises(self):
     with self.assertRaisesRegex(ValueError, 'mu.*-1'):
