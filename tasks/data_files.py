@@ -10,7 +10,7 @@ from typing import Any, Optional, Union
 import numpy as np
 
 from tasks.arguments import Argument
-from tff_adaptive.data import checks
+from tff_adaptive import _error_texts
 from tff_adaptive.data import client_data
 from tff_adaptive.data import feature_arrays
 from tff_adaptive.data import transforms
@@ -117,7 +117,7 @@ def read_prepared(
     # TensorFlow, protobuf and tensorflow-datasets have different errors.
     raise ValueError(
         f'{version} could not be read as a prepared data set '
-        f'({checks.first_line(error)}); delete it and {how_to_mend}.'
+        f'({_error_texts.first_line(error)}); delete it and {how_to_mend}.'
     ) from error
 
 

@@ -22,8 +22,8 @@ from tasks import catalogue
 from tasks import data_files
 from tasks import downloads
 from tasks import sources
+from tff_adaptive import _error_texts
 from tff_adaptive import _files
-from tff_adaptive.data import checks
 
 _EXIT_ENVIRONMENT = 1
 _EXIT_USER = 2
@@ -164,7 +164,7 @@ def _prepare(name: str, url: str, data_dir: pathlib.Path) -> None:
     # TensorFlow, requests and tensorflow-datasets have different errors.
     raise downloads.DownloadError(
         f'tensorflow-datasets could not prepare {folder} '
-        f'({checks.first_line(error)}); run the same command again'
+        f'({_error_texts.first_line(error)}); run the same command again'
     ) from error
   print(f'{folder} is complete')
 

@@ -34,6 +34,11 @@ def write_errors_of(path: _PathLike) -> Iterator[None]:
     raise WriteError(f'could not write {path}: {reason}') from error
 
 
+def check_readable(path: _PathLike) -> None:
+  """Raises an `OSError` if a file cannot be opened, as a damaged one can."""
+  os.close(os.open(path, os.O_RDONLY))
+
+
 def temporary_path(path: _PathLike) -> pathlib.Path:
   """Returns the temporary path to which `replacing` writes."""
   path = pathlib.Path(path)

@@ -18,6 +18,7 @@ import numpy as np
 from tasks import data
 from tasks import data_files
 from tasks import synthetic_data
+from tff_adaptive import _error_texts
 from tff_adaptive.data import checks
 from tff_adaptive.data import client_data
 from tff_adaptive.data import feature_arrays
@@ -316,7 +317,7 @@ def _read_npz(
     arrays = {} if missing else npz_files.read(path, names)
   except npz_files.DamagedNpzError as error:
     raise ValueError(
-        f'{path} is damaged ({checks.first_line(error)}); replace it by an '
+        f'{path} is damaged ({_error_texts.first_line(error)}); replace it by an '
         'intact copy.'
     ) from error
   if missing:

@@ -15,7 +15,7 @@ import attrs
 import numpy as np
 
 from tasks.texts import word_vocabulary
-from tff_adaptive.data import checks
+from tff_adaptive import _error_texts
 
 _CONFIG = 'config.json'
 _MODEL_TYPE = 'distilbert'
@@ -254,6 +254,6 @@ def _named_errors(path: pathlib.Path) -> Iterator[None]:
   except Exception as error:  # pylint: disable=broad-exception-caught
     # From json, h5py, safetensors or transformers.
     raise ValueError(
-        f'{path} could not be read ({checks.first_line(error)}); replace it by '
-        'an intact copy.'
+        f'{path} could not be read ({_error_texts.first_line(error)}); replace '
+        'it by an intact copy.'
     ) from error

@@ -18,6 +18,7 @@ from tasks import synthetic_data
 from tasks.arguments import Argument
 from tasks.texts import pretrained
 from tasks.texts import word_vocabulary
+from tff_adaptive import _error_texts
 from tff_adaptive.data import checks
 from tff_adaptive.data import feature_arrays
 from tff_adaptive.data import sources
@@ -224,8 +225,8 @@ def _csv_rows(path: pathlib.Path) -> Iterator[tuple[bytes, int]]:
         yield _join(cell.encode() for cell in row[1:]), int(row[0]) - 1
   except (csv.Error, UnicodeDecodeError) as error:
     raise ValueError(
-        f'{path} could not be read ({checks.first_line(error)}); replace it '
-        'by an intact copy.'
+        f'{path} could not be read ({_error_texts.first_line(error)}); replace '
+        'it by an intact copy.'
     ) from error
 
 

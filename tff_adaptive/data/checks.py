@@ -4,9 +4,7 @@
 
 import collections
 from collections.abc import Iterable, Mapping, Sequence
-import os
-import re
-from typing import Optional, Union
+from typing import Optional
 
 from absl import logging
 import numpy as np
@@ -16,12 +14,6 @@ from tff_adaptive.data import client_data
 ERROR = 'error'
 REJECT = 'reject'
 _POLICIES = (ERROR, REJECT)
-
-# Lines that TensorFlow adds around the message of an op.
-_IS_ABOUT_THE_GRAPH = re.compile(
-    r'\[\[|Graph execution error|Detected at node|<stack traces|'
-    r'\d+ (root error|successful op|derived error)'
-).match
 
 
 def check_clients(
@@ -221,42 +213,3 @@ def _report(
       others,
       problem,
   )
-
-
-def check_readable(path: Union[str, os.PathLike]) -> None:
-  """Raises an `OSError` if a file cannot be opened, as a damaged one can."""
-  os.close(os.open(path, os.O_RDONLY))
-
-
-def first_line(error: BaseException) -> str:
-  """Returns the first line of an error message, without a full stop.
-
-  Args:
-    error: The error.
-
-  Returns:
-    The line, without the operation names in braces and brackets that TensorFlow
-    adds. The name of the error's type if the message is empty.
-  """
-  text = re.sub(r'\{\{.*?\}\}|\[Op:\w*\]|Name: <unknown>, ', '', str(error))
-  lines = text.strip().splitlines() or [type(error).__name__]
-  return lines[0].strip().rstrip('.')
-
-
-def graph_error_line(error: BaseException) -> str:
-  """Returns the message of an op that failed in a graph, without a full stop.
-
-  Args:
-    error: The error of the graph.
-
-  Returns:
-    The message, without the op's location in the graph and the values that
-    follow it; the name of the error's type if the message is empty.
-  """
-  lines = [
-      re.sub(r'\{\{.*?\}\} *|^\(\d+\) *[A-Z_]+: *', '', line.strip())
-      for line in str(error).splitlines()
-  ]
-  said = [line for line in lines if line and not _IS_ABOUT_THE_GRAPH(line)]
-  text = said[-1] if said else type(error).__name__
-  return text.partition('  ')[0].rstrip('.')

@@ -15,7 +15,8 @@ from absl import logging
 import numpy as np
 import tensorflow as tf
 
-from tff_adaptive.data import checks
+from tff_adaptive import _error_texts
+from tff_adaptive import _files
 from tff_adaptive.data import client_data
 from tff_adaptive.data import feature_arrays
 from tff_adaptive.data import specs
@@ -112,7 +113,7 @@ def load_sqlite_clients(
       raise ValueError(
           f'{path}: the examples of client {client_id!r} in split '
           f'{split_name!r} do not have the features {wanted} '
-          f'({checks.first_line(error)}).'
+          f'({_error_texts.first_line(error)}).'
       ) from error
 
   return client_data.LazyClientArrays(
@@ -130,7 +131,7 @@ def _check_file(path: pathlib.Path) -> None:
     raise FileNotFoundError(f'There is no file {path}.')
   if not path.stat().st_size:
     raise ValueError(f'{path} is empty; replace it by an intact copy.')
-  checks.check_readable(path)
+  _files.check_readable(path)
   for table, columns in _TABLES.items():
     found = [row[1] for row in _fetch(path, f'PRAGMA table_info({table})')]
     missing = [column for column in columns if column not in found]

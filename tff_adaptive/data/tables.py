@@ -17,7 +17,7 @@ import zlib
 import attrs
 import numpy as np
 
-from tff_adaptive.data import checks
+from tff_adaptive import _files
 from tff_adaptive.data import feature_arrays
 from tff_adaptive.data import npz_files
 
@@ -77,7 +77,7 @@ def read_table(
   """
   if not path.stat().st_size:
     raise ValueError(f'{path} is empty; replace it by an intact copy.')
-  checks.check_readable(path)
+  _files.check_readable(path)
   if path.name.endswith('.npz'):
     return _read_npz(path, features, split_name, client_key)
   kind = _CSVFile if path.name.endswith('.csv') else _JSONLinesFile

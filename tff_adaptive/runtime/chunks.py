@@ -20,7 +20,7 @@ import tensorflow as tf
 from tensorflow.python.ops import list_ops
 import tensorflow_federated as tff
 
-from tff_adaptive.data import checks
+from tff_adaptive import _error_texts
 from tff_adaptive.runtime import client_tensors
 from tff_adaptive.runtime import graph_functions
 from tff_adaptive.runtime import row_work
@@ -232,7 +232,7 @@ def errors_of_data() -> Iterator[None]:
   try:
     yield
   except tf.errors.InvalidArgumentError as e:
-    said = checks.graph_error_line(e)
+    said = _error_texts.graph_error_line(e)
     if said.startswith(_ASSERTION):
       raise ValueError(
           'An assertion of the computation failed:'

@@ -10,9 +10,9 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tff_adaptive import _error_texts
 from tff_adaptive import _stack
 from tff_adaptive.data import batching
-from tff_adaptive.data import checks
 from tff_adaptive.runtime import compiled
 from tff_adaptive.runtime import computations
 from tff_adaptive.runtime import dataset_cache
@@ -192,7 +192,7 @@ def _explain(error: Exception) -> str:
       r'unsupported operations .*: (\w+) \(No registered', str(error)
   )
   if missing is None:
-    return checks.first_line(error)
+    return _error_texts.first_line(error)
   op = missing.group(1)
   hint = f'; {_HINTS[op]}' if op in _HINTS else ''
   return f'it does not have the op {op}{hint}'

@@ -14,10 +14,10 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tff_adaptive import _error_texts
 from tff_adaptive.client_works import evaluation
 from tff_adaptive.client_works import model_adapter
 from tff_adaptive.data import batching
-from tff_adaptive.data import checks
 from tff_adaptive.data import client_data
 from tff_adaptive.data import cohort
 from tff_adaptive.data import specs
@@ -216,7 +216,7 @@ class _Evaluator:
           raise
         raise ValueError(
             'TensorFlow rejected the examples of the evaluation: '
-            f'{checks.graph_error_line(error.__cause__)}; '
+            f'{_error_texts.graph_error_line(error.__cause__)}; '
             '`data.check_central_examples` finds the example.'
         ) from error
     return collections.OrderedDict(

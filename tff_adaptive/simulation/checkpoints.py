@@ -19,7 +19,6 @@ from absl import logging
 import numpy as np
 
 from tff_adaptive import _files
-from tff_adaptive.data import checks
 from tff_adaptive.data import npz_files
 from tff_adaptive.data import specs
 from tff_adaptive.simulation import structures
@@ -118,7 +117,7 @@ def _read(path: pathlib.Path) -> dict[str, np.ndarray]:
     OSError: If the file cannot be read.
     MemoryError: If there is too little memory.
   """
-  checks.check_readable(path)
+  _files.check_readable(path)
   try:
     file = npz_files.read(path)
     manifest = json.loads(file[_MANIFEST_KEY].tobytes().decode())

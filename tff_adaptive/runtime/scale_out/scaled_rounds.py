@@ -13,7 +13,7 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_adaptive.data import checks
+from tff_adaptive import _error_texts
 from tff_adaptive.data import client_data
 from tff_adaptive.data import cohort as cohort_lib
 from tff_adaptive.runtime import graph_functions
@@ -166,7 +166,7 @@ class ScaledRound(rounds.Round):
       return self._pool.sources.key_of(source, source)
     except TypeError as error:
       # Ray's own text names the object, and its cause the problem.
-      reason = checks.first_line(error.__cause__ or error)
+      reason = _error_texts.first_line(error.__cause__ or error)
       raise TypeError(
           "The clients' data cannot be sent to the workers: "
           f'{type(source).__name__} cannot be pickled; use arrays in memory or '

@@ -13,7 +13,7 @@ import ray
 from ray.util import actor_pool
 from ray.util import scheduling_strategies
 
-from tff_adaptive.data import checks
+from tff_adaptive import _error_texts
 from tff_adaptive.runtime.scale_out import context
 from tff_adaptive.runtime.scale_out import messages
 from tff_adaptive.runtime.scale_out import workers
@@ -154,7 +154,7 @@ class WorkerPool:
     except _DEATHS as error:
       raise context.ClusterError(
           "Ray's workers die repeatedly; look into Ray's logs, they may need "
-          f'more memory ({checks.first_line(error)}).'
+          f'more memory ({_error_texts.first_line(error)}).'
       ) from error
     except ray.exceptions.RayTaskError as error:
       raise (error.cause or error) from error

@@ -1,0 +1,45 @@
+# Copyright 2026 The tff_adaptive Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Texts of other libraries' errors, for a part of a sentence."""
+
+import re
+
+# Lines that TensorFlow adds around the message of an op.
+_IS_ABOUT_THE_GRAPH = re.compile(
+    r'\[\[|Graph execution error|Detected at node|<stack traces|'
+    r'\d+ (root error|successful op|derived error)'
+).match
+
+
+def first_line(error: BaseException) -> str:
+  """Returns the first line of an error message, without a full stop.
+
+  Args:
+    error: The error.
+
+  Returns:
+    The line, without the operation names in braces and brackets that TensorFlow
+    adds. The name of the error's type if the message is empty.
+  """
+  text = re.sub(r'\{\{.*?\}\}|\[Op:\w*\]|Name: <unknown>, ', '', str(error))
+  lines = text.strip().splitlines() or [type(error).__name__]
+  return lines[0].strip().rstrip('.')
+
+
+def graph_error_line(error: BaseException) -> str:
+  """Returns the message of an op that failed in a graph, without a full stop.
+
+  Args:
+    error: The error of the graph.
+
+  Returns:
+    The message, without the op's location in the graph and the values that
+    follow it; the name of the error's type if the message is empty.
+  """
+  lines = [
+      re.sub(r'\{\{.*?\}\} *|^\(\d+\) *[A-Z_]+: *', '', line.strip())
+      for line in str(error).splitlines()
+  ]
+  said = [line for line in lines if line and not _IS_ABOUT_THE_GRAPH(line)]
+  text = said[-1] if said else type(error).__name__
+  return text.partition('  ')[0].rstrip('.')
