@@ -317,8 +317,8 @@ def _read_npz(
     arrays = {} if missing else npz_files.read(path, names)
   except npz_files.DamagedNpzError as error:
     raise ValueError(
-        f'{path} is damaged ({_error_texts.first_line(error)}); replace it by an '
-        'intact copy.'
+        f'{path} is damaged ({_error_texts.first_line(error)}); replace it '
+        'by an intact copy.'
     ) from error
   if missing:
     raise ValueError(
