@@ -132,9 +132,9 @@ def _run(command: str, project: pathlib.Path):
 class FlagsTest(absltest.TestCase):
 
   def test_flags_are_accepted(self):
-    # A page has a task of its own.
-    rows = registry.ROWS[registry.TASK]
-    self.enter_context(mock.patch.dict(rows))
+    # A page has a task of its own, another one a rule.
+    for kind in registry.OWN_KINDS:
+      self.enter_context(mock.patch.dict(registry.ROWS[kind]))
     # Flagfiles are given from the project's folder.
     self.addCleanup(os.chdir, os.getcwd())
     os.chdir(_ROOT)

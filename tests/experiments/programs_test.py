@@ -187,7 +187,7 @@ class ProgramsTest(parameterized.TestCase):
     ended = self._start('train', '--task=my_tasks:SEVEN')
     self.assertEqual(
         ended.stderr,
-        'error: --task=my_tasks:SEVEN must be a '
+        'error: --task=my_tasks:SEVEN: SEVEN must be a '
         'tasks.definitions.TaskDefinition, found int.\n',
     )
 

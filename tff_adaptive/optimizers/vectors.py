@@ -76,7 +76,8 @@ def ratio(numerator: tf.Tensor, denominator: tf.Tensor) -> tf.Tensor:
   Over infinity a step would be 0, which hides that the client fails.
   """
   quotient = tf.math.divide_no_nan(numerator, denominator)
-  return tf.where(tf.math.is_inf(denominator), float('nan'), quotient)
+  is_finite = tf.logical_not(tf.math.is_inf(denominator))
+  return tf.where(is_finite, quotient, float('nan'))
 
 
 def inner(left: Any, right: Any, dtype: tf.DType) -> tf.Tensor:

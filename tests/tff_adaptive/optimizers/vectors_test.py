@@ -29,9 +29,11 @@ class VectorsTest(tf.test.TestCase, parameterized.TestCase):
     tensor = tf.fill([10000], tf.constant(1.0, tf.bfloat16))
     self.assertAllClose(vectors.norm([tensor], tf.float32), 100.0)
 
-  def test_ratio_of_a_failing_client_is_nan(self):
+  @parameterized.parameters(tf.float32, tf.float64)
+  def test_ratio_of_a_failing_client_is_nan(self, dtype):
+    ratio = tf.function(vectors.ratio)
     found = [
-        vectors.ratio(tf.constant(2.0), tf.constant(denominator))
+        ratio(tf.constant(2.0, dtype), tf.constant(denominator, dtype))
         for denominator in (4.0, 0.0, float('inf'))
     ]
     self.assertAllEqual(found, [0.5, 0.0, float('nan')])
