@@ -180,7 +180,7 @@ class WarmStartTest(parameterized.TestCase):
     names = tf.nest.map_structure(lambda _: 'name', weights)
     weights_files.write_weights(path, weights, names)
     start = warm_start.read(path, None, self.output_dir)
-    task = mock.Mock(functional_model=None, variable_model_fn=model_fn)
+    task = mock.Mock(model=model_fn)
     with runtime.compiled_context(), contextlib.redirect_stdout(io.StringIO()):
       state = start.initial_state_fn(process, task)()
     found = state.global_model_weights
