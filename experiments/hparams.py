@@ -156,9 +156,9 @@ def define_own(
         _define_argument(flag, [(kind, row, argument)], flag_values)
         continue
       # A rate, whose flag other rules have, too.
-      text = f' {row.label}: {_help_of(argument)}'
+      text = f'{row.label}: {_help_of(argument)}'
       if text not in flag_values[flag].help:
-        flag_values[flag].help += text
+        flag_values[flag].help += f' {text}'
 
 
 def define(flag_values: flags.FlagValues = flags.FLAGS):

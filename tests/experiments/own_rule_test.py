@@ -194,9 +194,8 @@ class OwnRuleTest(parameterized.TestCase):
         values['client_learning_rate'].help,
         'typed: The step size, not negative. Required.',
     )
-    self.assertEqual(
-        values['client_learning_rate'].help.count('typed: The step size'), 1
-    )
+    for flag in ('client_learning_rate', 'typed_kind'):
+      self.assertEqual(values[flag].help.count('typed: '), 1)
 
   def test_a_changed_file_is_another_rule(self):
     place = 'own_rules.rules:build_pull'
