@@ -14,6 +14,7 @@ import time
 from typing import Any, BinaryIO, Union
 
 TEMPORARY_SUFFIX = '.tmp'
+LOCK_NAME = '.lock'
 
 _PathLike = Union[str, os.PathLike]
 
@@ -100,7 +101,6 @@ def remove_temporaries(folder: _PathLike):
       path.unlink(missing_ok=True)
 
 
-FILE_NAME = '.lock'
 # A child that a killed process left behind saves its work and exits.
 _SECONDS_FOR_LEFTOVERS = 30
 
@@ -129,7 +129,7 @@ def locked(folder: pathlib.Path) -> Iterator[int]:
       a dead process still holds it after half a minute.
     WriteError: If the folder cannot be created or written.
   """
-  path = folder / FILE_NAME
+  path = folder / LOCK_NAME
   made = [parent for parent in path.parents if not parent.exists()]
   with write_errors_of(path):
     descriptor = _acquire(path)

@@ -61,7 +61,7 @@ _NEXT_SEED = 'next_stateless_random_seed'
 _AT_END = None
 # Added to a seed after every loop iteration; odd, so that the seed takes on all
 # values before it repeats.
-_NEXT_ITERATION = (0x3C6EF372 | 1, 0x1FF34781)
+_NEXT_ITERATION = (0x3C6EF373, 0x1FF34781)
 
 
 class UnsupportedRandomOpError(ValueError):

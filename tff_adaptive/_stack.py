@@ -271,7 +271,8 @@ def _route_keras(tf: types.ModuleType) -> None:
   TensorFlow reads the variable when it is imported, perhaps before this module
   could set it.
   """
-  keras = util.find_spec('tf_keras.api._v2')
+  # The package first: `find_spec` of a part of it would import it.
+  keras = util.find_spec('tf_keras') and util.find_spec('tf_keras.api._v2')
   if keras is None or not keras.submodule_search_locations:
     raise ImportError(
         'TFF needs Keras 2, which TensorFlow no longer contains: pip install'

@@ -89,12 +89,9 @@ def create_schedules(kind: str) -> tuple[rows.Row, ...]:
   names = {name for builder in found for name in builder.argument_names}
   flags = {name: f'{kind}_{name}' for name in names}
   flags['factors'] = f'{kind}_table'
-  return tuple(
-      # No builder: the state of a process with a schedule would count rounds.
-      rows.Row('constant', None)
-      if builder.name == 'constant'
-      else _row(builder, flags)
-      for builder in found
+  return (
+      rows.Row('constant', None),
+      *(_row(builder, flags) for builder in found),
   )
 
 

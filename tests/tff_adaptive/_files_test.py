@@ -175,11 +175,11 @@ class FolderLocksTest(absltest.TestCase):
       )
       self.addCleanup(child.wait)
       self.addCleanup(child.kill)
-      (self.folder / _files.FILE_NAME).rename(self.folder / 'kept')
+      (self.folder / _files.LOCK_NAME).rename(self.folder / 'kept')
     # As if this process had been killed before it removed the file.
     text = (self.folder / 'kept').read_text()
-    (self.folder / 'kept').rename(self.folder / _files.FILE_NAME)
-    (self.folder / _files.FILE_NAME).write_text(
+    (self.folder / 'kept').rename(self.folder / _files.LOCK_NAME)
+    (self.folder / _files.LOCK_NAME).write_text(
         re.sub(r'^\d+', f'{2**30}', text)
     )
     with mock.patch.object(_files, '_SECONDS_FOR_LEFTOVERS', 0):
@@ -208,4 +208,4 @@ class FolderLocksTest(absltest.TestCase):
       for process in both:
         process.communicate()
       # The folder stays where the one that was refused had made it.
-      self.assertFalse((self.folder / _files.FILE_NAME).exists())
+      self.assertFalse((self.folder / _files.LOCK_NAME).exists())

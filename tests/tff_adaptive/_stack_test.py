@@ -50,6 +50,15 @@ for model in (keras.Sequential([keras.layers.Dense(1)]), Mine()):
     except TypeError as error:
       print(error)
 """
+_NO_KERAS_2 = """
+import sys
+
+sys.modules['tf_keras'] = None
+try:
+  import tensorflow_federated
+except ImportError as error:
+  print(error)
+"""
 _CHILDREN = """
 import multiprocessing
 
@@ -252,6 +261,15 @@ class NewInterpreterTest(parameterized.TestCase):
     kept, error = result.stdout.splitlines()
     self.assertEqual(kept, 'None False')
     self.assertStartsWith(error, 'TFF 0.87 supports JAX up to release 0.4 only')
+
+  @_on_current
+  def test_missing_keras_2_is_one_sentence(self):
+    result = _run(_NO_KERAS_2)
+    self.assertEqual(result.returncode, 0, result.stderr)
+    self.assertRegex(
+        result.stdout,
+        r'^TFF needs Keras 2, .*: pip install --no-deps tf-keras~=2\.\d+\.\d+$',
+    )
 
   @parameterized.named_parameters(
       ('used', 'import tensorflow as tf; tf.keras.Model', {}),

@@ -127,7 +127,7 @@ class MaximumFactory(tff.aggregators.WeightedAggregationFactory):
     return _build_stateless(value_type, weight_type, largest)
 
 
-class CountFactory(tff.aggregators.WeightedAggregationFactory):
+class _CountFactory(tff.aggregators.WeightedAggregationFactory):
   """Counts the clients with a weight above zero, whatever their values."""
 
   def __init__(self, num_expected_clients: Optional[int] = None):
@@ -188,7 +188,7 @@ def aggregate_statistics(client_statistics: Any) -> Any:
 
   Returns:
     The same structure, placed at the server. Without clients, sums are 0,
-    minima are the largest and maxima the smallest value of their dtype.
+    minima are infinite, or the largest integer, and maxima the opposite.
 
   Raises:
     ValueError: If the outer keys are not those three.
@@ -376,7 +376,7 @@ def build_reports_factory(
   factories = _OrderedDict()
   for report in reports:
     if report is ClientReport.NUM_CLIENTS:
-      factories[report.value] = CountFactory(num_expected_clients)
+      factories[report.value] = _CountFactory(num_expected_clients)
       continue
     given = aggregators.get(report.value)
     if not report.is_maximum:

@@ -96,8 +96,8 @@ class GradientOptions:
     return clip_norm / tf.maximum(norm, clip_norm)
 
 
-OPTIMIZER_KEY = 'optimizer'
-PREVIOUS_MODEL_KEY = 'previous_model'
+_OPTIMIZER_KEY = 'optimizer'
+_PREVIOUS_MODEL_KEY = 'previous_model'
 
 
 class RoundStart(NamedTuple):
@@ -261,9 +261,9 @@ class LocalTraining:
     if isinstance(self.optimizer, federated_optimizer.FederatedOptimizer):
       part = self.optimizer.initialize_kept(_specs(received))
       if part:
-        kept[OPTIMIZER_KEY] = part
+        kept[_OPTIMIZER_KEY] = part
     if isinstance(self.loss_term, loss_terms.PreviousModelLossTerm):
-      kept[PREVIOUS_MODEL_KEY] = received
+      kept[_PREVIOUS_MODEL_KEY] = received
     return kept
 
   def _build_loop(self) -> data_passes.RunLoop:
@@ -327,7 +327,7 @@ class LocalTraining:
       return None
     options = {}
     if isinstance(term, loss_terms.PreviousModelLossTerm):
-      options['previous_model'] = start.kept[PREVIOUS_MODEL_KEY]
+      options['previous_model'] = start.kept[_PREVIOUS_MODEL_KEY]
     return lambda point, batch: _autograph.call(
         term, point, received, batch, **options
     )
@@ -402,10 +402,27 @@ class LocalTraining:
           self.optimizer.start_round,
           state,
           start.shared,
-          start.kept.get(OPTIMIZER_KEY, _OrderedDict()),
+          start.kept.get(_OPTIMIZER_KEY, _OrderedDict()),
           tf.convert_to_tensor(start.round_num, tf.int32),
       )
     return tf.nest.map_structure(tf.convert_to_tensor, state)
+
+  def _finish_optimizer(
+      self, update: model_adapter.Weights, state: Any, specs: Any
+  ) -> tuple[Any, _OrderedDict[str, Any], _OrderedDict[str, Any]]:
+    """Returns the update and payloads to send, and what the client keeps."""
+    if not isinstance(self.optimizer, federated_optimizer.FederatedOptimizer):
+      return update, _OrderedDict(), _OrderedDict()
+    update = _autograph.call(self.optimizer.sent_update, state, update)
+    sent, kept = _autograph.call(self.optimizer.finish_round, state)
+    declared = self.optimizer.initialize_kept(specs)
+    if _describe(kept) != _describe(declared):
+      raise ValueError(
+          f'{optimizer_lib.name_of(self.optimizer)} keeps {_describe(kept)} by '
+          f'`finish_round`, but {_describe(declared)} by `initialize_kept`: '
+          'let both return the same names, shapes and types.'
+      )
+    return update, sent, _OrderedDict({_OPTIMIZER_KEY: kept} if kept else {})
 
   def _finish(
       self,
@@ -424,27 +441,11 @@ class LocalTraining:
       update = tuple(
           tf.math.divide_no_nan(u, tf.cast(worth, u.dtype)) for u in update
       )
-    sent: _OrderedDict[str, Any] = _OrderedDict()
-    kept: _OrderedDict[str, Any] = _OrderedDict()
-    if isinstance(self.optimizer, federated_optimizer.FederatedOptimizer):
-      update = _autograph.call(
-          self.optimizer.sent_update, final.optimizer_state, update
-      )
-      sent, part = _autograph.call(
-          self.optimizer.finish_round, final.optimizer_state
-      )
-      declared = self.optimizer.initialize_kept(_specs(received))
-      if _describe(part) != _describe(declared):
-        raise ValueError(
-            f'{optimizer_lib.name_of(self.optimizer)} keeps '
-            f'{_describe(part)} by `finish_round`, but {_describe(declared)} '
-            'by `initialize_kept`: let both return the same names, shapes and '
-            'types.'
-        )
-      if part:
-        kept[OPTIMIZER_KEY] = part
+    update, sent, kept = self._finish_optimizer(
+        update, final.optimizer_state, _specs(received)
+    )
     if isinstance(self.loss_term, loss_terms.PreviousModelLossTerm):
-      kept[PREVIOUS_MODEL_KEY] = trained
+      kept[_PREVIOUS_MODEL_KEY] = trained
     reports = totals_lib.finish_reports(totals, self.reports, update, measured)
     is_finite = vectors.all_finite(
         (update, totals.loss, totals.report_sum, sent, kept, reports)

@@ -204,6 +204,13 @@ def add_step(totals: Totals, step: Step) -> Totals:
   num_examples = evaluation.num_examples
   loss = tf.cast(evaluation.loss, tf.float32)
   counts = tf.minimum(step.num_gradient_evaluations, 1)
+
+  # A skipped batch, with no evaluation, has no extrema.
+  def add_extremum(reduce_fn):
+    return lambda before, value: tf.where(
+        counts > 0, reduce_fn(before, value), before
+    )
+
   traced = _OrderedDict(step.report, loss=loss)
   return Totals(
       num_steps=totals.num_steps + counts,
@@ -213,8 +220,12 @@ def add_step(totals: Totals, step: Step) -> Totals:
       ),
       loss=totals.loss + loss * tf.cast(num_examples, tf.float32),
       report_sum=merge(tf.add, totals.report_sum, step.report),
-      report_min=merge(tf.minimum, totals.report_min, step.report),
-      report_max=merge(tf.maximum, totals.report_max, step.report),
+      report_min=merge(
+          add_extremum(tf.minimum), totals.report_min, step.report
+      ),
+      report_max=merge(
+          add_extremum(tf.maximum), totals.report_max, step.report
+      ),
       stepwise=_next_stepwise(totals, step, tf.cast(counts, tf.float32)),
       trace=merge(
           lambda before, value: tf.concat([before, value[tf.newaxis]], 0),

@@ -7,7 +7,7 @@ example; shuffling, repeating and batching are done by index. The module
 `partition` splits a data set among clients, `transforms` derives clients from
 other clients, and `random_streams` provides seeded random numbers.
 
-This package imports nothing from the rest of the library. Functions import
+This package imports no other package of the library. Functions import
 TensorFlow only when they need its types.
 """
 

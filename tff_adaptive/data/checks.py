@@ -84,7 +84,7 @@ def check_clients(
             f'Client {client_id!r} {problem} (--bad_clients=reject does not '
             'apply to labels).'
         )
-    problem = find_bad_features(examples)
+    problem = _find_bad_features(examples)
     if problem:
       found[client_id] = problem
   _report(found, len(checked), bad_clients)
@@ -134,7 +134,7 @@ def check_central_examples(
 
     >>> check_central_examples({'y': np.array([0, 9])}, num_classes=10)
   """
-  problem = find_bad_features(examples)
+  problem = _find_bad_features(examples)
   if not problem and num_classes is not None:
     _check_label_key(label_key, examples)
     problem = find_bad_label(examples[label_key], num_classes)
@@ -142,7 +142,7 @@ def check_central_examples(
     raise ValueError(f'{name} {problem}.')
 
 
-def find_bad_features(examples: Mapping[str, np.ndarray]) -> Optional[str]:
+def _find_bad_features(examples: Mapping[str, np.ndarray]) -> Optional[str]:
   """Returns the problem with a client's features, None if they are good.
 
   Args:

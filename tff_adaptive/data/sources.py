@@ -214,12 +214,11 @@ def _checked_spec(
     name: str,
 ) -> client_data.ClientArrays:
   """Returns clients if they have exactly the wanted features, or raises."""
-  found = source.element_spec
   difference = specs_lib.find_difference(
-      specs_lib.batched(found), specs_lib.batched(features)
+      specs_lib.batched(source.element_spec),
+      specs_lib.batched(features),
+      in_order=True,
   )
-  if difference is None and list(found) != list(features):
-    difference = f'the order {list(found)}; make it {list(features)}'
   if difference is not None:
     raise ValueError(
         f'{name} must have the features that the task expects, found '

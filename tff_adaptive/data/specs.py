@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 import numbers
 from typing import Any, Optional, TYPE_CHECKING
 
@@ -52,7 +52,11 @@ def cast(array: np.ndarray, dtype: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def find_difference(
-    found: Any, expected: Any, *, in_pipeline: bool = False
+    found: Any,
+    expected: Any,
+    *,
+    in_pipeline: bool = False,
+    in_order: bool = False,
 ) -> Optional[str]:
   """Returns the difference between specs, and how to fix it.
 
@@ -61,6 +65,7 @@ def find_difference(
     expected: The expected structure of `tf.TensorSpec`s.
     in_pipeline: Whether these are elements of a `tf.data.Dataset`, whose sizes
       may be known only when it is read. Defaults to False.
+    in_order: Whether these are mappings whose order matters. Defaults to False.
 
   Returns:
     The end of a sentence, after 'found'; None if there is no difference.
@@ -90,6 +95,8 @@ def find_difference(
     )
     if not fits or leaf.dtype != wanted.dtype:
       return f'{_described(leaf)}{place}; make it {_described(wanted)}'
+  if in_order and list(found) != list(expected):
+    return f'the order {list(found)}; make it {list(expected)}'
   return None
 
 
@@ -186,23 +193,6 @@ def instance_of(expected: Any) -> Callable[[Any, Any, Any], None]:
       raise TypeError(
           f'`{attribute.name}` must be of type {expected.__name__}, found '
           f'{type(value).__name__}.'
-      )
-
-  return validate
-
-
-def sequence_of(expected: type) -> Callable[[Any, Any, Any], None]:
-  """Returns an attrs validator of sequences of instances of a class."""
-
-  def validate(instance, attribute, value):
-    del instance  # Unused.
-    members = value if isinstance(value, Sequence) else [value]
-    wrong = [v for v in members if not isinstance(v, expected)]
-    if wrong or members is not value:
-      raise TypeError(
-          f'`{attribute.name}` must be a sequence of {expected.__name__}, '
-          f'found {type((wrong or members)[0]).__name__}'
-          f'{"" if members is value else ", not in a list"}.'
       )
 
   return validate

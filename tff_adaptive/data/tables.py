@@ -24,9 +24,11 @@ from tff_adaptive.data import npz_files
 if TYPE_CHECKING:
   import tensorflow as tf
 
-SPLIT_KEY = 'split'
+_SPLIT_KEY = 'split'
 SUFFIXES = ('.npz', '.csv', '.jsonl', '.jsonl.gz')
 
+# Some programs write a byte order mark, which is no part of the text.
+_ENCODING = 'utf-8-sig'
 # Rows converted at once, which takes far less time than one by one.
 _BLOCK_ROWS = 1024
 _DAMAGES = (
@@ -97,10 +99,10 @@ def _read_rows(
   try:
     for line, row in file.rows():
       if split_name is not None:
-        if SPLIT_KEY not in row:
+        if _SPLIT_KEY not in row:
           raise _no_splits(file.where(line))
-        splits.add(str(row[SPLIT_KEY]))
-        if str(row[SPLIT_KEY]) != split_name:
+        splits.add(str(row[_SPLIT_KEY]))
+        if str(row[_SPLIT_KEY]) != split_name:
           continue
       if client_key is not None:
         client_ids.append(_client_id(row, client_key, file.where(line)))
@@ -123,7 +125,7 @@ def _read_rows(
 
 def _no_splits(where: str) -> ValueError:
   return ValueError(
-      f'{where} has no {SPLIT_KEY!r}, by which `split_name` selects rows; add '
+      f'{where} has no {_SPLIT_KEY!r}, by which `split_name` selects rows; add '
       'it, or leave out `split_name` to read all rows.'
   )
 
@@ -162,9 +164,9 @@ def _read_npz(
   rows = np.arange(len(arrays[wanted[0]]))
   splits: set[str] = set()
   if split_name is not None:
-    if SPLIT_KEY not in arrays:
+    if _SPLIT_KEY not in arrays:
       raise _no_splits(str(path))
-    split_of_rows = _strings(path, SPLIT_KEY, arrays[SPLIT_KEY])
+    split_of_rows = _strings(path, _SPLIT_KEY, arrays[_SPLIT_KEY])
     splits = set(split_of_rows)
     rows = np.flatnonzero(np.asarray(split_of_rows) == split_name)
     arrays = {name: array[rows] for name, array in arrays.items()}
@@ -192,7 +194,7 @@ def _load_arrays(
           f'{path} lacks the arrays {shown(missing)}, found '
           f'{shown(found)}; add them, with one row per example.'
       )
-    names = [*wanted, *([SPLIT_KEY] if SPLIT_KEY in found else [])]
+    names = [*wanted, *([_SPLIT_KEY] if _SPLIT_KEY in found else [])]
     arrays = npz_files.read(path, names)
   except npz_files.DamagedNpzError as error:
     if error.array is None:
@@ -325,8 +327,7 @@ class _CSVFile(_RowFile):
     }
 
   def rows(self) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    # Spreadsheets write a byte order mark, which is not part of a name.
-    with open(self.path, encoding='utf-8-sig', newline='') as file:
+    with open(self.path, encoding=_ENCODING, newline='') as file:
       reader = csv.reader(file)
       header = next(reader, [])
       self._check_header(header)
@@ -388,7 +389,7 @@ class _JSONLinesFile(_RowFile):
 
   def rows(self) -> Iterator[tuple[int, Mapping[str, Any]]]:
     opener: Any = gzip.open if self.path.suffix == '.gz' else open
-    with opener(self.path, 'rt', encoding='utf-8') as file:
+    with opener(self.path, 'rt', encoding=_ENCODING) as file:
       for line, text in enumerate(file, start=1):
         if text.strip():
           yield line, self._parse(text, line)

@@ -47,19 +47,18 @@ class _FedExProx(optimizer.HparamsInState, measured_update.ReportsOptimizer):
     squared_norms, *losses = (
         tf.cast(reports[report.value], dtype) for report in self.client_reports
     )
-    norm = tf.square(vectors.norm(gradients, dtype))
-    numerator = squared_norms
+    squared_norm = tf.square(vectors.norm(gradients, dtype))
     if losses:
       gamma = hparams['gamma']
       envelope = losses[0] + squared_norms / (2.0 * gamma)
       numerator = gamma * tf.maximum(envelope - hparams['optimal_value'], 0.0)
     else:
       # It is never less, unless noise is added to it.
-      numerator = tf.maximum(numerator, norm)
+      numerator = tf.maximum(squared_norms, squared_norm)
     step_size = tf.minimum(
-        tf.math.divide_no_nan(numerator, norm), hparams['max_scale']
+        tf.math.divide_no_nan(numerator, squared_norm), hparams['max_scale']
     )
-    step_size = tf.where(norm > 0.0, step_size, tf.ones([], dtype))
+    step_size = tf.where(squared_norm > 0.0, step_size, tf.ones([], dtype))
     new_state = collections.OrderedDict(state, server_step_size=step_size)
     # If updates cancel, the step size may exceed the range of float16.
     return new_state, vectors.extrapolate(weights, gradients, step_size)

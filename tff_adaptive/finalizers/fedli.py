@@ -133,11 +133,9 @@ class _FrankWolfe(optimizer.HparamsInState, measured_update.ReportsOptimizer):
     optimizer.check_positive(
         'learning_rate', hparams['learning_rate'], 'Frank-Wolfe'
     )
-    if objective_at not in OBJECTIVES:
-      raise ValueError(
-          f'Frank-Wolfe `objective_at` must be one of {list(OBJECTIVES)}, '
-          f'found {objective_at!r}.'
-      )
+    optimizer.check_choice(
+        'objective_at', objective_at, OBJECTIVES, 'Frank-Wolfe'
+    )
     super().__init__(hparams)
     # Without momentum there is neither a velocity nor the hyperparameter.
     self._has_momentum = hparams['momentum'] > 0.0

@@ -20,11 +20,9 @@ class _FedNova(optimizer.HparamsInState, measured_update.ReportsOptimizer):
 
   def __init__(self, learning_rate: float, tau_eff: str):
     optimizer.check_rate('learning_rate', learning_rate, 'FedNova')
-    if tau_eff not in ('normalizer', 'steps'):
-      raise ValueError(
-          "FedNova `tau_eff` must be 'normalizer' or 'steps', found "
-          f'{tau_eff!r}.'
-      )
+    optimizer.check_choice(
+        'tau_eff', tau_eff, ('normalizer', 'steps'), 'FedNova'
+    )
     super().__init__({'learning_rate': learning_rate})
     # Clients that report the normalizer also divide by it.
     self.client_reports = (_Report.NORMALIZER,)

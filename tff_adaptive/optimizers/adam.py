@@ -7,6 +7,7 @@ from typing import Literal, Optional
 import tensorflow_federated as tff
 
 from tff_adaptive.optimizers import adaptive
+from tff_adaptive.optimizers import optimizer
 
 
 def build_adam(
@@ -219,8 +220,7 @@ def build_fedams(
     clients are weighted by the surrounding algorithm, by default by their
     examples; the paper weights them equally.
   """
-  if option not in (1, 2):
-    raise ValueError(f'FedAMS `option` must be 1 or 2, found {option}.')
+  optimizer.check_choice('option', option, (1, 2), 'FedAMS')
   return adaptive.Adaptive(
       name='FedAMS',
       accumulate=adaptive.accumulate_average,

@@ -108,11 +108,12 @@ class Adaptive(optimizer.HparamsInState, tff.learning.optimizers.Optimizer):
     for key in ('beta_1', 'beta_2'):
       if getattr(self, key) is not None:
         optimizer.check_share(key, getattr(self, key), self.name)
-    if self.second_moment_of not in ('update', 'momentum'):
-      raise ValueError(
-          f"{self.name} `second_moment_of` must be 'update' or 'momentum', "
-          f'found {self.second_moment_of!r}.'
-      )
+    optimizer.check_choice(
+        'second_moment_of',
+        self.second_moment_of,
+        ('update', 'momentum'),
+        self.name,
+    )
     if self.epsilon_hat and not self.bias_correction:
       raise ValueError(
           f'{self.name} `epsilon_hat` is about the bias correction: add '

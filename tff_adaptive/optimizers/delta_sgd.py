@@ -102,11 +102,12 @@ class _DeltaSGD(optimizer.HparamsInState, optimizer.ExtraArgsOptimizer):
       optimizer.check_positive(name, hparams[name], 'Delta-SGD')
     for name in ('theta', 'delta'):
       optimizer.check_rate(name, hparams[name], 'Delta-SGD')
-    if previous_gradient not in ('recompute', 'reuse'):
-      raise ValueError(
-          "Delta-SGD `previous_gradient` must be 'recompute' or 'reuse', found "
-          f'{previous_gradient!r}.'
-      )
+    optimizer.check_choice(
+        'previous_gradient',
+        previous_gradient,
+        ('recompute', 'reuse'),
+        'Delta-SGD',
+    )
     super().__init__(hparams)
     self.evaluates_again = previous_gradient == 'recompute'
     self._amplify_first = amplify_first

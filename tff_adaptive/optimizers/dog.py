@@ -193,8 +193,7 @@ def build_dog(
     Deviation: the paper evaluates the mean of the iterates by default; here the
     server averages over clients.
   """
-  if send not in ('last', 'average'):
-    raise ValueError(f"DoG `send` must be 'last' or 'average', found {send!r}.")
+  optimizer.check_choice('send', send, ('last', 'average'), 'DoG')
   optimizer.check_rate('average_gamma', average_gamma, 'DoG')
   has_first_step = first_step_size is not None
   rule = _DoG(

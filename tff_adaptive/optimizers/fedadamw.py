@@ -90,11 +90,9 @@ class _FedAdamW(GlobalDirectionOptimizer):
 
   def __init__(self, hparams: Any, second_moment: str, blend: bool):
     super().__init__(hparams)
-    if second_moment not in ('tensor_mean', 'full'):
-      raise ValueError(
-          "FedAdamW `second_moment` must be 'tensor_mean' or 'full', found "
-          f'{second_moment!r}.'
-      )
+    optimizer.check_choice(
+        'second_moment', second_moment, ('tensor_mean', 'full'), self.name
+    )
     self._sends_means = second_moment == 'tensor_mean'
     self._blends = blend
 

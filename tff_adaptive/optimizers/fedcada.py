@@ -57,14 +57,8 @@ class _FedCAdaAdam(
       optimizer.check_rate(name, hparams[name], 'FedCAda')
     for name in ('beta_1', 'beta_2'):
       optimizer.check_share(name, hparams[name], 'FedCAda')
-    for name, value, known in (
-        ('option', option, CORRECTIONS),
-        ('time', time, TIMES),
-    ):
-      if value not in known:
-        raise ValueError(
-            f'FedCAda `{name}` must be one of {list(known)}, found {value!r}.'
-        )
+    optimizer.check_choice('option', option, CORRECTIONS, 'FedCAda')
+    optimizer.check_choice('time', time, TIMES, 'FedCAda')
     super().__init__(hparams)
     self._option = option
     self._time = time

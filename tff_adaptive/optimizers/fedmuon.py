@@ -69,11 +69,9 @@ class _FedMuon(fedadamw.GlobalDirectionOptimizer):
 
   def __init__(self, hparams: Any, orthogonalize: str, ns_steps: int):
     super().__init__(hparams)
-    if orthogonalize not in ('newton_schulz', 'svd'):
-      raise ValueError(
-          "FedMuon `orthogonalize` must be 'newton_schulz' or 'svd', found "
-          f'{orthogonalize!r}.'
-      )
+    optimizer.check_choice(
+        'orthogonalize', orthogonalize, ('newton_schulz', 'svd'), self.name
+    )
     optimizer.check_count('ns_steps', ns_steps, self.name)
     self._uses_svd = orthogonalize == 'svd'
     self._ns_steps = ns_steps

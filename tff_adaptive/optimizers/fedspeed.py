@@ -24,11 +24,9 @@ class _FedSpeed(feddyn.DualOptimizer):
 
   def __init__(self, num_clients: int, hparams: Any, dual_mean: str):
     super().__init__(num_clients, hparams)
-    if dual_mean not in ('participants', 'all'):
-      raise ValueError(
-          "FedSpeed `dual_mean` must be 'participants' or 'all', found "
-          f'{dual_mean!r}.'
-      )
+    optimizer.check_choice(
+        'dual_mean', dual_mean, ('participants', 'all'), self.name
+    )
     self.corrects_server = dual_mean == 'all'
     self.evaluates_again = hparams['rho'] > 0.0
 

@@ -317,6 +317,16 @@ def check_positive(name: str, value: Any, owner: str) -> None:
     raise ValueError(f'{owner} `{name}` must be above zero, found {value}.')
 
 
+def check_choice(
+    name: str, value: Any, choices: Iterable[Any], owner: str
+) -> None:
+  """Raises a `ValueError` unless `value` is among `choices`."""
+  if value not in choices:
+    raise ValueError(
+        f'{owner} `{name}` must be one of {list(choices)}, found {value!r}.'
+    )
+
+
 def check_finite(name: str, value: Any, owner: str) -> None:
   """Raises unless `value` is a finite number; see `check_rate`."""
   if tf.is_symbolic_tensor(value):

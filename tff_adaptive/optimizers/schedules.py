@@ -20,20 +20,6 @@ from tff_adaptive.optimizers import optimizer
 Schedule = Callable[[tf.Tensor], tf.Tensor]
 
 
-def build_constant() -> Schedule:
-  """Builds the constant schedule, whose factor is always 1.
-
-  Returns:
-    A schedule.
-
-  Example:
-
-    >>> float(build_constant()(tf.constant(7)))
-    1.0
-  """
-  return lambda round_num: tf.ones_like(round_num, tf.float32)
-
-
 def build_step_decay(total_rounds: int, decay_rate: float = 0.1) -> Schedule:
   """Builds a schedule that decays after one half and three quarters of a run.
 

@@ -40,8 +40,7 @@ class _SM3(vector_optimizer.VectorOptimizer):
 
   def __init__(self, hparams: Any, version: str, delay: int):
     super().__init__(hparams)
-    if version not in ('ii', 'i'):
-      raise ValueError(f"SM3 `version` must be 'ii' or 'i', found {version!r}.")
+    optimizer.check_choice('version', version, ('ii', 'i'), self.name)
     optimizer.check_count('delay', delay, self.name)
     self._is_second = version == 'ii'
     self._delay = delay

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Execution contexts for TFF computations: the compiled runtime and TFF's.
 
-- `compiled`: the context; `native`: that of TFF's runtime.
+- `compiled`: the context; `native`, `client_seeds`: that of TFF's runtime.
 - `computations`: splits a computation into the parts of a round.
 - `rounds`: one graph per round; `plans`: devices, and the size of chunks.
 - `chunks`, `lanes`: the loop over clients; `sequences`: the loop over batches.

@@ -24,6 +24,7 @@ import tensorflow_federated as tff
 from tff_adaptive import _random_ops
 from tff_adaptive.data import random_streams
 from tff_adaptive.data import specs
+from tff_adaptive.runtime import client_seeds
 from tff_adaptive.runtime import computations
 from tff_adaptive.runtime import dataset_cache
 from tff_adaptive.runtime import native
@@ -59,7 +60,7 @@ def _hand_over(
       f'{computation.type_signature}, because {reason}'
   )
   try:
-    handed_over = native.with_seeds(computation)
+    handed_over = client_seeds.with_seeds(computation)
   except _random_ops.UnsupportedRandomOpError as e:
     message += f'; clients draw new random numbers in each run, because {e}'
     # A copy, so that the table of programs does not keep the computation alive.
@@ -301,7 +302,7 @@ class CompiledContext(tff.framework.SyncContext):
 
 def create_compiled_context(
     *,
-    devices: plans.Devices = plans.AUTO,
+    devices: str = plans.AUTO,
     plan: str = plans.AUTO,
     strict: bool = False,
     seed: Optional[int] = None,
@@ -320,7 +321,7 @@ def create_compiled_context(
       `'/device:GPU:1'`. Defaults to the first GPU that TensorFlow sees, else
       the CPU.
     plan: Whether clients run one after the other (`'loop'`) or several at once
-      (`'parallel'`). Defaults to the choice of `plans.choose` for the device.
+      (`'parallel'`). Defaults to that of `choose_plan` for the device.
     strict: Whether to raise if a computation cannot be compiled or clients'
       data cannot be kept as arrays. Otherwise, the default, a warning gives the
       reason, and TFF's native runtime takes over, or each client's `tf.data`
@@ -399,7 +400,7 @@ def set_compiled_context(**kwargs: Any) -> CompiledContext:
 @contextlib.contextmanager
 def compiled_context(
     *,
-    devices: plans.Devices = plans.AUTO,
+    devices: str = plans.AUTO,
     plan: str = plans.AUTO,
     strict: bool = False,
     seed: Optional[int] = None,

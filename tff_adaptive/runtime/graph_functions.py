@@ -32,7 +32,7 @@ from tff_adaptive.runtime import sums
 from tff_adaptive.runtime import values
 
 
-class GraphImport:
+class _GraphImport:
   """Imports a modified graph into the current one, piece by piece.
 
   Each top-level reduction over a sequence of tensors becomes a loop of the
@@ -292,11 +292,11 @@ class GraphFunction:
     if self.takes_seed:
       arguments[_SEED_NAME] = seed
     graph_def = self.serialized.graph_def
-    to_import = GraphImport(graph_def, arguments, self.reads_tensors)
+    to_import = _GraphImport(graph_def, arguments, self.reads_tensors)
     return to_import.run(self.serialized.results)
 
   def nodes(self) -> Iterator[Any]:
-    """Returns the nodes of the graph and its functions, to read or change."""
+    """Yields the nodes of the graph and its functions, to read or change."""
     return _function_library.all_nodes(self.serialized.graph_def)
 
   def appending(self) -> 'GraphFunction':

@@ -2,10 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Chooses how and where a compiled round runs its clients."""
 
-from collections.abc import Sequence
 import math
 import os
-from typing import Optional, Union
+from typing import Optional
 
 import attrs
 import tensorflow as tf
@@ -76,22 +75,18 @@ def choose(name: str, device: str) -> Plan:
   return Plan(name, 1 if name == LOOP else num_cores(), device)
 
 
-Devices = Union[str, Sequence[str]]
-
-
-def choose_device(devices: Devices) -> str:
+def _choose_device(devices: str) -> str:
   """Chooses the device of the clients' work; makes GPU memory grow on demand.
 
   Args:
-    devices: `'CPU'`, `'GPU'`, a name such as `'/device:GPU:1'`, or a list of
-      one of them; `'auto'` for the first GPU that TensorFlow sees, else the
-      CPU.
+    devices: `'CPU'`, `'GPU'` or a name such as `'/device:GPU:1'`; `'auto'` for
+      the first GPU that TensorFlow sees, else the CPU.
 
   Returns:
     The short name of the device, such as 'CPU:0'.
 
   Raises:
-    ValueError: If the device is unknown or there are several.
+    ValueError: If the device is unknown.
   """
   gpus = tf.config.list_physical_devices('GPU')
   for gpu in gpus:
@@ -101,15 +96,14 @@ def choose_device(devices: Devices) -> str:
       pass
   if devices == AUTO:
     return 'GPU:0' if gpus else 'CPU:0'
-  chosen = [devices] if isinstance(devices, str) else list(devices)
   names = ['CPU:0', *(f'GPU:{number}' for number in range(len(gpus)))]
-  short = [_short_name(name) for name in chosen]
-  if len(short) != 1 or short[0] not in names:
+  device = _short_name(devices)
+  if device not in names:
     raise ValueError(
         f'`devices` must name one of {names}, or be {AUTO!r}; found '
         f'{devices!r}.'
     )
-  return short[0]
+  return device
 
 
 def _short_name(device: str) -> str:
@@ -118,7 +112,7 @@ def _short_name(device: str) -> str:
   return name if ':' in name else f'{name}:0'
 
 
-def choose_plan(devices: Devices = AUTO, plan: str = AUTO) -> Plan:
+def choose_plan(devices: str = AUTO, plan: str = AUTO) -> Plan:
   """Chooses the plan of the clients' work.
 
   The arguments are those of `create_compiled_context`.
@@ -129,10 +123,10 @@ def choose_plan(devices: Devices = AUTO, plan: str = AUTO) -> Plan:
   Raises:
     ValueError: If a device or a plan is unknown.
   """
-  return choose(plan, choose_device(devices))
+  return choose(plan, _choose_device(devices))
 
 
-def set_threads(devices: Devices = AUTO, plan: str = AUTO) -> None:
+def set_threads(devices: str = AUTO, plan: str = AUTO) -> None:
   """Limits ops to one thread if several clients run at once on a CPU.
 
   Then each client has its own core, which is faster than several clients whose

@@ -63,7 +63,7 @@ class NotByRowError(Exception):
   tables: frozenset[int] = frozenset()
 
 
-class MustBeRowsError(Exception):
+class _MustBeRowsError(Exception):
   """A parameter of a function has to be rows of a table."""
 
   def __init__(self, place: int, table: int):
@@ -133,7 +133,7 @@ class Rewriting:
       The results that are rows.
 
     Raises:
-      MustBeRowsError: If a parameter has to be rows.
+      _MustBeRowsError: If a parameter has to be rows.
       NotByRowError: If a table has to stay whole.
     """
     for node in self.graph.needed():
@@ -276,7 +276,7 @@ class Rewriting:
       results = body.run(known[:num_states])
       for place, (before, after) in enumerate(zip(known, results)):
         if after and not before:
-          raise MustBeRowsError(place, after.table)
+          raise _MustBeRowsError(place, after.table)
         if after != before:
           raise NotByRowError(node.name)
       return body, results
@@ -350,7 +350,7 @@ class Rewriting:
       known = [self._rows.get(name) if name else None for name in arguments]
       try:
         return arguments, rewrite(known)
-      except MustBeRowsError as error:
+      except _MustBeRowsError as error:
         name = arguments[error.place]
         if name is None:
           raise NotByRowError('an element has to be rows') from error
@@ -412,7 +412,7 @@ class Rewriting:
 
     Raises:
       NotByRowError: If this is not known.
-      MustBeRowsError: If the tensor is a parameter.
+      _MustBeRowsError: If the tensor is a parameter.
     """
     graph = self.graph
     name = graph.source(name)
@@ -420,7 +420,7 @@ class Rewriting:
     if spec.shape.rank is None or spec.shape != self._context.shapes[table]:
       raise NotByRowError(name)
     if self._is_function and name in self._places:
-      raise MustBeRowsError(self._places[name], table)
+      raise _MustBeRowsError(self._places[name], table)
     node = graph.node(name)
     if graph.is_zero(name):
       zero = graph.add_constant(np.zeros([], spec.dtype.as_numpy_dtype))

@@ -150,7 +150,7 @@ def _from_variant(variant: tf.Tensor, dtypes: list[tf.DType]) -> _Variant:
   return _Variant(client, are_batches)
 
 
-class ReplacedOp(NamedTuple):
+class _ReplacedOp(NamedTuple):
   """The replacement of an op.
 
   Attributes:
@@ -166,7 +166,7 @@ def _attr_dtypes(node: Any, name: str) -> list[tf.DType]:
   return [tf.as_dtype(t) for t in node.attr[name].list.type]
 
 
-def build_reduction(node: Any, functions: Mapping[str, Any]) -> ReplacedOp:
+def build_reduction(node: Any, functions: Mapping[str, Any]) -> _ReplacedOp:
   """Returns the loop over a sequence that replaces `ReduceDataset`.
 
   Args:
@@ -228,10 +228,10 @@ def build_reduction(node: Any, functions: Mapping[str, Any]) -> ReplacedOp:
     )
     return final
 
-  return ReplacedOp(reduce, [tf.variant, *states, *others])
+  return _ReplacedOp(reduce, [tf.variant, *states, *others])
 
 
-def _build_get_next(node: Any) -> ReplacedOp:
+def _build_get_next(node: Any) -> _ReplacedOp:
   """Returns the replacement of `IteratorGetNextAsOptional`.
 
   It maps the handle of a variable, which holds the variant of the remaining
@@ -257,7 +257,7 @@ def _build_get_next(node: Any) -> ReplacedOp:
 
     return tf.cond(client.starts < client.ends, some, tf.raw_ops.OptionalNone)
 
-  return ReplacedOp(get_next, [tf.resource])
+  return _ReplacedOp(get_next, [tf.resource])
 
 
 # Output names in function bodies, before and after the replacement.
@@ -285,7 +285,7 @@ def find_dataset_op(graph_def: Any) -> Optional[str]:
   )
 
 
-def _add_call(node: Any, replaced: ReplacedOp, library: Any) -> None:
+def _add_call(node: Any, replaced: _ReplacedOp, library: Any) -> None:
   """Turns a node into a call, and adds the called function to the library."""
   specs = [tf.TensorSpec(None, dtype) for dtype in replaced.input_dtypes]
   call = _function_library.add_function(replaced.function, specs, library)

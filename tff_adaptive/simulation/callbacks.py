@@ -344,8 +344,8 @@ class EarlyStopping(Callback):
     self._num_bad = state['num_bad']
 
 
-EPSILON_KEY = 'privacy/epsilon'
-CLIP_NORM_KEY = 'privacy/clip_norm'
+_EPSILON_KEY = 'privacy/epsilon'
+_CLIP_NORM_KEY = 'privacy/clip_norm'
 
 
 class PrivacySpent(Callback):
@@ -379,9 +379,11 @@ class PrivacySpent(Callback):
 
   def measure(self, round_end: RoundEnd) -> Mapping[str, float]:
     epsilon = self._accountant.get_epsilon(round_end.round_num, self._delta)
-    row = {EPSILON_KEY: epsilon}
+    row = {_EPSILON_KEY: epsilon}
     bounds = differential_privacy.get_clip_norms(round_end.state)
     for name, bound in bounds.items():
       is_change = name == differential_privacy.CHANGE
-      row[CLIP_NORM_KEY if is_change else f'{CLIP_NORM_KEY}_of_{name}'] = bound
+      row[_CLIP_NORM_KEY if is_change else f'{_CLIP_NORM_KEY}_of_{name}'] = (
+          bound
+      )
     return row

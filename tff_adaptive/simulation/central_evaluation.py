@@ -71,7 +71,7 @@ def build_central_evaluation(
     arrays: Any,
     batch_size: int = _DEFAULT_BATCH_SIZE,
     *,
-    devices: plans.Devices = plans.AUTO,
+    devices: str = plans.AUTO,
 ) -> Callable[
     [tff.learning.models.ModelWeights], 'collections.OrderedDict[str, float]'
 ]:
@@ -118,7 +118,7 @@ def build_sampled_evaluation(
     sample_fn: Callable[[int], Any],
     batch_size: int = _DEFAULT_BATCH_SIZE,
     *,
-    devices: plans.Devices = plans.AUTO,
+    devices: str = plans.AUTO,
 ) -> Callable[
     [tff.learning.models.ModelWeights, int],
     'collections.OrderedDict[str, float]',
@@ -168,7 +168,7 @@ class _Evaluator:
       self,
       model: model_adapter.Model,
       batch_size: int,
-      devices: plans.Devices,
+      devices: str,
   ):
     specs.check_positive('batch_size', batch_size)
     self._batch_size = batch_size

@@ -158,7 +158,7 @@ def _build_evaluator(
     collect: Callable[[Sequence[str]], Sequence[Any]],
     num_rows: Callable[[str], int],
     *,
-    devices: plans.Devices,
+    devices: str,
     plan: str,
     seed: int,
 ) -> Callable[[tff.learning.models.ModelWeights], Any]:
@@ -251,7 +251,7 @@ def build_client_evaluation(
     num_clients: Optional[int] = None,
     seed: int = 0,
     batch_size: int = _DEFAULT_BATCH_SIZE,
-    devices: plans.Devices = plans.AUTO,
+    devices: str = plans.AUTO,
     plan: str = plans.AUTO,
 ) -> Callable[[tff.learning.models.ModelWeights], ClientMetrics]:
   """Builds a function that evaluates weights on every client's examples.
@@ -323,7 +323,7 @@ def build_personalized_evaluation(
     augmentation: Optional[batching.Augmentation] = None,
     num_clients: Optional[int] = None,
     seed: int = 0,
-    devices: plans.Devices = plans.AUTO,
+    devices: str = plans.AUTO,
     plan: str = plans.AUTO,
 ) -> Callable[[tff.learning.models.ModelWeights], PersonalizedMetrics]:
   """Builds a function that evaluates the gain of fine-tuning on each client.

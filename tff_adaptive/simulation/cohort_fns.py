@@ -205,9 +205,6 @@ def build_pooled_cohort_fn(
   return cohort_fn
 
 
-NUM_DROPPED_OUT_KEY = 'clients/num_dropped_out'
-NUM_STRAGGLERS_KEY = 'clients/num_stragglers'
-
 CohortFn = Callable[[int], cohort_lib.Cohort]
 
 
@@ -269,7 +266,7 @@ def inject_faults(
   """Makes clients of each round drop out, or finish only a part of their steps.
 
   A client that drops out does not participate: its data are not read, it sends
-  nothing, and it counts only in the metric `NUM_DROPPED_OUT_KEY`. If all
+  nothing, and it counts only in the metric `clients/num_dropped_out`. If all
   clients of a round drop out, its cohort is empty: the state of the process
   does not change, except for counts of rounds, means over clients are NaN, and
   the metrics in `train/` are those of no example, such as an accuracy of 0.
@@ -338,10 +335,10 @@ def inject_faults(
 class FaultCounts(callbacks.Callback):
   """Counts the clients of each round that dropped out, and its stragglers.
 
-  The counts are in each round's row as `NUM_DROPPED_OUT_KEY` and
-  `NUM_STRAGGLERS_KEY`. `clients/num_clients` counts the participants, including
-  stragglers. Cohorts must be `tff_adaptive.data.Cohort`s; lists raise a
-  `TypeError`.
+  The counts are in each round's row as `clients/num_dropped_out` and
+  `clients/num_stragglers`. `clients/num_clients` counts the participants,
+  including stragglers. Cohorts must be `tff_adaptive.data.Cohort`s; lists raise
+  a `TypeError`.
   """
 
   def measure(self, round_end: callbacks.RoundEnd) -> Mapping[str, Any]:
@@ -354,6 +351,6 @@ class FaultCounts(callbacks.Callback):
       )
     stragglers = [name in cohort.step_limits for name in cohort.client_ids]
     return {
-        NUM_DROPPED_OUT_KEY: len(cohort.dropped_out),
-        NUM_STRAGGLERS_KEY: sum(stragglers),
+        'clients/num_dropped_out': len(cohort.dropped_out),
+        'clients/num_stragglers': sum(stragglers),
     }

@@ -96,7 +96,7 @@ class RunDirectory:
       return not folder.exists()
     no_files = (
         _files.temporary_path(self.hparams_json),
-        self.path / _files.FILE_NAME,
+        self.path / _files.LOCK_NAME,
     )
     return all(
         path in no_files or self._is_new(path) for path in folder.iterdir()

@@ -194,10 +194,8 @@ def check_input_spec(
         f'tf.TensorSpec, found {input_spec}.'
     )
   difference = specs.find_difference(
-      specs.batched(element_spec), dict(input_spec)
+      specs.batched(element_spec), dict(input_spec), in_order=True
   )
-  if difference is None and list(element_spec) != list(input_spec):
-    difference = f'the order {list(element_spec)}; make it {list(input_spec)}'
   if difference is not None:
     raise ValueError(
         f"{owner} must match the model's `input_spec`, found {difference}."

@@ -85,10 +85,15 @@ class _Run:
       )
   )
   writers: Sequence[metrics_writers.MetricsWriter] = attrs.field(
-      validator=specs.sequence_of(metrics_writers.MetricsWriter)
+      validator=attrs.validators.deep_iterable(
+          specs.instance_of(metrics_writers.MetricsWriter),
+          specs.instance_of(Sequence),
+      )
   )
   callbacks: Sequence[callbacks_lib.Callback] = attrs.field(
-      validator=specs.sequence_of(callbacks_lib.Callback)
+      validator=attrs.validators.deep_iterable(
+          specs.instance_of(callbacks_lib.Callback), specs.instance_of(Sequence)
+      )
   )
   get_weights: Callable[[Any], Any]
   client_states: Optional[client_states_lib.ClientStates]

@@ -171,7 +171,7 @@ class CentralizedTest(compiled_testing.TestCase):
         clip_norm=0.5,
         weight_decay=0.1,
         trace_steps=True,
-        client_schedule=schedules.build_constant(),
+        client_schedule=schedules.build_table({0: 1.0}),
         loop_implementation=tff.learning.LoopImplementation.DATASET_ITERATOR,
     )
     with mock.patch.object(fed_opt, 'build_fed_opt') as build:

@@ -89,5 +89,5 @@ class FedOptSchedulesTest(tf.test.TestCase):
       algorithms.build_fed_opt(
           testing.functional_model(),
           NoRate(0.1),
-          client_schedule=schedules.build_constant(),
+          client_schedule=schedules.build_table({0: 1.0}),
       )

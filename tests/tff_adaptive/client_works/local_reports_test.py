@@ -71,6 +71,22 @@ class _Sends(optimizer_lib.HparamsInState, optimizers.FederatedOptimizer):
     return collections.OrderedDict(round_num=state['round_num'])
 
 
+class _Skips(_Sends):
+  """A rule that skips the first batch, and reports a scalar of the others."""
+
+  def next(
+      self, state, weights, gradients, *, value=None, value_and_grad_fn=None
+  ):
+    next_state = collections.OrderedDict(state, kept=state['kept'] + 1.0)
+    return next_state, weights
+
+  def report(self, state):
+    is_step = tf.cast(state['kept'] > 1.0, tf.float32)
+    return collections.OrderedDict(
+        gradient_evaluations=is_step, size=is_step * (1.0 + state['kept'])
+    )
+
+
 def _start(shared=0.0, kept=0.0, round_num=0):
   part = lambda value: collections.OrderedDict(number=value)
   return _Start(part(shared), {'optimizer': part(kept)}, round_num)
@@ -206,6 +222,16 @@ class ReportsTest(tf.test.TestCase, parameterized.TestCase):
     sums = result.statistics['sum']
     self.assertEqual(sums['num_steps'], 1)
     self.assertEqual(sums['num_gradient_evaluations'], 1)
+
+  def test_skipped_step_is_no_extremum(self):
+    result = training_testing.train(
+        testing.functional_model(),
+        _Skips(),
+        testing.client(10, seed=0),
+        start=_start(),
+    )
+    found = [result.statistics[key]['size'] for key in ('sum', 'min', 'max')]
+    self.assertAllEqual(found, [3.0 + 4.0, 3.0, 4.0])
 
 
 class SentAndKeptTest(tf.test.TestCase, parameterized.TestCase):

@@ -64,7 +64,7 @@ def _write_jsonl(path):
 
 
 def _write_jsonl_gz(path):
-  with gzip.open(path, 'wt', encoding='utf-8') as file:
+  with gzip.open(path, 'wt', encoding='utf-8-sig') as file:
     file.writelines(json.dumps(row) + '\n' for row in _rows())
 
 

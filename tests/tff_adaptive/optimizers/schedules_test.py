@@ -19,9 +19,6 @@ def _factors(schedule, rounds):
 
 class SchedulesTest(tf.test.TestCase, parameterized.TestCase):
 
-  def test_constant(self):
-    self.assertEqual(_factors(schedules.build_constant(), [0, 9]), [1.0, 1.0])
-
   @hypothesis.given(st.integers(1, 3000), st.data())
   def test_step_decay(self, total, data):
     schedule = schedules.build_step_decay(total)

@@ -21,6 +21,7 @@ from tff_adaptive import algorithms
 from tff_adaptive import data
 from tff_adaptive import optimizers
 from tff_adaptive import runtime
+from tff_adaptive.runtime import client_seeds
 from tff_adaptive.runtime import native
 
 
@@ -172,7 +173,8 @@ class NativeSeedsTest(tf.test.TestCase, parameterized.TestCase):
   )
   def test_digest_depends_on_every_bit(self, dtype, one, other):
     digests = [
-        native._digest([tf.constant([value], dtype)]) for value in (one, other)
+        client_seeds._digest([tf.constant([value], dtype)])
+        for value in (one, other)
     ]
     self.assertNotAllEqual(*digests)
 
@@ -181,5 +183,7 @@ class NativeSeedsTest(tf.test.TestCase, parameterized.TestCase):
         testing.variable_model_fn(), tff.learning.optimizers.build_sgdm(0.1)
     )
     before = tff.framework.serialize_computation(process.next)
-    after = tff.framework.serialize_computation(native.with_seeds(process.next))
+    after = tff.framework.serialize_computation(
+        client_seeds.with_seeds(process.next)
+    )
     self.assertEqual(before, after)

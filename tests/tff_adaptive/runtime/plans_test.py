@@ -224,16 +224,12 @@ class StepsTest(compiled_testing.TestCase):
 
 class DevicesTest(tf.test.TestCase, parameterized.TestCase):
 
-  @parameterized.parameters(
-      'CPU', 'cpu', 'cpu:0', 'CPU:0', '/device:CPU:0', [['CPU']]
-  )
+  @parameterized.parameters('CPU', 'cpu', 'cpu:0', 'CPU:0', '/device:CPU:0')
   def test_names_of_the_cpu(self, devices):
     context = runtime.create_compiled_context(devices=devices)
     self.assertEqual(context.device, 'CPU:0')
 
-  @parameterized.parameters(
-      'TPU', 'CPU:1', '/device:GPU:99', '', [[]], [['CPU', 'CPU']]
-  )
+  @parameterized.parameters('TPU', 'CPU:1', '/device:GPU:99', '')
   def test_unknown_devices(self, devices):
     with self.assertRaisesRegex(ValueError, "must name one of \\['CPU:0'"):
       runtime.create_compiled_context(devices=devices)

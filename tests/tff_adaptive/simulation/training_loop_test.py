@@ -297,11 +297,11 @@ class TrainingLoopTest(loop_testing.LoopTestCase):
 
   @parameterized.named_parameters(
       ('folder', {'checkpoints': 'runs'}, 'type CheckpointManager, found str'),
-      ('function', {'callbacks': [print]}, 'of Callback, found builtin_fun'),
+      ('function', {'callbacks': [print]}, 'type Callback, found builtin_fun'),
       (
           'one_writer',
           {'writers': metrics_writers.CSVMetricsWriter('metrics.csv')},
-          'of MetricsWriter, found CSVMetricsWriter, not in a list',
+          'of type Sequence, found CSVMetricsWriter',
       ),
   )
   def test_parts_of_other_types_are_refused(self, arguments, message):
