@@ -5,9 +5,8 @@
 TensorFlow is not imported here.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 import contextlib
-import ctypes
 import os
 import pathlib
 import re
@@ -21,31 +20,6 @@ import warnings
 
 from absl import app
 from absl import flags
-
-_PARENT = 'TFF_ADAPTIVE_PARENT_PROCESS'
-_PR_SET_PDEATHSIG = 1  # Of Linux's <sys/prctl.h>.
-
-
-def ending_with_this() -> Mapping[str, str]:
-  """Returns the environment for a child process that ends with this one.
-
-  A killed process cannot end its children, so the child must call
-  `end_with_parent`.
-  """
-  return {**os.environ, _PARENT: str(os.getpid())}
-
-
-def end_with_parent():
-  """Makes this process end with its parent, if the parent requested it.
-
-  It then gets SIGTERM. On systems other than Linux, it continues instead.
-  """
-  parent = os.environ.pop(_PARENT, None)
-  if parent is None or sys.platform != 'linux':
-    return
-  ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
-  if os.getppid() != int(parent):  # It ended before.
-    os.kill(os.getpid(), signal.SIGTERM)
 
 
 def kill_group(process: Any):
@@ -267,7 +241,6 @@ def run(
     main: The main function without arguments, called after parsing the flags.
     define_more: Defines further flags, given the command line's arguments.
   """
-  end_with_parent()
   app.define_help_flags()
   _parse_flags(sys.argv, define_more)
   # Not `app.run`: if TensorFlow is imported within it, it assumes eager mode
@@ -304,30 +277,6 @@ def build_command(binary: str, arguments: Iterable[str]) -> str:
   """Returns the line for a shell that runs one of the binaries."""
   python = '.venv/bin/python'  # As in the documentation.
   return shlex.join([python, '-m', f'experiments.{binary}', *arguments])
-
-
-def align(
-    rows: Iterable[Sequence[str]], num_labels: int = 0, min_width: int = 8
-) -> str:
-  """Formats a table as text with aligned columns.
-
-  Args:
-    rows: The cells of each row.
-    num_labels: The number of columns from the left that are left-aligned; the
-      others are right-aligned. Default 0.
-    min_width: The minimal width of a right-aligned column. Default 8.
-  """
-  rows = list(rows)
-  widths = [max(map(len, column)) for column in zip(*rows)]
-  return '\n'.join(
-      '  '.join(
-          cell.ljust(width)
-          if i < num_labels
-          else cell.rjust(max(width, min_width))
-          for i, (cell, width) in enumerate(zip(row, widths))
-      )
-      for row in rows
-  )
 
 
 def check_run(run: pathlib.Path):

@@ -1,21 +1,21 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Pages of results as Markdown and HTML, and CSV files.
+"""Pages of results as Markdown and HTML.
 
 A page is a title and blocks of Markdown, whose texts may contain `code`,
 **bold** and [links](address).
 """
 
 import base64
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 import html
 import math
 import pathlib
 import re
-from typing import Any, Optional
 
 import markdown  # type: ignore[import-untyped]
 
+from experiments import formatting
 from experiments.run_results import environments
 from experiments.run_results import run_folder
 from tff_adaptive import _files
@@ -59,10 +59,7 @@ img { background: #fff; height: auto; max-width: 100%; }
 """
 _CODE = re.compile('(`[^`]*`)')
 _PICTURE = re.compile('(<img [^>]*src=)"([^":]+)"')
-# A float represents every integer up to this one.
-_MAX_INTEGER = 2**53
 _DATE = '%Y-%m-%d'
-UNKNOWN = 'unknown'
 
 
 def heading(text: str) -> str:
@@ -148,7 +145,7 @@ def origin(runs: Sequence[run_folder.Run], command: str) -> list[str]:
     first = min(run.started for run in runs).strftime(_DATE)
     last = max(run.ended for run in runs).strftime(_DATE)
     seconds = sum(run.seconds for run in runs)
-    time = format_seconds(seconds)
+    time = formatting.format_seconds(seconds)
     if not math.isnan(seconds):
       time = f'{seconds:,.0f} s ({time})'
     rows += [
@@ -218,88 +215,10 @@ def write_page(path: pathlib.Path, title: str, blocks: Sequence[str]):
   Raises:
     OSError: If a picture cannot be read, or a file cannot be written.
   """
-  write(with_suffix(path, '.md'), to_markdown(title, blocks))
-  write(with_suffix(path, '.html'), to_html(title, blocks, path.parent))
-
-
-def write_csv(
-    path: pathlib.Path, header: Sequence[str], rows: Iterable[Iterable[Any]]
-):
-  """Writes a CSV file; see `format_value`.
-
-  Args:
-    path: The file.
-    header: The names of the columns.
-    rows: The values of the rows.
-
-  Raises:
-    OSError: If the file cannot be written.
-  """
-  lines = [header, *([format_value(v) for v in row] for row in rows)]
-  with _files.replacing(path) as file:
-    file.write(_files.to_csv(lines))
-
-
-def write_rows(path: pathlib.Path, rows: Sequence[Mapping[str, Any]]):
-  """Writes a CSV file of one or more rows by the names of the columns."""
-  write_csv(path, list(rows[0]), (row.values() for row in rows))
-
-
-def write(path: pathlib.Path, text: str):
-  """Replaces the text of a file atomically, or raises an `OSError`."""
-  with _files.replacing(path) as file:
-    file.write(text.encode())
+  _files.write(with_suffix(path, '.md'), to_markdown(title, blocks))
+  _files.write(with_suffix(path, '.html'), to_html(title, blocks, path.parent))
 
 
 def with_suffix(path: pathlib.Path, suffix: str) -> pathlib.Path:
   """Returns a path with a suffix appended to its name."""
   return path.with_name(path.name + suffix)
-
-
-def format_value(value: Any) -> str:
-  """Formats a value for a CSV file.
-
-  Args:
-    value: The value; None and NaN stand for missing values.
-
-  Returns:
-    Ten digits for a float, all digits for a whole number; empty for a missing
-    value.
-
-  Example:
-
-    >>> format_value(0.1 + 0.2), format_value(3.0), format_value(math.nan)
-    ('0.3', '3', '')
-  """
-  if value is None:
-    return ''
-  if not isinstance(value, float):
-    return str(value)
-  if math.isnan(value):
-    return ''
-  is_whole = value.is_integer() and abs(value) <= _MAX_INTEGER
-  return str(int(value)) if is_whole else f'{value:.10g}'
-
-
-def format_seconds(seconds: Optional[float]) -> str:
-  """Formats a time in its two largest units, with seconds rounded up.
-
-  Args:
-    seconds: The time; None or NaN if unknown.
-
-  Returns:
-    A text such as '45 s', '3 min 20 s', '2 h 5 min' or 'unknown'.
-
-  Example:
-
-    >>> format_seconds(199.5)
-    '3 min 20 s'
-  """
-  if seconds is None or not math.isfinite(seconds):
-    return UNKNOWN
-  total = math.ceil(seconds)
-  if total < 60:
-    return f'{total} s'
-  if total < 3600:
-    return f'{total // 60} min {total % 60} s'
-  return f'{total // 3600:,} h {total % 3600 // 60} min'

@@ -23,9 +23,10 @@ from absl import flags
 import attrs
 
 from experiments import command_line
+from experiments import csv_files
 from experiments import flag_table
 from experiments import folders
-from experiments import pages
+from experiments import formatting
 from experiments.benchmark import reports
 from experiments.benchmark import workloads
 from experiments.flag_table import field
@@ -132,7 +133,7 @@ class ScalingModel:
 def _write_csv(predictions: Sequence[Prediction], path: pathlib.Path):
   """Writes one row per prediction."""
   parts = ('seconds', 'work_seconds', 'network_seconds', 'driver_seconds')
-  pages.write_csv(
+  csv_files.write(
       path,
       ['num_workers', 'num_clients', *parts, 'num_bytes'],
       [
@@ -234,14 +235,14 @@ def main(flag_values: flags.FlagValues = flags.FLAGS):
       workload.clients_per_round[0],
       flag_values.gigabits_per_second * 1e9 / 8,
   )
-  print(command_line.align(_compare(model, measured.costs)), end='\n\n')
+  print(formatting.align(_compare(model, measured.costs)), end='\n\n')
   num_clients = flag_values.clients
   num_chunks = -(-num_clients // measured.plan.chunk_size_of(num_clients))
   predictions = [
       model.predict(number, num_clients, num_chunks) for number in predicted
   ]
   print(f'{flag_values.clients} clients per round, predicted')
-  print(command_line.align(_format(predictions)))
+  print(formatting.align(_format(predictions)))
   with command_line.errors_as(command_line.EnvironmentalError, OSError):
     path = folder / f'{workload.name}.csv'
     _write_csv(predictions, path)

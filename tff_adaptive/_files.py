@@ -91,6 +91,20 @@ def replacing(path: _PathLike) -> Iterator[BinaryIO]:
     _sync_folder(path.parent)
 
 
+def write(path: _PathLike, data: Union[str, bytes]):
+  """Atomically replaces or creates a file; see `replacing`.
+
+  Args:
+    path: The file; its folder is created.
+    data: The content; a string is written as UTF-8.
+
+  Raises:
+    WriteError: If the file cannot be written. The old content is kept.
+  """
+  with replacing(path) as file:
+    file.write(data.encode() if isinstance(data, str) else data)
+
+
 def remove_temporaries(folder: _PathLike):
   """Removes temporary files that killed processes left in a folder.
 

@@ -27,6 +27,7 @@ from absl import flags
 
 from experiments import audit
 from experiments import command_line
+from experiments import csv_files
 from experiments import flag_table
 from experiments import folders
 from experiments import pages
@@ -35,6 +36,7 @@ from experiments.audit import claim as claim_lib
 from experiments.audit import runs
 from experiments.run_results import environments
 from experiments.run_results import run_folder
+from tff_adaptive import _files
 
 # Errors of reading tables and runs. Any other error is a bug in a check or in
 # the library, and must not look like missing data.
@@ -203,9 +205,9 @@ def _write(
       'The central claims of the papers',
       list(_build_blocks(rows, found_runs)),
   )
-  pages.write_csv(path.with_suffix('.csv'), _COLUMNS, rows)
+  csv_files.write(path.with_suffix('.csv'), _COLUMNS, rows)
   text = json.dumps(found, indent=2, allow_nan=False)
-  pages.write(path.with_suffix('.json'), f'{text}\n')
+  _files.write(path.with_suffix('.json'), f'{text}\n')
 
 
 def main(flag_values: flags.FlagValues = flags.FLAGS):

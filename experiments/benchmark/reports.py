@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import json
 from typing import Any
 
-from experiments import command_line
+from experiments import formatting
 
 # The measurement of one runtime or one peer: a line of a file.
 Line = dict[str, Any]
@@ -138,4 +138,4 @@ def format_table(lines: Sequence[Line], peers: Iterable[Line] = ()) -> str:
       f'{first["workload"]}: {first["clients_per_round"]} clients per round, '
       f'{first["rounds"]} timed rounds'
   )
-  return f'{title}\n{command_line.align(rows, num_labels=1)}'
+  return f'{title}\n{formatting.align(rows, num_labels=1)}'

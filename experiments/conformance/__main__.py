@@ -33,10 +33,10 @@ from absl import flags
 from experiments import command_line
 from experiments import conformance
 from experiments import flag_table
-from experiments import pages
 from experiments import registry
 from experiments.conformance import adapters
 from experiments.flag_table import field
+from tff_adaptive import _files
 
 
 @dataclasses.dataclass
@@ -100,7 +100,7 @@ def _write_matrix(path: Any):
   print(text, end='')
   if path is not None:
     with command_line.errors_as(command_line.UserError, OSError):
-      pages.write(pathlib.Path(path), text)
+      _files.write(pathlib.Path(path), text)
 
 
 def _create_check(values: flags.FlagValues) -> Callable[..., Any]:

@@ -24,7 +24,7 @@ from absl import flags
 from experiments import command_line
 from experiments import flag_table
 from experiments import folders
-from experiments import pages
+from experiments import formatting
 from experiments.gpu_report import page
 from experiments.gpu_report import parts as parts_lib
 
@@ -104,7 +104,7 @@ def _run(report: parts_lib.Report, data_dir: Optional[str]) -> list[str]:
     print(f'[{number}/{len(others)}] {part.name}', end=' ', flush=True)
     is_new = report.run(part)
     result = report.results[part.name]
-    took = pages.format_seconds(result['seconds'])
+    took = formatting.format_seconds(result['seconds'])
     print('' if is_new else 'before:', result['error'] or took, flush=True)
     page.write(report, [*machine, *others[:number]], gpus)
   shutil.rmtree(report.temporary)

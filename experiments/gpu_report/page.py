@@ -12,6 +12,7 @@ import sys
 from typing import Optional
 
 from experiments import command_line
+from experiments import formatting
 from experiments import pages
 from experiments.benchmark import reports
 from experiments.gpu_report import parts as parts_lib
@@ -80,7 +81,7 @@ def _summarize(
   )
   return (
       f'{datetime.date.today()}: {num_good} of {len(parts)} parts succeeded '
-      f'in {pages.format_seconds(seconds)}. {found}'
+      f'in {formatting.format_seconds(seconds)}. {found}'
   )
 
 
@@ -191,7 +192,7 @@ def _show_protocols(report: parts_lib.Report) -> Iterator[str]:
       rest = re.search(r'not clients and server: ([\d.]+ %)', report.read(name))
       cells = [
           f'{seconds:.3g}',
-          pages.format_seconds(seconds * int(total_rounds)),
+          formatting.format_seconds(seconds * int(total_rounds)),
           rest[1] if rest else _NOTHING,
       ]
     rows.append([f'`{name}`', *cells, published])

@@ -9,17 +9,16 @@ import pathlib
 import re
 import shlex
 import shutil
+import subprocess
 import sys
-import threading
 import time
 from typing import Any, NamedTuple, Optional
 
 from experiments import command_line
-from experiments import pages
 from experiments import published
 from experiments.benchmark import workloads
 from experiments.sweep import processes
-from experiments.sweep import running
+from tff_adaptive import _files
 
 GOLDENS = ('goldens', 'tuning_free')
 # 10,000 clients would take two of the ten minutes on a GPU.
@@ -156,7 +155,7 @@ class Report:
     self.results[part.name] = dict(
         command=command, seconds=seconds, error=error
     )
-    pages.write(self._path, json.dumps(self.results, indent=2) + '\n')
+    _files.write(self._path, json.dumps(self.results, indent=2) + '\n')
     return True
 
 
@@ -164,20 +163,15 @@ def _run(part: Part, log: pathlib.Path) -> Optional[str]:
   """Runs a process to its end; returns the reason if it fails."""
   process = processes.start(
       processes.Job(part.command, log, environment=part.environment),
-      running.available_cores()[: part.num_cores],
+      processes.available_cores()[: part.num_cores],
   )
-  waiting = threading.Thread(target=process.wait, daemon=True)
   try:
-    waiting.start()
-    waiting.join(_LIMIT_SECONDS)
-    is_late = waiting.is_alive()
+    code = process.wait(_LIMIT_SECONDS)
+  except subprocess.TimeoutExpired:
+    return f'stopped after {_LIMIT_SECONDS:.0f} seconds'
   finally:
     command_line.kill_group(process)
-  if is_late:
-    return f'stopped after {_LIMIT_SECONDS:.0f} seconds'
-  if process.returncode:
-    return f'exit code {process.returncode}: {running.read_last_line(log)}'
-  return None
+  return f'exit code {code}: {processes.read_last_line(log)}' if code else None
 
 
 def list_machine_parts() -> list[Part]:
@@ -202,7 +196,7 @@ def list_setups(has_gpu: bool) -> list[Setup]:
   Args:
     has_gpu: Whether TensorFlow sees a GPU.
   """
-  num_cores = len(running.available_cores())
+  num_cores = len(processes.available_cores())
   found = [Setup('CPU', 'loop'), Setup('CPU', 'parallel', num_cores)]
   if has_gpu:
     found += [
@@ -286,7 +280,7 @@ def _sample_goldens(name: str, path: pathlib.Path, number: int):
   runs = content['runs']
   content['runs'] = runs[:: math.ceil(len(runs) / number)]
   path.parent.mkdir(parents=True, exist_ok=True)
-  pages.write(path, json.dumps(content))
+  _files.write(path, json.dumps(content))
 
 
 def read_published_times() -> dict[str, str]:

@@ -9,7 +9,7 @@ import time
 from typing import NamedTuple, Optional
 
 from experiments import command_line
-from experiments import pages
+from experiments import formatting
 from experiments import registry
 from experiments.leaderboard import board
 from experiments.leaderboard import plans
@@ -17,6 +17,7 @@ from experiments.leaderboard import results as results_lib
 from experiments.sweep import running
 from experiments.sweep import scores
 from experiments.sweep import trials as trials_lib
+from tff_adaptive import _files
 
 HEADER = ('task', 'method', 'runs', 'expected time', 'command')
 # The stages of a leaderboard, in order.
@@ -82,7 +83,7 @@ def _describe_missing(
   """Returns the end of a row of `list_missing`, of the runs by task."""
   times = [_expect_seconds(plan.board, *item) for item in counts.items()]
   known = [seconds for seconds in times if seconds is not None]
-  text = pages.format_seconds(sum(known) if known else None)
+  text = formatting.format_seconds(sum(known) if known else None)
   if 0 < len(known) < len(times):
     text = f'over {text}'
   command = _build_command(plan, list(counts), methods)
@@ -190,7 +191,7 @@ def _note_failed(results: Sequence[scores.RunResult]):
     before = _read_failed(home)
     names = sorted((before - {r.trial.name for r in tried}) | failed)
     if set(names) != before:
-      pages.write(home / _FAILED, json.dumps(names, indent=2) + '\n')
+      _files.write(home / _FAILED, json.dumps(names, indent=2) + '\n')
 
 
 def _read_failed(home: pathlib.Path) -> set[str]:

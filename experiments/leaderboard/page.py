@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import pathlib
 from typing import Any, Optional
 
+from experiments import csv_files
 from experiments import pages
 from experiments import registry
 from experiments.leaderboard import advice
@@ -134,8 +135,8 @@ def write(
   blocks += _search_blocks(plan.board)
   blocks += _missing_blocks(results, results_lib.Results(catalogue))
   blocks += pages.origin(results.runs(), command)
-  pages.write_csv(path.with_suffix('.csv'), _CSV_HEADER, _csv_rows(results))
-  pages.write_csv(
+  csv_files.write(path.with_suffix('.csv'), _CSV_HEADER, _csv_rows(results))
+  csv_files.write(
       path.with_name(f'{path.name}_trials.csv'),
       headline.CSV_HEADER,
       headline.csv_rows(results),

@@ -10,7 +10,7 @@ import pathlib
 import statistics
 from typing import Any, Optional
 
-from experiments import pages
+from experiments import formatting
 from experiments import published
 from experiments.run_results import agreement
 from experiments.run_results import run_folder
@@ -182,6 +182,8 @@ class ExpectedTimes:
     same_work = same(self._paces, [*_WORK, f'{task}_model'])
     found = same(same_work, _METHOD) or same_work
     if not found:
-      return pages.UNKNOWN
+      return formatting.UNKNOWN
     seconds = statistics.median(seconds for _, seconds in found)
-    return pages.format_seconds(seconds * wanted.values['total_rounds'] * seeds)
+    return formatting.format_seconds(
+        seconds * wanted.values['total_rounds'] * seeds
+    )

@@ -9,7 +9,8 @@ import os
 import pathlib
 from typing import Any, Optional
 
-from experiments import command_line
+from experiments import csv_files
+from experiments import formatting
 from experiments import pages
 from experiments import settings as settings_lib
 from experiments.report import figure_data
@@ -86,7 +87,7 @@ def write_comparison(
   ]
   heading = ': '.join(filter(None, [title, f'{label} of {len(runs)} {kind}s']))
   pages.write_page(path, heading, blocks)
-  pages.write_rows(
+  csv_files.write_rows(
       path.with_suffix('.csv'),
       [
           {kind: name, 'metric': metric, **summary}
@@ -94,7 +95,7 @@ def write_comparison(
       ],
   )
   print(f'{label}:')
-  print(command_line.align([columns, *rows], num_labels=1))
+  print(formatting.align([columns, *rows], num_labels=1))
   print(f'{path}.html: {len(runs)} {kind}s compared', flush=True)
 
 
@@ -139,7 +140,7 @@ def _format(
           for estimate in _ESTIMATES
       ),
       f'{rounds}' if rounds >= total else f'{rounds} of {total}{unfinished}',
-      pages.format_seconds(summary['seconds']),
+      formatting.format_seconds(summary['seconds']),
       str(summary['seeds']),
   ]
 

@@ -101,8 +101,7 @@ def _copy_pictures(
         continue
       seen.add(data)
       path = path_png.with_name(f'{path_png.stem}_{len(copied) + 1}.png')
-      with _files.replacing(path) as file:
-        file.write(data)
+      _files.write(path, data)
       cell = result.cell
       names = [cell.row if several else '', cell.column, cell.group]
       place = ', '.join(filter(None, names))

@@ -8,6 +8,7 @@ import pathlib
 from typing import Any, Optional
 
 from experiments import command_line
+from experiments import csv_files
 from experiments import pages
 from experiments import published
 from experiments.report import answer
@@ -81,7 +82,7 @@ def write_tables(
     ]
     pages.write_page(path, f'{table.heading}: {table.title}', blocks)
     rows = [_csv_row(table, result, runs_dir) for result in results]
-    pages.write_rows(pages.with_suffix(path, '.csv'), rows)
+    csv_files.write_rows(pages.with_suffix(path, '.csv'), rows)
     num_measured = sum(bool(result.numbers) for result in results)
     print(
         f'{path}.html: {num_measured} of {len(results)} cells measured',

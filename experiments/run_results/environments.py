@@ -103,5 +103,4 @@ def record(folder: pathlib.Path):
   if current in found:
     return
   text = json.dumps([*found, current], indent=2)
-  with _files.replacing(folder / _FILE) as file:
-    file.write(f'{text}\n'.encode())
+  _files.write(folder / _FILE, f'{text}\n')

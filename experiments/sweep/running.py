@@ -2,22 +2,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs the trials of a sweep, shows progress and updates its files."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent import futures
+from collections.abc import Callable, Sequence
 import contextlib
 import io
-import os
 import pathlib
-import signal
 import sys
-import time
-from typing import Any, NamedTuple, Optional, TextIO
+from typing import Any, Optional, TextIO
 
 import tqdm
 
 from experiments import command_line
 from experiments import folders
-from experiments import pages
+from experiments import formatting
 from experiments import registry
 from experiments.run_results import run_folder
 from experiments.sweep import processes
@@ -27,14 +23,6 @@ from experiments.sweep import trials as trials_lib
 # The program that takes the flags of a trial.
 TRAIN = (*processes.PYTHON, 'experiments.train')
 _GPUS = pathlib.Path('/proc/driver/nvidia/gpus')
-_POLL_SECONDS = 0.1
-# The time for a process to save its state before it is killed.
-_GRACE_SECONDS = 60.0
-_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-
-
-class Interrupted(Exception):
-  """A signal such as Ctrl-C ended the processes."""
 
 
 class TrialsFailed(command_line.EnvironmentalError):
@@ -51,132 +39,6 @@ class TrialsFailed(command_line.EnvironmentalError):
         f'{len(failed)} of {len(results)} trials failed, see their logs: {logs}'
     )
     self.results = results
-
-
-def available_cores() -> list[int]:
-  """Returns the numbers of the cores that this process may use."""
-  try:
-    return sorted(os.sched_getaffinity(0))
-  except AttributeError:  # No such call on this platform.
-    return list(range(os.cpu_count() or 1))
-
-
-def split_cores(cores: Sequence[int], num_slots: int) -> list[list[int]]:
-  """Splits cores among parallel processes.
-
-  Args:
-    cores: The available cores.
-    num_slots: The number of parallel processes.
-
-  Returns:
-    Parts of about equal size. If there are more processes than cores, each
-    process gets one core, and processes share cores.
-
-  Example:
-
-    >>> split_cores([0, 1, 2], 2)
-    [[0], [1, 2]]
-  """
-  if num_slots > len(cores):
-    return [[cores[slot % len(cores)]] for slot in range(num_slots)]
-  ends = [slot * len(cores) // num_slots for slot in range(num_slots + 1)]
-  return [list(cores[a:b]) for a, b in zip(ends, ends[1:])]
-
-
-@contextlib.contextmanager
-def _signals_noted() -> Iterator[list[int]]:
-  """Records signals instead of ending at any point; yields the record."""
-  noted: list[int] = []
-  numbers = list(_SIGNALS)
-  if signal.getsignal(signal.SIGHUP) == signal.SIG_IGN:
-    numbers.remove(signal.SIGHUP)  # Started by nohup.
-  before = {
-      number: signal.signal(number, lambda number, _: noted.append(number))
-      for number in numbers
-  }
-  try:
-    yield noted
-  finally:
-    for number, handler in before.items():
-      signal.signal(number, handler)
-
-
-class _Running(NamedTuple):
-  trial: Any
-  cores: list[int]
-  process: Any
-
-
-def _interrupt(
-    running: Mapping[futures.Future, _Running], noted: Sequence[int]
-):
-  """Interrupts processes and waits for them, until a second signal."""
-  num_noted = len(noted)
-  for item in running.values():
-    item.process.send_signal(signal.SIGINT)
-  deadline = time.monotonic() + _GRACE_SECONDS
-  pending = set(running)
-  while pending and time.monotonic() < deadline and len(noted) == num_noted:
-    pending = futures.wait(pending, _POLL_SECONDS).not_done
-
-
-def run_jobs(
-    jobs: Mapping[Any, processes.Job],
-    *,
-    num_at_once: int,
-    observer: Any,
-    may_start: Callable[[], bool] = lambda: True,
-):
-  """Runs processes in order, several in parallel.
-
-  Each process is pinned to its share of the cores, if the platform supports it.
-  A failed process does not stop the others. Must be called in the main thread,
-  which receives the signals, and since a process ends with the thread that
-  started it. The threads of the executor only wait.
-
-  Args:
-    jobs: The processes by trial.
-    num_at_once: The number of parallel processes.
-    observer: A `Keeper`, notified of starts, ends and, many times a second,
-      ticks; if it raises, the processes are killed.
-    may_start: Returns whether another process may start. Once it returns False,
-      running processes finish and no others start.
-
-  Raises:
-    Interrupted: After SIGINT, SIGTERM or SIGHUP. The processes got SIGINT and
-      ended, or were killed after a minute or at the second signal.
-    WriteError: If a log cannot be written.
-  """
-  free = split_cores(available_cores(), num_at_once)
-  waiting = list(jobs)
-  running: dict[futures.Future, _Running] = {}
-  with (
-      _signals_noted() as noted,
-      futures.ThreadPoolExecutor(num_at_once) as executor,
-  ):
-    try:
-      while waiting or running:
-        if not may_start():
-          waiting.clear()
-        while waiting and free and not noted:
-          trial, cores = waiting.pop(0), free.pop(0)
-          process = processes.start(jobs[trial], cores)
-          item = _Running(trial, cores, process)
-          running[executor.submit(process.wait)] = item
-          observer.started(trial)
-        if noted:
-          _interrupt(running, noted)
-          raise Interrupted
-        done, _ = futures.wait(running, _POLL_SECONDS, futures.FIRST_COMPLETED)
-        for future in done:
-          item = running.pop(future)
-          command_line.kill_group(item.process)
-          free.append(item.cores)
-          observer.ended(item.trial, item.process.returncode)
-        observer.tick()
-    finally:
-      for item in running.values():
-        command_line.kill_group(item.process)
 
 
 _OVERALL = '{desc}:{percentage:4.0f}%|{bar:20}| {elapsed}<{remaining}'
@@ -265,11 +127,11 @@ class Keeper:
   def ended(self, trial: trials_lib.Trial, code: int):
     """Records the end of a trial, and updates the tables."""
     bar = self._bars.pop(trial)
-    took = pages.format_seconds(_elapsed(bar))
+    took = formatting.format_seconds(_elapsed(bar))
     bar.close()
     if code:
       self._set(trial, scores.FAILED)
-      reason = f'{read_last_line(trial.log)} ({trial.log})'
+      reason = f'{processes.read_last_line(trial.log)} ({trial.log})'
       self._print(f'failed {bar.desc} after {took} with {code}: {reason}')
     else:
       self._finish(trial)
@@ -346,15 +208,6 @@ def _elapsed(bar: tqdm.tqdm) -> float:
   return bar.format_dict['elapsed']
 
 
-def read_last_line(log: pathlib.Path) -> str:
-  """Returns the last non-empty line of a log; '' if it cannot be read."""
-  try:
-    text = log.read_text(encoding='utf-8', errors='replace')
-  except OSError:
-    return ''
-  return next((x for x in reversed(text.splitlines()) if x.strip()), '').strip()
-
-
 def _may_use_gpu(trial: trials_lib.Trial) -> bool:
   devices = trial.hparams.get('devices')
   if devices is None:  # Other runtimes use the CPU by default.
@@ -374,7 +227,7 @@ def default_jobs(trials: Sequence[trials_lib.Trial]) -> int:
   """
   if _GPUS.is_dir() and any(map(_may_use_gpu, trials)):
     return 1
-  return max(1, min(len(available_cores()), len(trials)))
+  return max(1, min(len(processes.available_cores()), len(trials)))
 
 
 def run_trials(
@@ -425,13 +278,13 @@ def run_trials(
         for trial in keeper.waiting
     }
     try:
-      run_jobs(
+      processes.run_jobs(
           jobs,
           num_at_once=num_at_once or default_jobs(keeper.waiting),
           observer=keeper,
           may_start=may_start,
       )
-    except Interrupted:
+    except processes.Interrupted:
       keeper.interrupted()
       num_finished = len(keeper.with_status(scores.FINISHED))
       raise KeyboardInterrupt(

@@ -13,8 +13,8 @@ import pathlib
 from typing import Any, Optional
 
 from experiments import command_line
+from experiments import csv_files
 from experiments import hparams
-from experiments import pages
 from experiments.run_results import run_folder
 from experiments.sweep import running
 from experiments.sweep import scores
@@ -76,7 +76,7 @@ def write_results(
         and tuple(row[name] for name in names) not in runs
     ]
     rows = others + rows
-  pages.write_rows(path, rows)
+  csv_files.write_rows(path, rows)
 
 
 def _read_rows(path: pathlib.Path) -> Iterator[Mapping[str, str]]:
@@ -139,18 +139,20 @@ class Search:
     write_results(self.home / 'results.csv', results, self.selection)
     ranked = self.rank(results)
     best = scores.choose_best(ranked, self.best_per)
-    pages.write_rows(self.home / 'configurations.csv', self._to_rows(ranked))
+    csv_files.write_rows(
+        self.home / 'configurations.csv', self._to_rows(ranked)
+    )
     best_csv, best_flags = self.home / 'best.csv', self.home / 'best.flags'
     if best:
-      pages.write_rows(best_csv, self._to_rows(best))
+      csv_files.write_rows(best_csv, self._to_rows(best))
       trial = best[0].runs[0].trial
       lines = [
           f'# The best by {self.selection.label}: '
-          f'{pages.format_value(best[0].score)}. Its run:',
+          f'{csv_files.format_value(best[0].score)}. Its run:',
           f'# {command_line.build_command("train", trial.arguments)}',
           *(f'--{flag}={value}' for flag, value in best[0].assignment),
       ]
-      pages.write(best_flags, '\n'.join(lines) + '\n')
+      _files.write(best_flags, '\n'.join(lines) + '\n')
     else:
       # Files of an earlier call would be mistaken for the outcome of this one.
       for path in (best_csv, best_flags, self.transfer_csv):

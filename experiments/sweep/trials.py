@@ -15,7 +15,6 @@ from absl import flags
 from experiments import command_line
 from experiments import folders
 from experiments import hparams
-from experiments import pages
 from experiments import published
 from experiments import registry
 from experiments.run_results import agreement
@@ -372,7 +371,7 @@ class Record:
       return
     self._finished[trial.name] = dict(trial.hparams)
     text = json.dumps(self._finished, indent=2, sort_keys=True) + '\n'
-    pages.write(self._path, text)
+    _files.write(self._path, text)
 
   def is_finished(self, trial: Trial) -> bool:
     """Returns whether a trial need not be started.

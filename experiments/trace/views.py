@@ -10,6 +10,7 @@ from typing import Any, Optional
 import numpy as np
 
 from experiments import command_line
+from experiments import formatting
 from experiments import registry
 from experiments.trace import retraining
 from experiments.train import training_run
@@ -33,7 +34,7 @@ def _show(trace: analysis.RoundTrace):
       ]
       for client_id, rows in clients[:_MAX_CLIENTS_SHOWN]
   ]
-  print(command_line.align([header, *rows], num_labels=1, min_width=0))
+  print(formatting.align([header, *rows], num_labels=1, min_width=0))
   if len(clients) > len(rows):
     print(f'... and {len(clients) - len(rows)} more')
 

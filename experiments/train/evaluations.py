@@ -63,8 +63,7 @@ def write(
   content: dict[str, Any] = {'round_num': round_num}
   content.update((name, _to_json(value)) for name, value in found.items())
   text = json.dumps(content, indent=2, allow_nan=False) + '\n'
-  with _files.replacing(path) as file:
-    file.write(text.encode())
+  _files.write(path, text)
   pictures = list(_draw(found, directory, title))
   for line in _to_table(found):
     print(line)

@@ -4,10 +4,8 @@
 
 import os
 import pathlib
-import signal
 import subprocess
 import sys
-import unittest
 from unittest import mock
 
 from absl import flags
@@ -19,7 +17,6 @@ from experiments import command_line
 from experiments import hparams
 from experiments.trace import __main__ as trace
 from tests import folder_testing
-from tests import program_testing
 from tests.experiments import binary_testing
 
 _ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -269,48 +266,3 @@ class DescribeTest(parameterized.TestCase):
   )
   def test_unknown_flags(self, argument, sentence):
     self.assertEqual(_sentence(hparams, argument), sentence)
-
-
-_CHILD = """
-import os, sys, time
-from experiments import command_line
-command_line.end_with_parent()
-assert not any('PARENT_PROCESS' in name for name in os.environ)
-print(os.getpid(), flush=True)
-time.sleep(100)
-"""
-_PARENT = f"""
-import subprocess, sys
-from experiments import command_line
-subprocess.Popen(
-    [sys.executable, '-c', {_CHILD!r}], env=command_line.ending_with_this()
-).wait()
-"""
-
-
-@unittest.skipIf(sys.platform != 'linux', 'Linux alone ends such processes.')
-class EndWithParentTest(absltest.TestCase):
-
-  def test_a_killed_process_takes_its_child_along(self):
-    parent = subprocess.Popen(
-        [sys.executable, '-c', _PARENT], stdout=subprocess.PIPE, text=True
-    )
-    self.addCleanup(parent.stdout.close)
-    child = int(parent.stdout.readline())
-    os.kill(child, 0)  # It is there.
-    parent.kill()
-    parent.wait()
-    # The child had the pipe, too: it ends with both.
-    self.assertEqual(parent.stdout.read(), '')
-    self.assertTrue(program_testing.ends(child))
-
-  def test_a_process_whose_parent_has_ended_ends_at_once(self):
-    (name,) = command_line.ending_with_this().keys() - os.environ.keys()
-    child = program_testing.run_command(
-        sys.executable, '-c', _CHILD, **{name: str(2**30)}
-    )
-    self.assertEqual(child.returncode, -signal.SIGTERM)
-    self.assertEqual(child.stdout, '')
-
-  def test_other_methods_continue(self):
-    command_line.end_with_parent()

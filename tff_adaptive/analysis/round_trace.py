@@ -71,8 +71,9 @@ class RoundTrace:
     # NumPy formats a float32 with the fewest digits that read back the same.
     columns = [column.astype(str) for column in self.values.values()]
     rows = zip(self.client_id, self.step, *columns)
-    with _files.replacing(path) as file:
-      file.write(_files.to_csv([['client_id', 'step', *self.values], *rows]))
+    _files.write(
+        path, _files.to_csv([['client_id', 'step', *self.values], *rows])
+    )
 
 
 def _check_process(process: tff.learning.templates.LearningProcess) -> None:

@@ -71,8 +71,7 @@ def _replace_rows(
     path: pathlib.Path, header: Sequence[str], rows: Sequence[Sequence[str]]
 ):
   """Replaces a CSV file by a header and rows, atomically."""
-  with _files.replacing(path) as file:
-    file.write(_files.to_csv([header, *rows]))
+  _files.write(path, _files.to_csv([header, *rows]))
 
 
 def _read_rows(path: pathlib.Path) -> tuple[list[str], list[list[str]]]:

@@ -100,8 +100,7 @@ def profile(path: Union[str, os.PathLike]) -> Iterator[None]:
     (found,) = pathlib.Path(folder).rglob('*.xplane.pb')
     events = _to_events(found.read_bytes())
   text = json.dumps({'displayTimeUnit': 'ms', 'traceEvents': events})
-  with _files.replacing(path) as file:
-    file.write(gzip.compress(text.encode()))
+  _files.write(path, gzip.compress(text.encode()))
 
 
 def _to_events(data: bytes) -> list[dict[str, Any]]:

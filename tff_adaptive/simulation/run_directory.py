@@ -190,8 +190,7 @@ class RunDirectory:
     # The first file of a run identifies it. Its time is the start of the run,
     # so a resume does not rewrite it.
     if not path.is_file() or path.read_bytes() != data:
-      with _files.replacing(path) as file:
-        file.write(data)
+      _files.write(path, data)
     for path in (self.tensorboard, self.checkpoints, self.plots):
       with _files.write_errors_of(path):
         path.mkdir(exist_ok=True)

@@ -77,8 +77,7 @@ class _Tracker(metrics_writers.MetricsWriter):
       found = self._start(tracker, run_id)
     except Exception as error:  # pylint: disable=broad-exception-caught
       raise TrackerError(f'{self._package}: {error}') from error
-    with _files.replacing(self._id_file) as file:
-      file.write(f'{found}\n'.encode())
+    _files.write(self._id_file, f'{found}\n')
 
   def write(self, round_num: int, row: Mapping[str, Any]):
     """Sends the numbers of a row, with `round_num` as the step.

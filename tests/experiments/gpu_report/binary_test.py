@@ -17,7 +17,7 @@ from experiments import published
 from experiments.gpu_report import __main__ as binary
 from experiments.gpu_report import page
 from experiments.gpu_report import parts as parts_lib
-from experiments.sweep import running
+from experiments.sweep import processes
 from tests.experiments import binary_testing
 from tff_adaptive import _files
 
@@ -66,7 +66,9 @@ class ReportTestCase(parameterized.TestCase):
     self.folder = pathlib.Path(folder).resolve() / 'report'
     self.report = parts_lib.Report(self.folder)
     self.enter_context(
-        mock.patch.object(running, 'available_cores', return_value=[*range(8)])
+        mock.patch.object(
+            processes, 'available_cores', return_value=[*range(8)]
+        )
     )
 
 
@@ -220,7 +222,7 @@ class BinaryTest(ReportTestCase):
         mock.patch.object(
             parts_lib, 'read_published_times', lambda: {'flute_mnist': '1 min'}
         ),
-        mock.patch.object(running, 'available_cores', return_value=[0]),
+        mock.patch.object(processes, 'available_cores', return_value=[0]),
         mock.patch.object(
             parts_lib, '_DRY', parts_lib._DRY._replace(goldens=1)
         ),

@@ -35,7 +35,7 @@ class ForkTest(folder_testing.FolderTestCase):
   def _start(self, *arguments, inherited=(), module=_REPORTS):
     self.log = self.folder / 'logs' / 'fork.log'
     command = (sys.executable, '-m', module, *arguments)
-    cores = running.available_cores()[:1]
+    cores = processes.available_cores()[:1]
     process = processes.start(
         processes.Job(command, self.log, inherited, {'REPORTED': 'yes'}), cores
     )
@@ -58,7 +58,7 @@ class ForkTest(folder_testing.FolderTestCase):
         report,
         {
             'arguments': ['--rate=0.1', '--name=a b'],
-            'cores': running.available_cores()[:1],
+            'cores': processes.available_cores()[:1],
             'input': '',
             'variable': 'yes',
             'leads_session': True,
@@ -139,7 +139,7 @@ class ForkTest(folder_testing.FolderTestCase):
         capture_output=True,
         text=True,
         preexec_fn=lambda: os.sched_setaffinity(
-            0, running.available_cores()[:1]
+            0, processes.available_cores()[:1]
         ),
     )
     self.assertEqual(own.returncode, 0, own.stderr)

@@ -52,7 +52,9 @@ class SchedulingTest(folder_testing.FolderTestCase):
   def _run(self, scripts, *, num_at_once=2, tick_fn=lambda: None, **kwargs):
     observer = _Observer(tick_fn)
     jobs = {name: self._job(name, script) for name, script in scripts.items()}
-    running.run_jobs(jobs, num_at_once=num_at_once, observer=observer, **kwargs)
+    processes.run_jobs(
+        jobs, num_at_once=num_at_once, observer=observer, **kwargs
+    )
     return observer
 
   def _log(self, name):
@@ -97,12 +99,12 @@ class SchedulingTest(folder_testing.FolderTestCase):
     self.assertEqual(self._run({'a': 'cat'}).codes, {'a': 0})
 
   def test_each_is_pinned_to_its_share_of_the_cores(self):
-    cores = running.available_cores()
+    cores = processes.available_cores()
     code = 'import os; print(sorted(os.sched_getaffinity(0)))'
     # The share is set right after the start, hence the pause.
     script = f'sleep 0.2; {sys.executable} -S -c "{code}"'
     self._run({'a': script, 'b': script})
-    shares = running.split_cores(cores, 2)
+    shares = processes.split_cores(cores, 2)
     self.assertEqual(
         [self._log('a'), self._log('b')], [f'{s}\n' for s in shares]
     )
@@ -127,7 +129,7 @@ class SchedulingTest(folder_testing.FolderTestCase):
     # The tests themselves may have been started by nohup.
     handler = signal.default_int_handler
     self.addCleanup(signal.signal, number, signal.signal(number, handler))
-    with self.assertRaises(running.Interrupted):
+    with self.assertRaises(processes.Interrupted):
       self._run(scripts, tick_fn=interrupt)
     for name in 'ab':
       pid, saved = self._log(name).split()
@@ -160,7 +162,7 @@ class SchedulingTest(folder_testing.FolderTestCase):
       thread.start()
 
     thread = threading.Thread(target=interrupt_again)
-    with self.assertRaises(running.Interrupted):
+    with self.assertRaises(processes.Interrupted):
       self._run({'a': script}, tick_fn=interrupt)
     thread.join()
     self.assertTrue(program_testing.ends(int(self._log('a'))))
@@ -182,7 +184,9 @@ class SchedulingTest(folder_testing.FolderTestCase):
       ('more_than_cores', 2, 3, [[0], [1], [0]]),
   )
   def test_splits_cores(self, num_cores, num_slots, expected):
-    self.assertEqual(running.split_cores(range(num_cores), num_slots), expected)
+    self.assertEqual(
+        processes.split_cores(range(num_cores), num_slots), expected
+    )
 
 
 class DefaultJobsTest(parameterized.TestCase):
@@ -202,7 +206,7 @@ class DefaultJobsTest(parameterized.TestCase):
     with (
         mock.patch.object(running, '_GPUS', pathlib.Path(gpus)),
         mock.patch.object(
-            running, 'available_cores', return_value=[0, 1, 2, 3]
+            processes, 'available_cores', return_value=[0, 1, 2, 3]
         ),
     ):
       self.assertEqual(running.default_jobs(trials), expected)

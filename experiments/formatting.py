@@ -1,0 +1,57 @@
+# Copyright 2026 The tff_adaptive Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tables and times as text."""
+
+from collections.abc import Iterable, Sequence
+import math
+from typing import Optional
+
+UNKNOWN = 'unknown'
+
+
+def align(
+    rows: Iterable[Sequence[str]], num_labels: int = 0, min_width: int = 8
+) -> str:
+  """Formats a table as text with aligned columns.
+
+  Args:
+    rows: The cells of each row.
+    num_labels: The number of columns from the left that are left-aligned; the
+      others are right-aligned. Default 0.
+    min_width: The minimal width of a right-aligned column. Default 8.
+  """
+  rows = list(rows)
+  widths = [max(map(len, column)) for column in zip(*rows)]
+  return '\n'.join(
+      '  '.join(
+          cell.ljust(width)
+          if i < num_labels
+          else cell.rjust(max(width, min_width))
+          for i, (cell, width) in enumerate(zip(row, widths))
+      )
+      for row in rows
+  )
+
+
+def format_seconds(seconds: Optional[float]) -> str:
+  """Formats a time in its two largest units, with seconds rounded up.
+
+  Args:
+    seconds: The time; None or NaN if unknown.
+
+  Returns:
+    A text such as '45 s', '3 min 20 s', '2 h 5 min' or 'unknown'.
+
+  Example:
+
+    >>> format_seconds(199.5)
+    '3 min 20 s'
+  """
+  if seconds is None or not math.isfinite(seconds):
+    return UNKNOWN
+  total = math.ceil(seconds)
+  if total < 60:
+    return f'{total} s'
+  if total < 3600:
+    return f'{total // 60} min {total % 60} s'
+  return f'{total // 3600:,} h {total % 3600 // 60} min'
