@@ -211,8 +211,7 @@ class Choice:
     Returns:
       The model.
     """
-    assert self.row.task is not None
-    return self.row.task.build_keras_model(seed=seed, **self._arguments())
+    return self.row.definition.build_keras_model(seed=seed, **self._arguments())
 
   def _arguments(self) -> dict[str, Any]:
     """Returns the given values in the form that the builder takes."""
@@ -432,8 +431,7 @@ def _check_data(task: registry.Row, values: Mapping[str, Any]):
       raise HparamError(
           f'--task={task.name} includes its data, drop --use_synthetic_data'
       )
-    assert task.task is not None
-    if not task.task.data.synthetic_files:
+    if not task.definition.data.synthetic_files:
       raise HparamError(
           f'--task={task.name} has no synthetic data; give --data_dir, or '
           'define `synthetic_files` of its data'

@@ -328,7 +328,7 @@ def _complete_privacy(values: dict[str, Any], algorithm: Any):
           '--dp_noise_multiplier needs --dp_clip_norm, or '
           '--dp_adaptive_clip_quantile for bounds that adapt'
       )
-  _check_weighting(values, algorithm)
+  _check_cohorts(values, algorithm)
   if values['dp_payload_clip_norms'] is not None:
     values['dp_payload_clip_norms'] = _parse_bounds(
         values['dp_payload_clip_norms']
@@ -354,7 +354,7 @@ def _complete_rate_tuning(values: dict[str, Any], choices: Mapping[str, Any]):
   _set_defaults(values, _RATE_TUNING)
 
 
-def _check_weighting(values: Mapping[str, Any], algorithm: Any):
+def _check_cohorts(values: Mapping[str, Any], algorithm: Any):
   """Raises if the algorithm has no cohorts, or weights clients by examples."""
   if algorithm.row.pools_clients:
     for flag, off in (('sampling', FIXED), ('dp_noise_multiplier', None)):

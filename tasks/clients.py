@@ -178,9 +178,11 @@ class PachinkoPartition(Partition):
   """The clients of a TFF file, or else of a Pachinko allocation.
 
   Attributes:
+    num_clients: The default number of clients; None for all of TFF's, or 500.
     coarse_classes: The coarse class of each class.
   """
 
+  num_clients: Optional[int] = attrs.field(default=None, kw_only=True)
   coarse_classes: tuple[int, ...] = attrs.field(default=(), kw_only=True)
   scheme: str = attrs.field(default='tff', kw_only=True)
 
@@ -190,7 +192,7 @@ class PachinkoPartition(Partition):
     own = (
         Argument(
             'num_clients',
-            None,
+            self.num_clients,
             "The number of clients; unset: all of TFF's, or 500.",
             type=int,
             minimum=1,
@@ -242,6 +244,8 @@ class PachinkoPartition(Partition):
 @attrs.frozen
 class DirichletClients(Partition):
   """Divides all examples, with Dirichlet distributed classes per client."""
+
+  scheme: str = attrs.field(default='', init=False)
 
   @property
   def arguments(self) -> tuple[Argument, ...]:

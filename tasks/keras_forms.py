@@ -16,6 +16,7 @@ import tensorflow_federated as tff
 
 from tff_adaptive.client_works import loss_terms
 from tff_adaptive.client_works import model_adapter
+from tff_adaptive.data import specs
 
 _Penalty = Callable[[tf.Tensor], tf.Tensor]
 
@@ -74,10 +75,7 @@ class KerasForms:
       build_metrics: Builds the metrics, with different names.
     """
     keras_model = build_keras_model()
-    input_spec = collections.OrderedDict(
-        (name, tf.TensorSpec([None, *spec.shape], spec.dtype))
-        for name, spec in element_spec.items()
-    )
+    input_spec = collections.OrderedDict(specs.batched(element_spec))
     self.functional: Optional[tff.learning.models.FunctionalModel] = None
     # Also the layers of a model that is a layer.
     if not any(map(_mixes_examples, keras_model.submodules)):

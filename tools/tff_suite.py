@@ -197,7 +197,7 @@ def differences(native: Outcome, compiled: Outcome) -> dict[str, str]:
   }
 
 
-def write_table(outcomes: Mapping[str, Mapping[str, Outcome]]) -> str:
+def to_page(outcomes: Mapping[str, Mapping[str, Outcome]]) -> str:
   """Returns the page of the outcomes.
 
   Args:
@@ -290,7 +290,7 @@ def main(arguments: Sequence[str]) -> int:
       outcomes[test][context] = outcome
       print(f'{test} {context}: {outcome.count()}', flush=True)
     if options.output:
-      options.output.write_text(write_table(outcomes), encoding='utf-8')
+      options.output.write_text(to_page(outcomes), encoding='utf-8')
   return int(any(differences(*o.values()) for o in outcomes.values()))
 
 

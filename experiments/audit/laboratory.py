@@ -16,9 +16,9 @@ from experiments import published
 from experiments import registry
 from experiments import rounds as rounds_lib
 from experiments.audit import quadratics
+from experiments.conformance import problems
 from experiments.conformance import replay
 from experiments.report import cell_results
-from tasks import golden_problems
 from tff_adaptive import analysis
 from tff_adaptive import optimizers
 from tff_adaptive import runtime
@@ -184,7 +184,7 @@ class Laboratory:
     Returns:
       The result of the training.
     """
-    data = golden_problems.create_client_batches(
+    data = problems.create_client_batches(
         _problem(clients, start), 1, num_local_steps
     )
     points = [start]
@@ -194,7 +194,7 @@ class Laboratory:
       for _ in range(num_rounds):
         metrics = rounds.train(data, range(len(data)))
         weights = rounds.state.global_model_weights.trainable
-        points.append(float(golden_problems.flatten_weights(weights)[0]))
+        points.append(float(problems.flatten_weights(weights)[0]))
     measured = metrics['client_work']['clients']
     costs = {name: float(np.asarray(v)) for name, v in measured.items()}
     return Training(points, costs, rounds.store is not None)
@@ -271,7 +271,7 @@ def _build_process(config: str, start: float, num_clients: int) -> Any:
   """Returns the process of a configuration; building takes the most time."""
   return replay.build_process(
       {'weighting': 'uniform', **json.loads(config)},
-      golden_problems.create_functional_model(_problem([], start)),
+      problems.create_functional_model(_problem([], start)),
       None,
       num_clients,
   )

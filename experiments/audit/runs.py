@@ -69,8 +69,8 @@ class Difference(NamedTuple):
 
 def compare(scores: Scores, others: Scores) -> Difference:
   """Returns the lead of `scores` over `others`; larger scores are better."""
-  differences = seed_statistics.subtract(scores, others)
-  return Difference(seed_statistics.t_interval(differences), len(differences))
+  interval = seed_statistics.compare(scores, others)
+  return Difference(interval, len(scores.keys() & others.keys()))
 
 
 def not_behind(difference: Difference) -> claim.Status:

@@ -179,8 +179,7 @@ def _build_process(
 
 def _build_task(row: registry.Row, data_dir: Optional[str]) -> task_lib.Task:
   """Returns a task with its defaults, capped by `CAPS`."""
-  assert row.task is not None
-  protocol = row.task.protocol
+  protocol = row.definition.protocol
   if row.name in CAPS:
     clients, steps = CAPS[row.name]
     protocol = attrs.evolve(
@@ -225,8 +224,7 @@ def measure_task(
       task = _build_task(row, data_dir)
   if task is None:
     variant = 'synthetic data'
-    assert row.task is not None
-    row.task.write_synthetic_data(synthetic_dir)
+    row.definition.write_synthetic_data(synthetic_dir)
     task = _build_task(row, synthetic_dir)
   num_rounds = 2 * (_TaskTrainer.num_warm_up_turns + settings.num_rounds)
   fed_opt = registry.ROWS[registry.ALGORITHM]['fed_opt']

@@ -32,8 +32,6 @@ from tff_adaptive.data import cohort
 from tff_adaptive.data import sampling
 from tff_adaptive.runtime.scale_out import context as context_lib
 
-# By then, tracing, compilation and the growth of memory are over.
-_NUM_WARM_UP_TURNS = 3
 SEED = 0
 _SECONDS_PER_SAMPLE = 0.1
 
@@ -132,7 +130,8 @@ class Trainer:
     num_warm_up_turns: The number of turns that are not timed.
   """
 
-  num_warm_up_turns = _NUM_WARM_UP_TURNS
+  # By then, tracing, compilation and the growth of memory are over.
+  num_warm_up_turns = 3
 
   def __init__(
       self,

@@ -3,8 +3,8 @@
 """Comparisons of frameworks with reference trajectories, and of their FedAdams.
 
 An adapter replays the runs of a file of reference trajectories in its own
-framework, and `check` compares them. `dialects` holds the formulas that share a
-name. TensorFlow is not imported here.
+framework, and `check` compares them. `problems` has the models of such files,
+and `dialects` the formulas that share a name. TensorFlow is not imported here.
 """
 
 from experiments.conformance.adapters import Adapter

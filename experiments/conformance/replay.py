@@ -21,14 +21,9 @@ from experiments import registry
 from experiments import rounds as rounds_lib
 from experiments.conformance import adapters
 from experiments.conformance import goldens
-from tasks import golden_problems
+from experiments.conformance import problems
 from tff_adaptive import algorithms
 from tff_adaptive.optimizers import schedules
-
-
-class UnknownConfigurationError(adapters.AdapterError):
-  """A run uses a name or key that the library does not have."""
-
 
 # Names in files that differ from those of the registry.
 _NAMES = {
@@ -91,13 +86,13 @@ def _build(kind: str, config: dict[str, Any], **supplied: Any) -> Any:
     The result of the builder.
 
   Raises:
-    UnknownConfigurationError: If the name or a key is unknown.
+    AdapterError: If the name or a key is unknown.
   """
   what = kind.partition('_')[0]
   name = _NAMES[kind].get(config['name'], config['name'])
   row = registry.ROWS[kind].get(name)
   if row is None or row.builder is None:
-    raise UnknownConfigurationError(f'unknown {what} {config["name"]!r}')
+    raise adapters.AdapterError(f'unknown {what} {config["name"]!r}')
   known = {argument.name: argument for argument in row.arguments}
   arguments = {}
   for key, value in config.items():
@@ -105,7 +100,7 @@ def _build(kind: str, config: dict[str, Any], **supplied: Any) -> Any:
       continue
     argument = known.get(_KEYS.get(key, key))
     if argument is None:
-      raise UnknownConfigurationError(
+      raise adapters.AdapterError(
           f'unknown {what} key {key!r} of {config["name"]!r}'
       )
     # JSON has no infinity.
@@ -124,7 +119,7 @@ def _build_client_optimizer(
   if config['name'] == 'delta_sgd':
     batch = config.pop('batch', 'same')
     if batch not in ('same', 'different'):
-      raise UnknownConfigurationError(f'unknown delta_sgd batch {batch!r}')
+      raise adapters.AdapterError(f'unknown delta_sgd batch {batch!r}')
     if batch == 'different':
       config['previous_gradient'] = 'reuse'
   if config['name'] == 'sps':
@@ -138,7 +133,7 @@ def _name_sps(config: dict[str, Any]) -> dict[str, Any]:
   limited = 'sps_max' if 'eta_max' in config else 'sps'
   names = {'constant': limited, 'smooth': 'sps_smooth'}
   if variant not in names:
-    raise UnknownConfigurationError(f'unknown sps variant {variant!r}')
+    raise adapters.AdapterError(f'unknown sps variant {variant!r}')
   return {**config, 'name': names[variant]}
 
 
@@ -158,21 +153,21 @@ def _build_loss_term(
   if config is None:
     return None
   if representation_fn is None and config['name'] == 'moon':
-    raise UnknownConfigurationError("'moon' needs a representation")
+    raise adapters.AdapterError("'moon' needs a representation")
   return _build(registry.LOSS_TERM, config, representation_fn=representation_fn)
 
 
 def _build_schedule(config: dict[str, Any]) -> Any:
   name = config.get('schedule', 'constant')
   if 'decay_every' in config and name != 'exp_decay':
-    raise UnknownConfigurationError(f"'decay_every' of the schedule {name!r}")
+    raise adapters.AdapterError(f"'decay_every' of the schedule {name!r}")
   if name == 'constant':
     return None
   if name == 'step_decay':
     return schedules.build_step_decay(config['rounds'])
   if name == 'exp_decay':
     return schedules.build_exp_decay(rounds_per_decay=config['decay_every'])
-  raise UnknownConfigurationError(f'unknown schedule {name!r}')
+  raise adapters.AdapterError(f'unknown schedule {name!r}')
 
 
 def build_process(
@@ -197,16 +192,14 @@ def build_process(
     A `tff.learning.templates.LearningProcess`.
 
   Raises:
-    UnknownConfigurationError: If a name or a key is unknown.
+    AdapterError: If a name or a key is unknown.
   """
   known = {*adapters.COMMON_KEYS, 'loss', 'schedule', 'decay_every'}
   unknown = sorted(set(config) - known)
   if unknown:
-    raise UnknownConfigurationError(f'unknown key {unknown[0]!r}')
+    raise adapters.AdapterError(f'unknown key {unknown[0]!r}')
   if config['weighting'] not in WEIGHTINGS:
-    raise UnknownConfigurationError(
-        f'unknown weighting {config["weighting"]!r}'
-    )
+    raise adapters.AdapterError(f'unknown weighting {config["weighting"]!r}')
   return algorithms.build_fed_opt(
       model,
       _build_client_optimizer(config['client'], num_clients, mean_num_examples),
@@ -241,7 +234,7 @@ def train(
   Yields:
     The state and the metrics after each round.
   """
-  batches = golden_problems.create_client_batches(
+  batches = problems.create_client_batches(
       run.problem, run.configuration['batch_size'], run.configuration['epochs']
   )
   rounds = rounds_lib.Rounds(process)
@@ -260,9 +253,7 @@ def train_weights(
 ) -> list[np.ndarray]:
   """Trains a run and returns the flat trainable weights after each round."""
   return [
-      golden_problems.flatten_weights(
-          process.get_model_weights(state).trainable
-      )
+      problems.flatten_weights(process.get_model_weights(state).trainable)
       for state, _ in train(process, run)
   ]
 
@@ -271,8 +262,8 @@ def _process_of(run: adapters.GoldenRun, model: Any = None) -> Any:
   sizes = [len(client['y']) for client in run.problem['clients']]
   return build_process(
       dict(run.configuration),
-      model or golden_problems.create_functional_model(run.problem),
-      golden_problems.create_representation_fn(run.problem),
+      model or problems.create_functional_model(run.problem),
+      problems.create_representation_fn(run.problem),
       len(sizes),
       run.configuration['epochs'] * float(np.mean(sizes)),
   )
@@ -308,7 +299,7 @@ def _shared_fields(client_work: Any, weights: Any) -> dict[str, Any]:
       'mean_change': 'prev_D',
   }
   fields = {
-      name: golden_problems.flatten_weights(shared[key])
+      name: problems.flatten_weights(shared[key])
       for key, name in names.items()
       if key in shared
   }
@@ -316,7 +307,7 @@ def _shared_fields(client_work: Any, weights: Any) -> dict[str, Any]:
     fields['t0'] = shared['num_steps']
   if 'mean_second_moment' in shared:
     # There may be one number per tensor; the file has one per weight.
-    fields['vbar'] = golden_problems.flatten_weights(
+    fields['vbar'] = problems.flatten_weights(
         [
             np.broadcast_to(mean, np.shape(w))
             for mean, w in zip(shared['mean_second_moment'], weights)
@@ -329,14 +320,14 @@ def _server_fields(state: Any) -> dict[str, Any]:
   """Returns the server state as vectors and scalars, by the file's names."""
   weights = state.global_model_weights.trainable
   fields = {
-      'x': golden_problems.flatten_weights(weights),
+      'x': problems.flatten_weights(weights),
       **_shared_fields(state.client_work, tf.nest.flatten(weights)),
   }
   held = state.finalizer
   if 'accumulator' in held:
     # The gradient of a server optimizer is minus the mean change. The file
     # calls momentum `buf` for gradient descent and `m` for adaptive rules.
-    momentum = -golden_problems.flatten_weights(held['accumulator'])
+    momentum = -problems.flatten_weights(held['accumulator'])
     fields['m'] = fields['buf'] = momentum
   for key, name in (
       ('preconditioner', 'v'),
@@ -346,7 +337,7 @@ def _server_fields(state: Any) -> dict[str, Any]:
       ('mean_dual', 'mean_dual'),
   ):
     if key in held:
-      fields[name] = golden_problems.flatten_weights(held[key])
+      fields[name] = problems.flatten_weights(held[key])
   for key, name in (
       ('server_step_size', 'eta_g'),
       ('server_step_size', 'alpha'),

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple, Optional
 import tensorflow_federated as tff
 
 from experiments.conformance import adapters
+from experiments.conformance import problems
 from experiments.conformance import replay
-from tasks import golden_problems
 
 
 class _Rule(NamedTuple):
@@ -163,7 +163,7 @@ class StockTff:
   def replay(self, run: adapters.GoldenRun) -> Sequence[Any]:
     config = run.configuration
     arguments = {
-        'model_fn': golden_problems.create_functional_model(run.problem),
+        'model_fn': problems.create_functional_model(run.problem),
         'client_optimizer_fn': _build(config['client'], _CLIENTS),
         'server_optimizer_fn': _build(config['server'], _SERVERS),
         'client_weighting': replay.WEIGHTINGS[config['weighting']],

@@ -362,7 +362,7 @@ def _gap(
 ) -> str:
   if other is None:
     return advice.NONE
-  difference = results_lib.compare(other.scores, tuned.scores)
+  difference = seed_statistics.compare(other.scores, tuned.scores)
   return advice.format_interval(difference)
 
 

@@ -87,17 +87,12 @@ def _stand(
     difference = seed_statistics.Interval(-math.inf, -math.inf, -math.inf)
     verdict = seed_statistics.Answer.DIVERGED
   else:
-    difference = compare(scores[method], scores[best])
+    difference = seed_statistics.compare(scores[method], scores[best])
     verdict = seed_statistics.judge(difference, margin)
     if method == best:
       verdict = seed_statistics.Answer.BEST
   mean, std = statistics.fmean(found), seed_statistics.std(found)
   return Standing(method, mean, std, difference, verdict, num_diverged)
-
-
-def compare(scores: Scores, others: Scores) -> seed_statistics.Interval:
-  """Returns the difference of two methods, paired by seed."""
-  return seed_statistics.t_interval(seed_statistics.subtract(scores, others))
 
 
 def score(run: run_folder.Run, task: board.Task) -> float:

@@ -36,14 +36,8 @@ ROWS = {
     for kind, rows_of_kind in (
         (TASK, tasks.TASKS),
         (ALGORITHM, rules.ALGORITHMS),
-        (
-            CLIENT_OPTIMIZER,
-            rules.create_optimizers(CLIENT_OPTIMIZER, of_server=False),
-        ),
-        (
-            SERVER_OPTIMIZER,
-            rules.create_optimizers(SERVER_OPTIMIZER, of_server=True),
-        ),
+        (CLIENT_OPTIMIZER, rules.create_optimizers(CLIENT_OPTIMIZER)),
+        (SERVER_OPTIMIZER, rules.create_optimizers(SERVER_OPTIMIZER)),
         (LOSS_TERM, rules.create_loss_terms()),
         (CLIENT_SCHEDULE, rules.create_schedules(CLIENT_SCHEDULE)),
         (SERVER_SCHEDULE, rules.create_schedules(SERVER_SCHEDULE)),

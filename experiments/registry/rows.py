@@ -106,6 +106,12 @@ class Row:
     return self.name.rpartition(f':{PREFIX}')[2]
 
   @property
+  def definition(self) -> definitions.TaskDefinition:
+    """The definition of a task; for a row of this kind alone."""
+    assert self.task is not None
+    return self.task
+
+  @property
   def reads_files(self) -> bool:
     """Whether it is a task whose data are read from `--data_dir`."""
     return self.task is not None and self.task.data.reads_files

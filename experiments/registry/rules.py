@@ -45,22 +45,18 @@ def create(kind: str, builder: signatures.Builder) -> rows.Row:
   return _row(builder, {'learning_rate': learning_rate} if is_optimizer else {})
 
 
-def create_optimizers(kind: str, *, of_server: bool) -> tuple[rows.Row, ...]:
-  """Returns the rows of the optimizers of a placement.
+def create_optimizers(kind: str) -> tuple[rows.Row, ...]:
+  """Returns the rows of the optimizers of the clients or of the server.
 
   Args:
     kind: The flag that chooses one, which ends in `_optimizer`.
-    of_server: Whether the placement is the server.
-
-  Returns:
-    One row per rule.
   """
   return tuple(
       create(kind, builder)
       for package in ('optimizers', 'finalizers')
       for builder in signatures.builders(f'tff_adaptive.{package}')
       if builder.returns.endswith('Optimizer')
-      and _is_server_rule(builder) == of_server
+      and _is_server_rule(builder) == (kind == rows.SERVER_OPTIMIZER)
   )
 
 

@@ -99,9 +99,7 @@ def of_arguments(arguments: Sequence[str]) -> WantedHparams:
     absl.flags.Error: If a flag does not exist or has an invalid value.
   """
   choices, settings = published.parse_flags(arguments)
-  task = choices[registry.TASK].row.task
-  assert task is not None
-  protocol = task.protocol
+  protocol = choices[registry.TASK].row.definition.protocol
   values = {
       **{kind: choice.row.name for kind, choice in choices.items()},
       **published.argument_values(choices),

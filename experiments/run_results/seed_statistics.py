@@ -96,6 +96,13 @@ def t_interval(differences: Sequence[float]) -> Interval:
   return Interval(mean, mean - half, mean + half)
 
 
+def compare(
+    scores: Mapping[int, float], others: Mapping[int, float]
+) -> Interval:
+  """Returns the lead of `scores` over `others`, paired by seed."""
+  return t_interval(subtract(scores, others))
+
+
 class Answer(str, enum.Enum):
   """The outcome of comparing a method with another one, or with the best.
 

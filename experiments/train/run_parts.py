@@ -80,8 +80,7 @@ def build_protocol(
     choices: The chosen rows.
     settings: The other flags.
   """
-  task = choices[registry.TASK].row.task
-  assert task is not None
+  task = choices[registry.TASK].row.definition
   given = {name: getattr(settings, name) for name in settings_lib.PROTOCOL}
   return attrs.evolve(
       task.protocol,
@@ -132,8 +131,7 @@ def _prepare_data_dir(
   if not settings.use_synthetic_data:
     return settings.data_dir
   data_dir = os.path.join(settings.output_dir, SYNTHETIC_DATA)
-  assert choice.row.task is not None
-  choice.row.task.write_synthetic_data(data_dir)
+  choice.row.definition.write_synthetic_data(data_dir)
   print(
       f'synthetic data in the format of {choice.row.name}: the metrics are '
       'meaningless.',
@@ -369,16 +367,6 @@ def build_client_store(
       directory.client_states,
       max_bytes=settings.client_states_memory_mb * 2**20,
   )
-
-
-class LearningRates(callbacks.Callback):
-  """Puts the learning rates of a process into the metrics."""
-
-  def __init__(self, process: tff.learning.templates.LearningProcess):
-    self._process = process
-
-  def measure(self, round_end):
-    return rate_tuning.read_rates(self._process, round_end.state)
 
 
 def build_rate_tuner(

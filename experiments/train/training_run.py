@@ -19,6 +19,7 @@ from experiments.train import evaluations as evaluations_lib
 from experiments.train import run_parts
 from experiments.train import warm_start
 from tff_adaptive import runtime
+from tff_adaptive.algorithms import rate_tuning
 from tff_adaptive.analysis import client_plots
 from tff_adaptive.analysis import curves
 from tff_adaptive.data import client_data
@@ -92,6 +93,16 @@ class _Device(callbacks.Callback):
   def measure(self, round_end):
     del round_end  # Unused.
     return {'device': self._device}
+
+
+class _LearningRates(callbacks.Callback):
+  """Adds the learning rates of a process to the metrics."""
+
+  def __init__(self, process: tff.learning.templates.LearningProcess):
+    self._process = process
+
+  def measure(self, round_end):
+    return rate_tuning.read_rates(self._process, round_end.state)
 
 
 def describe(choices: _Choices) -> str:
@@ -276,11 +287,10 @@ def _build(
   cohort_fn = run_parts.build_cohort_fn(choices, settings, task)
   client_store = run_parts.build_client_store(process, settings, directory)
   rate_tuner = run_parts.build_rate_tuner(process, settings, task, cohort_fn)
-  if rate_tuner is not None:
-    run_callbacks.insert(0, run_parts.LearningRates(process))
   run_callbacks = [
       _Device(choices),
       *run_parts.build_privacy_callbacks(settings, task),
+      *([] if rate_tuner is None else [_LearningRates(process)]),
       *run_callbacks,
   ]
   evaluations = evaluations_lib.build_evaluations(choices, settings, task)

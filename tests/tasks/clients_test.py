@@ -92,6 +92,21 @@ class ClientsTest(parameterized.TestCase):
     self.assertEqual(found['partition'].choices, partition.SCHEMES)
     self.assertStartsWith(found['examples_per_client'].help, 'Texts per client')
 
+  @parameterized.parameters(None, 7)
+  def test_number_of_clients_of_pachinko_is_that_of_the_value(self, number):
+    (found,) = (
+        argument.default
+        for argument in clients_lib.PachinkoPartition(
+            num_clients=number
+        ).arguments
+        if argument.name == 'num_clients'
+    )
+    self.assertEqual(found, number)
+
+  def test_dirichlet_clients_have_no_scheme(self):
+    with self.assertRaisesRegex(TypeError, 'scheme'):
+      clients_lib.DirichletClients(scheme='iid')
+
   @parameterized.parameters(0.1, np.inf)
   def test_dirichlet_clients_hold_every_example_once(self, alpha):
     clients = clients_lib.DirichletClients()

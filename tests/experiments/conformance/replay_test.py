@@ -11,8 +11,8 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from experiments import conformance
+from experiments.conformance import problems
 from experiments.conformance import replay
-from tasks import golden_problems
 from tests.experiments.conformance import golden_testing
 from tff_adaptive import runtime
 
@@ -177,7 +177,7 @@ class ReplayerTest(tf.test.TestCase, parameterized.TestCase):
   def test_reference_numbers_with_variable_models(self, name):
     run = _all_runs()[(name, 'softmax')]
     problem = _PROBLEMS['softmax']
-    functional = golden_problems.create_functional_model(problem)
+    functional = problems.create_functional_model(problem)
     result = replay.replay(
         run,
         _PROBLEMS,

@@ -10,7 +10,7 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from experiments import registry
-from tasks import golden_problems
+from experiments.conformance import problems
 from tests.tff_adaptive import testing
 from tests.tff_adaptive.optimizers import rules_testing
 from tests.tff_adaptive.runtime import compiled_testing
@@ -73,7 +73,7 @@ def _build_loss_term(name):
   row = registry.ROWS[registry.LOSS_TERM][name]
   if row.builder is None:
     return None
-  representation_fn = golden_problems.create_representation_fn(_problem())
+  representation_fn = problems.create_representation_fn(_problem())
   supplied = {'representation_fn': representation_fn}
   return registry.resolve(row.builder)(
       **{name: supplied[name] for name in row.supplied}
@@ -97,7 +97,7 @@ def _has_step_size(client):
 def _build(client, loss_term, server_optimizer):
   weightings = tff.learning.ClientWeighting
   return algorithms.build_fed_opt(
-      golden_problems.create_functional_model(_problem()),
+      problems.create_functional_model(_problem()),
       _CLIENTS[client](),
       server_optimizer,
       loss_term=_build_loss_term(loss_term),
@@ -166,7 +166,7 @@ PAIRS = [('_'.join(pair), *pair) for pair in _pairs()]
 
 def _cohort(process):
   """Returns both clients, in two batches of three examples each."""
-  batches = golden_problems.create_client_batches(
+  batches = problems.create_client_batches(
       _problem(), batch_size=3, num_epochs=1
   )
   return testing.with_ids(process, batches)
@@ -193,7 +193,7 @@ class TestCase(tf.test.TestCase, parameterized.TestCase):
     return output.state
 
   def _assert_moved(self, weights):
-    flat = golden_problems.flatten_weights(weights)
+    flat = problems.flatten_weights(weights)
     self.assertAllEqual(np.isfinite(flat), np.ones(39, bool))
     self.assertGreater(np.abs(flat - _problem()['x0']).max(), 1e-5)
 
