@@ -22,10 +22,10 @@ import attrs
 
 from tasks import clients as clients_lib
 from tasks import data as data_lib
+from tasks import npz_data
 from tasks import sources
 from tasks import synthetic_data
 from tasks.arguments import Argument
-from tasks.images import npz_images
 from tff_adaptive.data import client_data
 from tff_adaptive.data import protocol as protocol_lib
 from tff_adaptive.data import sources as client_sources
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
   from tff_adaptive.simulation import task as task_lib
 
 # The parts of a task.
-NpzData = npz_images.NpzData
+NpzData = npz_data.NpzData
 Partition = clients_lib.Partition
 Protocol = protocol_lib.Protocol
 # A function, or its location 'module:function'.

@@ -14,12 +14,12 @@ import attrs
 
 from tasks import mnist
 from tasks import sources
-from tasks.images import npz_images
+from tasks.images import mnist_data
 
 FASHION_MNIST = attrs.evolve(
     mnist.MNIST,
     name='fashion_mnist',
-    data=npz_images.GrayImages('fashion_mnist', 'Fashion-MNIST'),
+    data=mnist_data.FASHION_MNIST,
     protocol=attrs.evolve(mnist.MNIST.protocol, total_rounds=1000),
     source=sources.tfds_images(
         'fashion_mnist',

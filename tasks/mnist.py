@@ -11,12 +11,12 @@ References:
 from tasks import clients
 from tasks import definitions
 from tasks import sources
-from tasks.images import npz_images
+from tasks.images import mnist_data
 
 MNIST = definitions.ClassificationTask(
     name='mnist',
     summary='100, Dirichlet 0.1',
-    data=npz_images.GrayImages('mnist', 'MNIST'),
+    data=mnist_data.MNIST,
     models={
         'cnn': 'tasks.images.mnist_models:build_cnn',
         'logistic': 'tasks.images.mnist_models:build_logistic',

@@ -16,7 +16,7 @@ from tasks import data_files
 from tasks import synthetic_data
 from tasks.arguments import Argument
 from tasks.images import cifar_augmentation
-from tasks.images import npz_images
+from tasks.images import image_files
 from tasks.images import python_files
 from tff_adaptive.data import feature_arrays
 from tff_adaptive.data import transforms
@@ -56,7 +56,7 @@ class Cifar(data.Data):
     default_augmentation: The default of `augmentation`.
   """
 
-  images: npz_images.ImageDataset
+  images: image_files.ImageDataset
   folder: str
   train_names: tuple[str, ...]
   test_names: tuple[str, ...]
@@ -214,7 +214,7 @@ class CifarOrTffClients(Cifar):
 
 
 CIFAR10 = Cifar(
-    images=npz_images.ImageDataset(
+    images=image_files.ImageDataset(
         'cifar10', 'CIFAR-10', cifar_augmentation.IMAGE_SHAPE, 10
     ),
     folder='cifar-10-batches-py',
@@ -229,7 +229,7 @@ CIFAR10 = Cifar(
     default_augmentation=cifar_augmentation.DELTA_SGD,
 )
 CIFAR100 = CifarOrTffClients(
-    images=npz_images.ImageDataset(
+    images=image_files.ImageDataset(
         'cifar100', 'CIFAR-100', cifar_augmentation.IMAGE_SHAPE, 100
     ),
     folder='cifar-100-python',

@@ -17,7 +17,7 @@ import functools
 import tensorflow as tf
 
 from tasks import seeded_layers
-from tasks.images import npz_images
+from tasks.images import mnist_data
 
 _DROPOUT_RATE = 0.5
 _NUM_PIXELS = 784
@@ -89,5 +89,5 @@ def build_cnn(seed: int) -> tf.keras.Model:
 def _build(
     layers: list[tf.keras.layers.Layer], num_features: int, seed: int
 ) -> tf.keras.Model:
-  logits = _dense('logits', npz_images.NUM_CLASSES, num_features, seed)
-  return seeded_layers.chain(npz_images.IMAGE_SHAPE, [*layers, logits])
+  logits = _dense('logits', mnist_data.NUM_CLASSES, num_features, seed)
+  return seeded_layers.chain(mnist_data.IMAGE_SHAPE, [*layers, logits])

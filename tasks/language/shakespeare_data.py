@@ -15,8 +15,6 @@ The tokens are those of TFF's baseline:
 
 import collections
 from collections.abc import Mapping
-import os
-from typing import Union
 
 import numpy as np
 
@@ -24,7 +22,6 @@ from tasks import data
 from tasks import data_files
 from tasks import synthetic_data
 from tasks.arguments import Argument
-from tff_adaptive.data import client_data
 from tff_adaptive.data import feature_arrays
 from tff_adaptive.data import transforms
 
@@ -42,7 +39,16 @@ _FILE = 'tff/shakespeare.sqlite'
 
 
 class Shakespeare(data.Data):
-  """Sequences of characters, with the next characters as labels."""
+  """Sequences of characters, with the next characters as labels.
+
+  There is a client for each role in a play: 715 roles with 16,068 training and
+  2,356 test examples. A published example has the feature 'snippets', the bytes
+  of one speech of the role.
+
+  References:
+    Caldas et al., LEAF: A Benchmark for Federated Settings,
+    https://arxiv.org/abs/1812.01097; `tff.simulation.datasets.shakespeare`.
+  """
 
   arguments = (
       Argument(
@@ -59,7 +65,14 @@ class Shakespeare(data.Data):
 
   def load(self, args, data_dir, seed):
     del args, seed  # Unused.
-    train, test = load_shakespeare(data_dir)
+    # Imported here because it imports TensorFlow.
+    from tff_adaptive.data import sqlite  # pylint: disable=import-outside-toplevel
+
+    path = data_files.find_data_file(data_dir, _FILE, 'shakespeare')
+    train, test = (
+        sqlite.load_sqlite_clients(path, split, self.published_spec())
+        for split in ('train', 'test')
+    )
     return data.Splits(train, transforms.concatenate(test), test)
 
   def published_spec(self):
@@ -78,46 +91,6 @@ class Shakespeare(data.Data):
   @property
   def synthetic_files(self):
     return {_FILE: synthetic_data.write_shakespeare}
-
-
-def load_shakespeare(
-    data_dir: Union[str, os.PathLike],
-) -> tuple[client_data.ClientArrays, client_data.ClientArrays]:
-  """Opens the plays, with a client for each role in a play.
-
-  Args:
-    data_dir: The folder of the data sets; reads `tff/shakespeare.sqlite`.
-
-  Returns:
-    The training clients and the test clients, the same 715 roles with 16,068
-    and 2,356 examples in the original. An example has the feature 'snippets',
-    the bytes of one speech of the role.
-
-  Raises:
-    FileNotFoundError: If the file does not exist; says where to put it and how
-      to download it.
-    ValueError: If it is damaged, or not in TFF's format.
-
-  Example:
-
-    >>> train, test = load_shakespeare('data')
-    >>> len(train.client_ids), train.total_examples
-    (715, 16068)
-
-  References:
-    Caldas et al., LEAF: A Benchmark for Federated Settings,
-    https://arxiv.org/abs/1812.01097; `tff.simulation.datasets.shakespeare`.
-  """
-  # Imported here because it imports TensorFlow.
-  from tff_adaptive.data import sqlite  # pylint: disable=import-outside-toplevel
-
-  path = data_files.find_data_file(data_dir, _FILE, 'shakespeare')
-  published = Shakespeare().published_spec()
-  train, test = (
-      sqlite.load_sqlite_clients(path, split, published)
-      for split in ('train', 'test')
-  )
-  return train, test
 
 
 def to_sequences(

@@ -75,7 +75,8 @@ class ShakespeareTasksTest(parameterized.TestCase):
     folder = data_testing.real_data('shakespeare')
     shakespeare = shakespeare_lib.SHAKESPEARE.create(folder, seed=1)
     self.assertLen(shakespeare.train_data.client_ids, 715)
-    train, test = shakespeare_data.load_shakespeare(folder)
+    found = shakespeare_data.Shakespeare().load(None, folder, seed=0)
+    train, test = found.train, found.test
     self.assertEqual(train.total_examples, 16_068)
     self.assertEqual(test.total_examples, 2_356)
     self.assertEqual(shakespeare.train_data.total_examples, 37_784)

@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of `emnist_data`."""
 
+import types
+
 from absl.testing import parameterized
 import numpy as np
 import pytest
@@ -46,6 +48,17 @@ def _from_data(train, central, test):
   )
 
 
+def _load(folder, max_bytes):
+  args = types.SimpleNamespace(only_digits=False, max_bytes_in_memory=max_bytes)
+  return emnist_data.Characters().load(args, folder, seed=0)
+
+
+def _prepare(data, raw):
+  return data.build_prepare(types.SimpleNamespace(), train=None, data_dir=None)(
+      raw
+  )
+
+
 class EmnistDataTest(parameterized.TestCase):
 
   def setUp(self):
@@ -87,7 +100,7 @@ class EmnistDataTest(parameterized.TestCase):
   @pytest.mark.published_data
   def test_equals_tff_on_the_real_file(self):
     folder = data_testing.real_data('emnist_cr')
-    data = emnist_data.load_emnist(folder, max_bytes_in_memory=0)
+    data = _load(folder, 0)
     for task_name in _TASKS:
       baseline = _tff_datasets(task_name, folder / 'tff', False)
       self._assert_equal_to_tff(
@@ -99,9 +112,7 @@ class EmnistDataTest(parameterized.TestCase):
     emnist_testing.write(self.data_dir)
     wanted = emnist_testing.splits()['all_test']
     for max_bytes in (0, 1 << 20):
-      data = emnist_data.load_emnist(
-          self.data_dir, max_bytes_in_memory=max_bytes
-      )
+      data = _load(self.data_dir, max_bytes)
       for name in ('label', 'pixels'):
         np.testing.assert_array_equal(
             data.central_test[name],
@@ -111,10 +122,10 @@ class EmnistDataTest(parameterized.TestCase):
   def test_input_and_target_of_the_autoencoder_share_their_memory(self):
     raw = emnist_testing.examples(3, seed=1)
     before = raw['pixels'].copy()
-    pair = emnist_data.to_autoencoder_pairs(raw)
+    pair = _prepare(emnist_data.Pictures(), raw)
     self.assertIs(pair['x'], pair['y'])
     np.testing.assert_array_equal(raw['pixels'], before)
-    characters = emnist_data.to_characters(raw)
+    characters = _prepare(emnist_data.Characters(), raw)
     self.assertTrue(np.shares_memory(characters['x'], raw['pixels']))
 
   @parameterized.named_parameters(

@@ -96,7 +96,8 @@ class ShakespearePreprocessingTest(parameterized.TestCase):
 
   def test_real_data_equal_the_preprocessing_of_tff(self):
     folder = data_testing.SAMPLE
-    train, test = shakespeare_data.load_shakespeare(folder)
+    found = shakespeare_data.Shakespeare().load(None, folder, seed=0)
+    train, test = found.train, found.test
     self.assertEqual(train.client_ids, test.client_ids)
     self.assertLen(train.client_ids, 13)
     self.assertEqual(train.total_examples, 202)

@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of loading data sets in the form of MNIST."""
+"""Tests of loading images, and of scaling those in the form of MNIST."""
 
 import sys
 import types
@@ -9,12 +9,13 @@ from unittest import mock
 from absl.testing import parameterized
 import numpy as np
 
-from tasks.images import npz_images
+from tasks.images import image_files
+from tasks.images import mnist_data
 from tests import folder_testing
 from tests.tasks import data_testing
 from tests.tasks.images import cifar_testing
 
-_DATASET = npz_images.ImageDataset('letters', 'Letter-MNIST')
+_DATASET = image_files.ImageDataset('letters', 'Letter-MNIST', (28, 28), 10)
 
 # The first bytes of a .npy file.
 _NPY = b'\x93NUMPY\x01\x00v\x00'
@@ -38,7 +39,7 @@ class _FakeBuilder:
     }
 
 
-class NpzImagesTest(parameterized.TestCase):
+class ImageFilesTest(parameterized.TestCase):
 
   def setUp(self):
     super().setUp()
@@ -65,7 +66,7 @@ class NpzImagesTest(parameterized.TestCase):
   def test_reads_and_scales_a_file(self):
     arrays = _small()
     np.savez(self.npz, **arrays)
-    parts = map(npz_images.scale, _DATASET.load(str(self.data_dir)))
+    parts = map(mnist_data.scale, _DATASET.load(str(self.data_dir)))
     for examples, name in zip(parts, ('train', 'test')):
       self.assertEqual(list(examples), ['x', 'y'])
       self.assertEqual(examples['x'].dtype, np.float32)
