@@ -44,7 +44,12 @@ _REPORTS = (
     ),
     (('delta_sgd/figure_4',), ('--rows=MNIST',)),
     (
-        ('fedopt/table_1', 'fedopt/code_shakespeare', 'fedli/table_1'),
+        (
+            'fedcada/table_1',
+            'fedli/table_1',
+            'fedopt/code_shakespeare',
+            'fedopt/table_1',
+        ),
         ('--columns=Shakespeare',),
     ),
     (
