@@ -136,36 +136,25 @@ def _where(names: Sequence[str], columns: Sequence[str]) -> str:
   return f', {", ".join(names)}'
 
 
-def rates_in(method: str, table_names: Iterable[str]) -> str:
-  """Returns the rates of a method in several tables.
-
-  Args:
-    method: The name of its rows.
-    table_names: The tables, such as 'delta_sgd/table_4'.
-
-  Returns:
-    One row per table, from its first cell of the method.
-  """
+def rates_of_delta_sgd() -> str:
+  """Returns the rates of Delta-SGD with other methods, one row per table."""
   rows = []
-  for name in table_names:
-    table = published.find_table(name)
-    cell = next(cell for cell in table.cells if cell.row == method)
+  for number in (4, 5, 6):
+    table = published.find_table(f'delta_sgd/table_{number}')
+    cell = next(cell for cell in table.cells if cell.row == 'Delta-SGD')
     rows.append((table.heading, *_numbers_of(_values_of(cell))))
   return pages.text_table(('source', *_HEADINGS[1:]), rows)
 
 
-def grid_of(table_name: str) -> str:
+def rates_of_fedopt() -> str:
   """Returns the rates of a table whose methods are tuned for every task.
-
-  Args:
-    table_name: The table, such as 'fedopt/table_1'.
 
   Returns:
     One row per task and one column per method, with client rate, server rate
     and epsilon. The last row has the other arguments of each method, from its
     first cell.
   """
-  table = published.find_table(table_name)
+  table = published.find_table('fedopt/table_1')
   rows = []
   for column in table.columns:
     row = [column.name]
@@ -303,11 +292,9 @@ SECTIONS: Mapping[str, Callable[[], str]] = {
         'fedcada/table_1',
         'fedli/table_1',
     ),
-    'fedopt': lambda: grid_of('fedopt/table_1'),
+    'fedopt': rates_of_fedopt,
     'delta_sgd': lambda: rates_of('delta_sgd/table_1'),
-    'delta_sgd_with': lambda: rates_in(
-        'Delta-SGD', [f'delta_sgd/table_{number}' for number in (4, 5, 6)]
-    ),
+    'delta_sgd_with': rates_of_delta_sgd,
     'fedcada': lambda: rates_of('fedcada/table_1'),
     'fedli': lambda: rates_of('fedli/table_1'),
     'commands': lambda: commands_of(

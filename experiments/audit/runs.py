@@ -205,6 +205,23 @@ class _Comparison:
     }
 
 
+def _find_places(
+    table: published.Table, row: str, others: Sequence[str], column: str
+) -> dict[str, list[published.Cell]]:
+  """Returns the cells to compare, by their group and column."""
+  places: dict[str, list[published.Cell]] = {}
+  for cell in table.cells:
+    if column in ('', cell.column):
+      if cell.row == row or not others or cell.row in others:
+        name = _place_name(cell.group, cell.column)
+        places.setdefault(name, []).append(cell)
+  return {
+      name: cells
+      for name, cells in places.items()
+      if len(cells) > 1 and row in [cell.row for cell in cells]
+  }
+
+
 def answer(
     lab: claim.Laboratory,
     table_name: str,
@@ -236,17 +253,7 @@ def answer(
     OSError: If a file cannot be read.
   """
   table = lab.find_table(table_name)
-  places: dict[str, list[published.Cell]] = {}
-  for cell in table.cells:
-    if column in ('', cell.column):
-      if cell.row == row or not others or cell.row in others:
-        name = _place_name(cell.group, cell.column)
-        places.setdefault(name, []).append(cell)
-  places = {
-      name: cells
-      for name, cells in places.items()
-      if len(cells) > 1 and row in [cell.row for cell in cells]
-  }
+  places = _find_places(table, row, others, column)
   if not places:
     return claim.Verdict(
         claim.Status.NOT_RUN,
