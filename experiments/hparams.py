@@ -138,7 +138,9 @@ def load_own(kind: str, name: str):
 def define_own(
     arguments: Sequence[str], flag_values: flags.FlagValues = flags.FLAGS
 ):
-  """Defines the flags of the user's own tasks and rules on a command line.
+  """Defines the flags of the user's own tasks and rules.
+
+  Those are the ones on a command line, and those that were loaded before.
 
   Args:
     arguments: The flags, not yet parsed.
@@ -149,7 +151,13 @@ def define_own(
   """
   for kind, name in registry.find_own(arguments):
     load_own(kind, name)
-    row = registry.ROWS[kind][name]
+  own = (
+      (kind, row)
+      for kind in registry.OWN_KINDS
+      for row in registry.ROWS[kind].values()
+      if registry.is_own(row.name)
+  )
+  for kind, row in own:
     for argument in row.arguments:
       flag = row.flag_name(argument)
       if flag not in flag_values:

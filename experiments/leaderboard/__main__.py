@@ -56,7 +56,7 @@ class _Flags:
     tasks: The tasks by name, or all. Default: the five of the data file; with
       --list all. One of your own is 'package.module:VALUE'.
     methods: The methods by name, or all. Default: those of the data file; with
-      --list all. A client optimizer of your own is 'package.module:build_NAME'.
+      --list all. A rule of your own is 'package.module:build_NAME'.
     trials: The number of trials per method, including its defaults. Default:
       that of the data file.
     total_rounds: The number of rounds of a run. Default: that of the data file.

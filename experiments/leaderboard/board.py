@@ -191,7 +191,7 @@ class Leaderboard:
     """
     own_tasks = {n: _own_task(n) for n in tasks or () if registry.is_own(n)}
     own_methods = {
-        n: create_method(registry.CLIENT_OPTIMIZER, n)
+        n: create_method(registry.kind_of_own(n), n)
         for n in methods or ()
         if registry.is_own(n)
     }

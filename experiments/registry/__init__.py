@@ -13,6 +13,7 @@ from experiments.registry import tasks
 from experiments.registry.own import find as find_own
 from experiments.registry.own import form_of as form_of_own
 from experiments.registry.own import is_own
+from experiments.registry.own import kind_of as kind_of_own
 from experiments.registry.own import KINDS as OWN_KINDS
 from experiments.registry.own import load as load_own
 from experiments.registry.rows import ALGORITHM

@@ -43,6 +43,24 @@ def is_own(name: str) -> bool:
   return _SEPARATOR in name
 
 
+def kind_of(name: str) -> str:
+  """Returns the flag of a user's own rule, which its builder's signature tells.
+
+  A loss term returns a `LossTerm`, a server optimizer a `ReportsOptimizer` or,
+  if its name begins with `fed`, an `Optimizer`. Anything else is a client
+  optimizer, also what cannot be read, which `load` reports.
+
+  Args:
+    name: The place, 'package.module:build_NAME'.
+  """
+  module, _, attribute = name.partition(_SEPARATOR)
+  try:
+    builder = signatures.find(module, attribute.removeprefix(rows.PREFIX))
+  except (KeyError, ModuleNotFoundError, SyntaxError, ValueError):
+    return rows.CLIENT_OPTIMIZER
+  return rules.kind_of(builder)
+
+
 def load(kind: str, name: str) -> rows.Row:
   """Returns the row of a user's own task or rule.
 
@@ -145,7 +163,7 @@ def find(
       found.append((flag, value))
     elif flag == 'compare':
       methods = filter(is_own, value.split(','))
-      found += [(rows.CLIENT_OPTIMIZER, name) for name in methods]
+      found += [(kind_of(name), name) for name in methods]
     elif flag == 'flagfile':
       path = os.path.expanduser(value.strip())
       if os.path.isfile(path) and path not in including:

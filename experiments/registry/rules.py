@@ -20,10 +20,15 @@ SUPPLIED = ('num_clients', 'total_rounds', 'trace_steps')
 _SCHEDULES = 'tff_adaptive.optimizers.schedules'
 
 
-def _is_server_rule(builder: signatures.Builder) -> bool:
-  if builder.returns == 'Optimizer':
-    return builder.name.startswith('fed') or 'finalizers' in builder.reference
-  return builder.returns == 'ReportsOptimizer'
+def kind_of(builder: signatures.Builder) -> str:
+  """Returns the flag that chooses a rule; a client rule if nothing tells."""
+  if builder.returns.endswith('LossTerm'):
+    return rows.LOSS_TERM
+  is_server_rule = builder.returns == 'ReportsOptimizer' or (
+      builder.returns == 'Optimizer'
+      and (builder.name.startswith('fed') or 'finalizers' in builder.reference)
+  )
+  return rows.SERVER_OPTIMIZER if is_server_rule else rows.CLIENT_OPTIMIZER
 
 
 def _row(builder: signatures.Builder, flags: Mapping[str, str]) -> rows.Row:
@@ -55,8 +60,7 @@ def create_optimizers(kind: str) -> tuple[rows.Row, ...]:
       create(kind, builder)
       for package in ('optimizers', 'finalizers')
       for builder in signatures.builders(f'tff_adaptive.{package}')
-      if builder.returns.endswith('Optimizer')
-      and _is_server_rule(builder) == (kind == rows.SERVER_OPTIMIZER)
+      if builder.returns.endswith('Optimizer') and kind_of(builder) == kind
   )
 
 
@@ -67,7 +71,7 @@ def create_loss_terms() -> tuple[rows.Row, ...]:
       *(
           create(rows.LOSS_TERM, builder)
           for builder in signatures.builders('tff_adaptive.client_works')
-          if builder.returns.endswith('LossTerm')
+          if kind_of(builder) == rows.LOSS_TERM
       ),
   )
 

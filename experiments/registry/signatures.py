@@ -61,7 +61,9 @@ class Builder:
   def returns(self) -> str:
     """The name of its return type, without the module."""
     returned = self.function.returns
-    return '' if returned is None else ast.unparse(returned).split('.')[-1]
+    if returned is None:
+      return ''
+    return ast.unparse(returned).strip('\'"').split('.')[-1]
 
   @property
   def argument_names(self) -> tuple[str, ...]:

@@ -40,7 +40,7 @@ class _Flags:
       show them in one table and one figure. The names are those of the
       leaderboard, of algorithms and of optimizers, such as
       fedadam,delta_sgd,prodigy, and package.module:build_NAME of your own
-      client optimizers; the optimizers have their defaults.
+      rules; the rules have their defaults.
     seeds: The seeds of every method of --compare, such as 0,1,2. Default: that
       of --seed.
     jobs: The number of runs of --compare at the same time, each on its share of
@@ -102,7 +102,7 @@ def find_methods(names: Sequence[str]) -> list[board.Method]:
   Args:
     names: Names of the leaderboard, of algorithms or of optimizers, in which
       '_' is the same as '-' and case does not matter, and the places of your
-      own client optimizers.
+      own rules.
 
   Returns:
     The methods, without repetitions.
@@ -112,7 +112,7 @@ def find_methods(names: Sequence[str]) -> list[board.Method]:
   """
   known = _list_methods()
   for name in filter(registry.is_own, names):
-    method = board.create_method(registry.CLIENT_OPTIMIZER, name)
+    method = board.create_method(registry.kind_of_own(name), name)
     known[board.to_key(name)] = method
   for name in names:
     if board.to_key(name) not in known:

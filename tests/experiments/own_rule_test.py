@@ -67,6 +67,18 @@ def build_kinds(
     quoted: A number, not negative
   """
 
+def build_fed_half(learning_rate=1.0) -> tff.learning.optimizers.Optimizer:
+  pass
+
+def build_half(learning_rate=1.0) -> tff.learning.optimizers.Optimizer:
+  pass
+
+def build_measured(learning_rate=1.0) -> 'finalizers.ReportsOptimizer':
+  pass
+
+def build_penalty(mu=0.1) -> client_works.LossTerm:
+  pass
+
 def build_mixed(mode: Literal['a', None] = 'a'):
   pass
 
@@ -255,6 +267,34 @@ class OwnRuleTest(parameterized.TestCase):
     self.assertEqual(fedavg.hparams['client_optimizer'], 'sgd')
     self.assertEqual(own.hparams['client_optimizer'], _PLACE)
     self.assertEqual(own.folder.parent.name, 'sign_descent')
+
+  @parameterized.parameters(
+      ('build_half', 'client_optimizer', ['client_learning_rate']),
+      ('build_untyped', 'client_optimizer', ['client_learning_rate']),
+      (
+          'build_fed_half',
+          'server_optimizer',
+          ['client_learning_rate', 'server_learning_rate'],
+      ),
+      (
+          'build_measured',
+          'server_optimizer',
+          ['client_learning_rate', 'server_learning_rate'],
+      ),
+      ('build_penalty', 'loss_term', ['client_learning_rate', 'penalty_mu']),
+  )
+  def test_the_return_type_tells_the_kind(self, name, kind, searched):
+    place = f'own_rules.rules:{name}'
+    (method,) = board.load().restrict(methods=[place]).methods.values()
+    self.assertIn(f'--{kind}={place}', method.flags)
+    self.assertEqual([item.flag for item in method.search], searched)
+    arguments = [f'--compare=fedavg,{place}', '--total_rounds=1']
+    values = flags.FlagValues()
+    train.define(values)
+    hparams.define_own(arguments, values)
+    values(['train', *arguments])
+    _, own = compare.build_trials(values)
+    self.assertEqual(own.hparams[kind], place)
 
   def test_a_leaderboard_tunes_its_rate(self):
     shown = binary_testing.call(
