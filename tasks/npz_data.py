@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Reads examples and their classes from npz files, for a user's own task."""
+"""Reads examples and their classes from npz files."""
 
 import collections
 from collections.abc import Mapping, Sequence

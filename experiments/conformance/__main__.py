@@ -100,7 +100,7 @@ def _write_matrix(path: Any):
   print(text, end='')
   if path is not None:
     with command_line.errors_as(command_line.UserError, OSError):
-      _files.write(pathlib.Path(path), text)
+      _files.write(path, text)
 
 
 def _create_check(values: flags.FlagValues) -> Callable[..., Any]:

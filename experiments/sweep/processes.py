@@ -293,8 +293,7 @@ def run_jobs(
 
   Each process is pinned to its share of the cores, if the platform supports it.
   A failed process does not stop the others. Must be called in the main thread,
-  which receives the signals, and since a process ends with the thread that
-  started it. The threads of the executor only wait.
+  which receives the signals. The threads of the executor only wait.
 
   Args:
     jobs: The processes by trial.

@@ -38,6 +38,11 @@ class AtomicFilesTest(folder_testing.FolderTestCase):
     self._write(b'new')
     self._assert_only(b'new')
 
+  @parameterized.parameters('Straße', 'Straße'.encode())
+  def test_writes_a_text_or_bytes(self, data):
+    _files.write(self.path, data)
+    self._assert_only('Straße'.encode())
+
   def test_the_file_is_as_before_until_the_end(self):
     self._write(b'old')
     with _files.replacing(str(self.path)) as file:

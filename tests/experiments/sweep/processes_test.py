@@ -78,6 +78,8 @@ class ForkTest(folder_testing.FolderTestCase):
     process = self._start('--wait')
     self._wait_for_report()
     self.assertIsNone(process.returncode)
+    with self.assertRaises(subprocess.TimeoutExpired):
+      process.wait(0.01)
     process.send_signal(signal.SIGINT)
     self.assertEqual(process.wait(), 1)
     self.assertIn('KeyboardInterrupt', self.log.read_text())
