@@ -5,20 +5,20 @@
 import abc
 import collections
 from collections.abc import Callable, Mapping
-import os
 import types
 from typing import Any, Optional, Union
 
 import attrs
 
 from tasks.arguments import Argument
+from tff_adaptive import _files
 from tff_adaptive.data import batching
 from tff_adaptive.data import client_data
 from tff_adaptive.data import feature_arrays
 
 # The values of a task's arguments as attributes.
 Arguments = types.SimpleNamespace
-DataDir = Optional[Union[str, os.PathLike]]
+DataDir = Optional[_files.PathLike]
 Prepare = Callable[[feature_arrays.Examples], feature_arrays.Examples]
 
 

@@ -3,14 +3,14 @@
 """Finds the files of data sets, and reads small ones into memory."""
 
 from collections.abc import Callable, Mapping
-import os
 import pathlib
-from typing import Any, Optional, Union
+from typing import Any, Optional
 
 import numpy as np
 
 from tasks.arguments import Argument
 from tff_adaptive import _error_texts
+from tff_adaptive import _files
 from tff_adaptive.data import client_data
 from tff_adaptive.data import feature_arrays
 from tff_adaptive.data import transforms
@@ -27,7 +27,7 @@ MAX_BYTES_IN_MEMORY = Argument(
 
 
 def find_data_file(
-    data_dir: Union[str, os.PathLike], place: str, dataset: str
+    data_dir: _files.PathLike, place: str, dataset: str
 ) -> pathlib.Path:
   """Returns the path of a data set's file, which must exist.
 
@@ -58,7 +58,7 @@ def find_data_file(
 
 
 def prepared_version(
-    data_dir: Union[str, os.PathLike], name: str
+    data_dir: _files.PathLike, name: str
 ) -> Optional[pathlib.Path]:
   """Returns the newest version that tensorflow-datasets prepared, if any.
 

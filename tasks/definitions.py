@@ -13,7 +13,6 @@ import functools
 import importlib
 import inspect
 import operator
-import os
 import pathlib
 import types
 from typing import Any, Optional, TYPE_CHECKING, Union
@@ -26,6 +25,7 @@ from tasks import npz_data
 from tasks import sources
 from tasks import synthetic_data
 from tasks.arguments import Argument
+from tff_adaptive import _files
 from tff_adaptive.data import client_data
 from tff_adaptive.data import protocol as protocol_lib
 from tff_adaptive.data import sources as client_sources
@@ -134,7 +134,7 @@ class TaskDefinition:
 
   def create(
       self,
-      data_dir: Optional[Union[str, os.PathLike]] = None,
+      data_dir: Optional[_files.PathLike] = None,
       *,
       seed: int = 0,
       protocol: Optional[Protocol] = None,
@@ -330,7 +330,7 @@ class TaskDefinition:
     """
     return self._forms(self._complete(arguments, model_id), seed).variable_fn
 
-  def write_synthetic_data(self, data_dir: Union[str, os.PathLike]) -> None:
+  def write_synthetic_data(self, data_dir: _files.PathLike) -> None:
     """Writes synthetic data to the place where `create` looks for real data.
 
     Args:

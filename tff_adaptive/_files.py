@@ -16,7 +16,7 @@ from typing import Any, BinaryIO, Union
 TEMPORARY_SUFFIX = '.tmp'
 LOCK_NAME = '.lock'
 
-_PathLike = Union[str, os.PathLike]
+PathLike = Union[str, os.PathLike]
 
 
 class WriteError(OSError):
@@ -24,7 +24,7 @@ class WriteError(OSError):
 
 
 @contextlib.contextmanager
-def write_errors_of(path: _PathLike) -> Iterator[None]:
+def write_errors_of(path: PathLike) -> Iterator[None]:
   """Turns an `OSError` on writing `path` into a one-sentence `WriteError`."""
   try:
     yield
@@ -35,12 +35,12 @@ def write_errors_of(path: _PathLike) -> Iterator[None]:
     raise WriteError(f'could not write {path}: {reason}') from error
 
 
-def check_readable(path: _PathLike) -> None:
+def check_readable(path: PathLike) -> None:
   """Raises an `OSError` if a file cannot be opened, as a damaged one can."""
   os.close(os.open(path, os.O_RDONLY))
 
 
-def temporary_path(path: _PathLike) -> pathlib.Path:
+def temporary_path(path: PathLike) -> pathlib.Path:
   """Returns the temporary path to which `replacing` writes."""
   path = pathlib.Path(path)
   return path.with_name(path.name + TEMPORARY_SUFFIX)
@@ -55,7 +55,7 @@ def _sync_folder(folder: pathlib.Path):
 
 
 @contextlib.contextmanager
-def replacing(path: _PathLike) -> Iterator[BinaryIO]:
+def replacing(path: PathLike) -> Iterator[BinaryIO]:
   """Opens a file that atomically replaces another when the block ends.
 
   If the block raises, nothing changes.
@@ -91,7 +91,7 @@ def replacing(path: _PathLike) -> Iterator[BinaryIO]:
     _sync_folder(path.parent)
 
 
-def write(path: _PathLike, data: Union[str, bytes]):
+def write(path: PathLike, data: Union[str, bytes]):
   """Atomically replaces or creates a file; see `replacing`.
 
   Args:
@@ -105,7 +105,7 @@ def write(path: _PathLike, data: Union[str, bytes]):
     file.write(data.encode() if isinstance(data, str) else data)
 
 
-def remove_temporaries(folder: _PathLike):
+def remove_temporaries(folder: PathLike):
   """Removes temporary files that killed processes left in a folder.
 
   The folder may be missing. Its subfolders are not searched.
@@ -224,7 +224,7 @@ class DamagedCSVError(ValueError):
     self.line_num = line_num
 
 
-def read_lines(path: _PathLike) -> Iterator[tuple[int, list[str]]]:
+def read_lines(path: PathLike) -> Iterator[tuple[int, list[str]]]:
   """Yields the non-empty lines of a CSV file, the header first.
 
   Each line is its number and its fields. An unterminated last line is still

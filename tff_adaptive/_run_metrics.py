@@ -4,14 +4,10 @@
 
 from collections.abc import Iterator, Sequence
 import math
-import os
 import re
 import statistics
-from typing import Union
 
 from tff_adaptive import _files
-
-_PathLike = Union[str, os.PathLike]
 
 # Rounds, and the values in these rounds.
 Series = tuple[Sequence[int], Sequence[float]]
@@ -50,7 +46,7 @@ def is_higher_better(metric: str) -> bool:
   return not _LOWER_IS_BETTER.search(metric)
 
 
-def read_columns(metrics_csv: _PathLike) -> _Columns:
+def read_columns(metrics_csv: _files.PathLike) -> _Columns:
   """Returns the rounds and values of each column of finite numbers.
 
   Args:
@@ -96,7 +92,9 @@ def read_columns(metrics_csv: _PathLike) -> _Columns:
   return columns
 
 
-def _read_rows(metrics_csv: _PathLike) -> Iterator[tuple[int, dict[str, str]]]:
+def _read_rows(
+    metrics_csv: _files.PathLike,
+) -> Iterator[tuple[int, dict[str, str]]]:
   """Yields the line number and the fields by column of each complete row."""
   names: list[str] = []
   try:
@@ -112,7 +110,9 @@ def _read_rows(metrics_csv: _PathLike) -> Iterator[tuple[int, dict[str, str]]]:
     raise _damage(metrics_csv, error.line_num, str(error)) from error
 
 
-def _damage(metrics_csv: _PathLike, line_num: int, what: str) -> ValueError:
+def _damage(
+    metrics_csv: _files.PathLike, line_num: int, what: str
+) -> ValueError:
   return ValueError(
       f'{metrics_csv}, line {line_num} is damaged ({what}); restore the file, '
       'or train again'

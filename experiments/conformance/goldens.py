@@ -4,12 +4,12 @@
 
 from collections.abc import Callable, Mapping, Sequence
 import json
-import os
-from typing import Any, NamedTuple, Optional, Union
+from typing import Any, NamedTuple, Optional
 
 import numpy as np
 
 from experiments.conformance import adapters
+from tff_adaptive import _files
 
 # A float32 run may deviate by this much, or by this multiple of the error from
 # rounding the reference itself to float32.
@@ -149,7 +149,7 @@ def check(
 
 
 def read_goldens(
-    path: Union[str, os.PathLike],
+    path: _files.PathLike,
 ) -> tuple[list[Any], dict[str, Any]]:
   """Reads a file of reference trajectories.
 

@@ -4,9 +4,7 @@
 
 import collections
 from collections.abc import Mapping
-import os
 import pathlib
-from typing import Union
 
 import attrs
 import numpy as np
@@ -18,10 +16,9 @@ from tasks.arguments import Argument
 from tasks.images import cifar_augmentation
 from tasks.images import image_files
 from tasks.images import python_files
+from tff_adaptive import _files
 from tff_adaptive.data import feature_arrays
 from tff_adaptive.data import transforms
-
-_PathLike = Union[str, os.PathLike]
 
 # The coarse class of each class, both in alphabetical order.
 # fmt: off
@@ -120,7 +117,7 @@ class Cifar(data.Data):
     return {f'{images.name}.npz': write}
 
   def read(
-      self, data_dir: _PathLike
+      self, data_dir: _files.PathLike
   ) -> tuple[feature_arrays.Examples, feature_arrays.Examples]:
     """Loads the central data set.
 
@@ -198,7 +195,7 @@ class CifarOrTffClients(Cifar):
   def synthetic_files(self):
     return {_SQLITE: synthetic_data.write_cifar100}
 
-  def _read_clients(self, data_dir: _PathLike) -> data.Splits:
+  def _read_clients(self, data_dir: _files.PathLike) -> data.Splits:
     # Imported here because it imports TensorFlow.
     from tff_adaptive.data import sqlite  # pylint: disable=import-outside-toplevel
 

@@ -4,18 +4,15 @@
 
 import collections
 from collections.abc import Mapping
-import os
 import pathlib
-from typing import Union
 
 import attrs
 import numpy as np
 
 from tasks import data_files
 from tasks import npz_data
+from tff_adaptive import _files
 from tff_adaptive.data import feature_arrays
-
-_PathLike = Union[str, os.PathLike]
 
 
 @attrs.frozen
@@ -35,7 +32,7 @@ class ImageDataset:
   num_classes: int
 
   def load(
-      self, data_dir: _PathLike
+      self, data_dir: _files.PathLike
   ) -> tuple[feature_arrays.Examples, feature_arrays.Examples]:
     """Loads the images in their published form.
 

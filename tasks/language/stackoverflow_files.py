@@ -10,11 +10,11 @@ original files; here they may belong to any data in this form.
 from collections.abc import Mapping, Sequence
 import io
 import json
-import os
 import pathlib
-from typing import TYPE_CHECKING, Union
+from typing import TYPE_CHECKING
 
 from tasks import data_files
+from tff_adaptive import _files
 from tff_adaptive.data import client_data
 
 if TYPE_CHECKING:
@@ -33,11 +33,11 @@ POSTS = 'tff/stackoverflow.sqlite'
 WORD_COUNTS = 'tff/datasets/stackoverflow.word_count'
 TAG_COUNTS = 'tff/datasets/stackoverflow.tag_count'
 
-_DataDir = Union[str, os.PathLike]
-
 
 def load_stackoverflow(
-    data_dir: _DataDir, split_name: str, features: 'Mapping[str, tf.TensorSpec]'
+    data_dir: _files.PathLike,
+    split_name: str,
+    features: 'Mapping[str, tf.TensorSpec]',
 ) -> client_data.LazyClientArrays:
   """Opens the posts of a split, with a client for each user, read on demand.
 
@@ -73,7 +73,7 @@ def load_stackoverflow(
 
 
 def load_word_vocabulary(
-    data_dir: _DataDir, vocab_size: int = DEFAULT_VOCAB_SIZE
+    data_dir: _files.PathLike, vocab_size: int = DEFAULT_VOCAB_SIZE
 ) -> list[str]:
   """Reads the words that occur with most users.
 
@@ -114,7 +114,7 @@ def load_word_vocabulary(
 
 
 def load_tag_vocabulary(
-    data_dir: _DataDir, tag_vocab_size: int = DEFAULT_TAG_VOCAB_SIZE
+    data_dir: _files.PathLike, tag_vocab_size: int = DEFAULT_TAG_VOCAB_SIZE
 ) -> list[str]:
   """Reads the tags that occur with most users.
 

@@ -7,15 +7,15 @@ Nothing here uses the network.
 
 from collections.abc import Iterable, Iterator, Mapping
 import contextlib
-import os
 import pathlib
-from typing import Any, Union
+from typing import Any
 
 import attrs
 import numpy as np
 
 from tasks.texts import word_vocabulary
 from tff_adaptive import _error_texts
+from tff_adaptive import _files
 
 _CONFIG = 'config.json'
 _MODEL_TYPE = 'distilbert'
@@ -28,8 +28,6 @@ _TORCH_LEAVES = {
     'gamma': 'weight',
     'kernel': 'weight',
 }
-
-_PathLike = Union[str, os.PathLike]
 
 
 @attrs.frozen
@@ -62,7 +60,7 @@ class WordPieces:
     return encoded['input_ids'].astype(np.int32)
 
 
-def load_config(pretrained_dir: _PathLike) -> dict[str, Any]:
+def load_config(pretrained_dir: _files.PathLike) -> dict[str, Any]:
   """Loads the architecture from `config.json`.
 
   Args:
@@ -91,7 +89,7 @@ def load_config(pretrained_dir: _PathLike) -> dict[str, Any]:
   return config
 
 
-def load_word_pieces(pretrained_dir: _PathLike) -> WordPieces:
+def load_word_pieces(pretrained_dir: _files.PathLike) -> WordPieces:
   """Loads the vocabulary, from `vocab.txt` or `tokenizer.json`.
 
   Args:
@@ -125,7 +123,7 @@ def load_word_pieces(pretrained_dir: _PathLike) -> WordPieces:
   return WordPieces(tokenizer)
 
 
-def load_encoder_weights(pretrained_dir: _PathLike) -> list[np.ndarray]:
+def load_encoder_weights(pretrained_dir: _files.PathLike) -> list[np.ndarray]:
   """Loads the weights, except for those of a head.
 
   Args:
@@ -232,7 +230,7 @@ def _torch_name(name: str) -> str:
   return '.'.join([*path[begin:], leaf]).replace('layer_._', 'layer.')
 
 
-def _existing(pretrained_dir: _PathLike, *names: str) -> pathlib.Path:
+def _existing(pretrained_dir: _files.PathLike, *names: str) -> pathlib.Path:
   """Returns the first of some files that exists."""
   folder = pathlib.Path(pretrained_dir)
   for name in names:

@@ -5,9 +5,8 @@
 import collections
 from collections.abc import Iterator, Mapping
 import csv
-import os
 import pathlib
-from typing import Any, Optional, Union
+from typing import Any, Optional
 
 import attrs
 import numpy as np
@@ -19,6 +18,7 @@ from tasks.arguments import Argument
 from tasks.texts import pretrained
 from tasks.texts import word_vocabulary
 from tff_adaptive import _error_texts
+from tff_adaptive import _files
 from tff_adaptive.data import checks
 from tff_adaptive.data import feature_arrays
 from tff_adaptive.data import sources
@@ -28,8 +28,6 @@ DEFAULT_VOCAB_SIZE = 10_000
 DEFAULT_MAX_LENGTH = 128
 
 _TRAIN, _TEST = _PARTS = ('train', 'test')
-
-_PathLike = Union[str, os.PathLike]
 
 
 @attrs.frozen
@@ -109,7 +107,7 @@ class Texts(data.Data):
     return {f'{self.name}.jsonl.gz': synthetic_data.texts(self.classes)}
 
   def read(
-      self, data_dir: _PathLike
+      self, data_dir: _files.PathLike
   ) -> tuple[feature_arrays.Examples, feature_arrays.Examples]:
     """Loads the texts and their classes.
 

@@ -18,14 +18,14 @@ References:
 """
 
 from collections.abc import Mapping
-import os
-from typing import Any, Optional, Union
+from typing import Any, Optional
 
 import tensorflow as tf
 
 from tasks import seeded_layers
 from tasks.texts import distilbert
 from tasks.texts import pretrained
+from tff_adaptive import _files
 from tff_adaptive import layers as fast_layers
 
 # A key of the seeds of initial weights.
@@ -134,7 +134,7 @@ def build_distilbert(
     max_length: int,
     num_classes: int,
     seed: int,
-    pretrained_dir: Optional[Union[str, os.PathLike]] = None,
+    pretrained_dir: Optional[_files.PathLike] = None,
 ) -> tf.keras.Model:
   """Builds the model of the Delta-SGD experiments.
 

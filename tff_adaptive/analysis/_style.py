@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 import os
 import pathlib
 import textwrap
-from typing import Any, Optional, Union
+from typing import Any, Optional
 
 import matplotlib
 from matplotlib import figure
@@ -14,8 +14,6 @@ from matplotlib import ticker
 from matplotlib.backends import backend_agg
 
 from tff_adaptive import _files
-
-PathLike = Union[str, os.PathLike]
 
 # Okabe and Ito's colors, which the color-blind can distinguish, without the
 # yellow, which is hard to see on white, and with another gray.
@@ -148,7 +146,7 @@ def write_cell(
   )
 
 
-def save(drawing: figure.Figure, path: PathLike, title: str = ''):
+def save(drawing: figure.Figure, path: _files.PathLike, title: str = ''):
   """Writes a figure with a title, which may be empty, to a file atomically.
 
   Raises:

@@ -9,6 +9,7 @@ from typing import Optional
 from matplotlib import ticker
 import numpy as np
 
+from tff_adaptive import _files
 from tff_adaptive.analysis import _style
 from tff_adaptive.data import client_data
 from tff_adaptive.simulation import client_evaluation
@@ -72,7 +73,7 @@ def count_labels(
 def plot_partition(
     labels: np.ndarray,
     client_indices: Mapping[str, np.ndarray],
-    path: _style.PathLike,
+    path: _files.PathLike,
     title: str = '',
     max_clients: int = 100,
 ):
@@ -114,7 +115,7 @@ def plot_partition(
 def plot_client_labels(
     source: client_data.ClientArrays,
     num_classes: int,
-    path: _style.PathLike,
+    path: _files.PathLike,
     title: str = '',
     max_clients: int = 100,
 ):
@@ -178,7 +179,7 @@ def _count(labels: Sequence[np.ndarray], num_classes: int) -> np.ndarray:
 
 
 def _draw(
-    counts: np.ndarray, num_clients: int, path: _style.PathLike, title: str
+    counts: np.ndarray, num_clients: int, path: _files.PathLike, title: str
 ) -> None:
   """Plots class counts of shape [clients shown, classes]."""
   num_shown, num_classes = counts.shape
@@ -286,7 +287,7 @@ _HEIGHT = 3.6
 def plot_client_histogram(
     metrics: client_evaluation.ClientMetrics,
     metric: str,
-    path: _style.PathLike,
+    path: _files.PathLike,
     title: str = '',
     before: Optional[client_evaluation.ClientMetrics] = None,
 ):

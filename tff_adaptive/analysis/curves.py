@@ -13,6 +13,7 @@ from typing import Optional, Union
 from matplotlib import ticker
 import numpy as np
 
+from tff_adaptive import _files
 from tff_adaptive import _run_metrics
 from tff_adaptive.analysis import _style
 
@@ -58,7 +59,7 @@ class BandCurve:
 
 def plot_band_curves(
     panels: Mapping[str, Mapping[str, BandCurve]],
-    path: _style.PathLike,
+    path: _files.PathLike,
     *,
     title: str = '',
     x_label: str = 'round',
@@ -398,8 +399,8 @@ def _panels(columns, data: str) -> list:
 
 
 def plot_training_curve(
-    metrics_csv: _style.PathLike,
-    path: _style.PathLike,
+    metrics_csv: _files.PathLike,
+    path: _files.PathLike,
     title: str = '',
     *,
     data: str = 'test',

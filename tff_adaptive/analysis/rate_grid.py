@@ -9,6 +9,7 @@ from typing import Optional
 from matplotlib import patches
 import numpy as np
 
+from tff_adaptive import _files
 from tff_adaptive.analysis import _style
 
 _PITCH = 0.52  # Between two rates, in inches.
@@ -55,7 +56,7 @@ class RateGrid:
 
 def plot_rate_grids(
     panels: Mapping[str, RateGrid],
-    path: _style.PathLike,
+    path: _files.PathLike,
     *,
     title: str = '',
     x_label: str = 'server learning rate',

@@ -4,8 +4,7 @@
 
 import collections
 from collections.abc import Iterator, Mapping
-import os
-from typing import Any, Optional, Union
+from typing import Any, Optional
 
 import attrs
 import matplotlib
@@ -59,7 +58,7 @@ class RoundTrace:
     for start, end in zip(starts, [*starts[1:], len(self.step)]):
       yield self.client_id[start], slice(start, end)
 
-  def to_csv(self, path: Union[str, os.PathLike]):
+  def to_csv(self, path: _files.PathLike):
     """Writes the table: `client_id`, `step` and a column for each value.
 
     Args:
@@ -252,7 +251,7 @@ def _draw(axes, name: str, trace: RoundTrace):
   _style.frame(axes)
 
 
-def plot_trace(trace: RoundTrace, path: _style.PathLike, title: str = ''):
+def plot_trace(trace: RoundTrace, path: _files.PathLike, title: str = ''):
   """Plots the local steps of a round, one line per client.
 
   For Delta-SGD: the step size, and below it its two limits, of which it is the

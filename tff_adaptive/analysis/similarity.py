@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from tff_adaptive import _files
 from tff_adaptive.analysis import _style
 from tff_adaptive.simulation import structures
 
@@ -144,7 +145,7 @@ def pairwise_moments_cka(moments: Sequence[Any]) -> np.ndarray:
 def plot_similarity(
     matrix: np.ndarray,
     labels: Sequence[str],
-    path: _style.PathLike,
+    path: _files.PathLike,
     title: str = '',
 ):
   """Plots a matrix of similarities as a heat map, on a scale from 0 to 1.

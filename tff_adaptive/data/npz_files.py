@@ -3,14 +3,14 @@
 """Reads and writes npz files without pickling."""
 
 from collections.abc import Iterable, Mapping
-import os
-from typing import BinaryIO, Optional, Union
+from typing import BinaryIO, Optional
 import zipfile
 
 import numpy as np
 
+from tff_adaptive import _files
+
 _SUFFIX = '.npy'
-_PathLike = Union[str, os.PathLike]
 
 
 class DamagedNpzError(Exception):
@@ -25,7 +25,7 @@ class DamagedNpzError(Exception):
     self.array = array
 
 
-def read_names(path: _PathLike) -> list[str]:
+def read_names(path: _files.PathLike) -> list[str]:
   """Returns the names of the arrays in a file.
 
   Args:
@@ -40,7 +40,7 @@ def read_names(path: _PathLike) -> list[str]:
 
 
 def read(
-    path: _PathLike, names: Optional[Iterable[str]] = None
+    path: _files.PathLike, names: Optional[Iterable[str]] = None
 ) -> dict[str, np.ndarray]:
   """Reads arrays from a file.
 
@@ -60,7 +60,7 @@ def read(
     return {name: _read_array(archive, name) for name in names}
 
 
-def _open(path: _PathLike) -> zipfile.ZipFile:
+def _open(path: _files.PathLike) -> zipfile.ZipFile:
   """Opens an archive.
 
   `np.load` takes a file that is not an archive for a single array or a pickle,

@@ -10,6 +10,7 @@ import os
 import pathlib
 from typing import Any, Optional, TYPE_CHECKING, Union
 
+from tff_adaptive import _files
 from tff_adaptive.data import client_data
 from tff_adaptive.data import feature_arrays
 from tff_adaptive.data import specs as specs_lib
@@ -23,12 +24,11 @@ if TYPE_CHECKING:
 _SQLITE_SUFFIX = '.sqlite'
 _SUFFIXES = (*tables.SUFFIXES, _SQLITE_SUFFIX)
 
-_Path = Union[str, os.PathLike]
 _Features = Mapping[str, 'tf.TensorSpec']
 # Feature names and arrays or array-like values.
 _Arrays = Mapping[str, Any]
 ClientSource = Union[
-    _Path,
+    _files.PathLike,
     Mapping[str, _Arrays],
     client_data.ClientArrays,
     'tff.simulation.datasets.ClientData',

@@ -5,10 +5,9 @@
 import collections
 from collections.abc import Callable, Iterator, Mapping
 import contextlib
-import os
 import pathlib
 import sqlite3
-from typing import Any, Union
+from typing import Any
 import urllib.parse
 
 from absl import logging
@@ -35,11 +34,9 @@ _TABLES = {
     },
 }
 
-_Path = Union[str, os.PathLike]
-
 
 def load_sqlite_clients(
-    path: _Path,
+    path: _files.PathLike,
     split_name: str,
     features: Mapping[str, tf.TensorSpec],
     *,
@@ -257,7 +254,7 @@ def _stored_type(name: str, dtype: tf.DType) -> tf.DType:
 
 
 def write_sqlite_clients(
-    path: _Path,
+    path: _files.PathLike,
     splits: Mapping[str, client_data.ClientArrays],
 ) -> None:
   """Writes clients to a SQLite file that TFF can read, too.

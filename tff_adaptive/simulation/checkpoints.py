@@ -13,7 +13,7 @@ import json
 import os
 import pathlib
 import re
-from typing import Any, Optional, Union
+from typing import Any, Optional
 
 from absl import logging
 import numpy as np
@@ -254,7 +254,7 @@ class CheckpointManager:
     10
   """
 
-  def __init__(self, directory: Union[str, os.PathLike], keep_total: int = 3):
+  def __init__(self, directory: _files.PathLike, keep_total: int = 3):
     """Initializes the manager; the first save creates the folder.
 
     Args:

@@ -29,7 +29,7 @@ import json
 import os
 import pathlib
 import re
-from typing import Any, Optional, Union
+from typing import Any, Optional
 
 import numpy as np
 import tensorflow as tf
@@ -112,7 +112,7 @@ class ClientStateStore:
 
   def __init__(
       self,
-      directory: Optional[Union[str, os.PathLike]] = None,
+      directory: Optional[_files.PathLike] = None,
       *,
       max_bytes: int = DEFAULT_MAX_BYTES,
   ):

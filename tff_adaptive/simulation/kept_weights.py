@@ -4,21 +4,19 @@
 
 import abc
 import collections
-import os
 import pathlib
-from typing import Any, Optional, Union
+from typing import Any, Optional
 
 import numpy as np
 import tensorflow as tf
 
+from tff_adaptive import _files
 from tff_adaptive.data import specs
 from tff_adaptive.simulation import callbacks
 from tff_adaptive.simulation import checkpoints
 from tff_adaptive.simulation import metrics_writers
 
 _FILE_NAME = 'best.npz'
-
-_PathLike = Union[str, os.PathLike]
 
 
 class BestCheckpoint(callbacks.Callback):
@@ -42,7 +40,7 @@ class BestCheckpoint(callbacks.Callback):
 
   def __init__(
       self,
-      directory: _PathLike,
+      directory: _files.PathLike,
       metric: str = callbacks.DEFAULT_METRIC,
       *,
       mode: Optional[str] = None,

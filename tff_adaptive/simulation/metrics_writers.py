@@ -17,7 +17,7 @@ import os
 import pathlib
 import socket
 import time
-from typing import Any, Optional, Union
+from typing import Any, Optional
 
 from absl import logging
 import numpy as np
@@ -96,8 +96,6 @@ _PROCESS_PARTS = ('distributor', 'client_work', 'aggregator', 'finalizer')
 
 _EVENT_FILE_VERSION = 'brain.Event:2'
 _event_file_numbers = itertools.count()
-
-_PathLike = Union[str, os.PathLike]
 
 
 def _column_names(paths: Sequence[tuple[str, ...]]) -> list[str]:
@@ -210,7 +208,7 @@ def _format(value: Any) -> str:
 class _FileWriter(MetricsWriter):
   """A writer that appends to a file."""
 
-  def __init__(self, path: _PathLike):
+  def __init__(self, path: _files.PathLike):
     self._path = pathlib.Path(path)
 
   def flush(self):
@@ -233,7 +231,7 @@ class CSVMetricsWriter(_FileWriter):
     >>> writer.write(1, {'loss': 0.5, 'seconds': 0.1})
   """
 
-  def __init__(self, path: _PathLike):
+  def __init__(self, path: _files.PathLike):
     """Initializes the writer; nothing is read or written yet.
 
     Args:
@@ -300,7 +298,7 @@ class TensorBoardMetricsWriter(_FileWriter):
     >>> writer.write(1, {'loss': 0.5})
   """
 
-  def __init__(self, directory: _PathLike):
+  def __init__(self, directory: _files.PathLike):
     """Initializes the writer; the first use creates the folder.
 
     Args:
@@ -399,7 +397,7 @@ class RejectedClientsWriter(_FileWriter):
     >>> writer.write_rejected(1, [('client_007', 'not_finite')])
   """
 
-  def __init__(self, path: _PathLike):
+  def __init__(self, path: _files.PathLike):
     """Initializes the writer; nothing is read or written yet.
 
     Args:

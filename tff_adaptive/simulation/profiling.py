@@ -7,11 +7,10 @@ from collections.abc import Iterator
 import contextlib
 import gzip
 import json
-import os
 import pathlib
 import tempfile
 import time
-from typing import Any, Union
+from typing import Any
 
 import tensorflow as tf
 
@@ -69,7 +68,7 @@ class Stopwatch:
 
 
 @contextlib.contextmanager
-def profile(path: Union[str, os.PathLike]) -> Iterator[None]:
+def profile(path: _files.PathLike) -> Iterator[None]:
   """Profiles a block, and writes a Chrome trace of its ops.
 
   The file opens in https://ui.perfetto.dev and in chrome://tracing. It has a

@@ -5,9 +5,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 import contextlib
 import json
-import os
 import pathlib
-from typing import Any, Optional, Union
+from typing import Any, Optional
 
 from tff_adaptive import _files
 
@@ -73,7 +72,7 @@ class RunDirectory:
     PosixPath('runs/sgd/metrics.csv')
   """
 
-  def __init__(self, output_dir: Union[str, os.PathLike], experiment_name: str):
+  def __init__(self, output_dir: _files.PathLike, experiment_name: str):
     """Initializes the paths; nothing is written yet.
 
     Args:

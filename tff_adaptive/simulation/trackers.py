@@ -13,10 +13,9 @@ run continues the tracker's run; a run that starts again gets a new id.
 import abc
 from collections.abc import Mapping
 import importlib
-import os
 import pathlib
 import sys
-from typing import Any, Optional, Union
+from typing import Any, Optional
 
 from tff_adaptive import _files
 from tff_adaptive import _packages
@@ -34,7 +33,7 @@ class _Tracker(metrics_writers.MetricsWriter):
 
   def __init__(
       self,
-      directory: Union[str, os.PathLike],
+      directory: _files.PathLike,
       hparams: Mapping[str, Any],
       name: Optional[str] = None,
   ):

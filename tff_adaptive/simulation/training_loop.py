@@ -7,14 +7,14 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 import contextlib
 import functools
 import inspect
-import os
 import time
-from typing import Any, Optional, Union
+from typing import Any, Optional
 
 import attrs
 import numpy as np
 import tensorflow_federated as tff
 
+from tff_adaptive import _files
 from tff_adaptive.data import specs
 from tff_adaptive.simulation import callbacks as callbacks_lib
 from tff_adaptive.simulation import checkpoints as checkpoints_lib
@@ -267,7 +267,7 @@ def _measure(callback, round_end):
     round_end.metrics[name] = value
 
 
-def _train(run: _Run, profile_path: Optional[Union[str, os.PathLike]]):
+def _train(run: _Run, profile_path: Optional[_files.PathLike]):
   """Trains until the run is finished, or raises `TrainingInterrupted`."""
   for writer in run.writers:
     writer.resume(run.round_num)
@@ -318,7 +318,7 @@ def run_training(
     client_store: Optional[client_states_lib.ClientStateStore] = None,
     adjust_state_fn: Optional[Callable[[Any, int], Any]] = None,
     read_ahead: bool = False,
-    profile_path: Optional[Union[str, os.PathLike]] = None,
+    profile_path: Optional[_files.PathLike] = None,
 ) -> TrainingResult:
   """Trains a learning process, starting from its newest checkpoint.
 

@@ -9,9 +9,8 @@ variable: `trainable/0/logits/kernel`. Nothing is pickled.
 
 from collections.abc import Mapping
 import hashlib
-import os
 import pathlib
-from typing import Any, Union
+from typing import Any
 
 import attrs
 import numpy as np
@@ -25,8 +24,6 @@ from tff_adaptive.simulation import structures
 # The paths of the weights in the checkpoints of `run_training`, and in the file
 # of `BestCheckpoint`.
 _PARTS = ('process/global_model_weights', 'weights')
-
-_PathLike = Union[str, os.PathLike]
 
 
 class WeightsFileError(Exception):
@@ -112,7 +109,7 @@ def _show(leaf):
   return f'{leaf.dtype.name}{list(leaf.shape)}'
 
 
-def write_weights(path: _PathLike, weights: Any, variable_names: Any):
+def write_weights(path: _files.PathLike, weights: Any, variable_names: Any):
   """Writes a weights file.
 
   Args:
@@ -141,7 +138,7 @@ def write_weights(path: _PathLike, weights: Any, variable_names: Any):
     npz_files.write(file, members)
 
 
-def read_weights(path: _PathLike) -> StoredWeights:
+def read_weights(path: _files.PathLike) -> StoredWeights:
   """Reads the weights in a file.
 
   Args:
