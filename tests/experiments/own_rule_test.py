@@ -77,7 +77,7 @@ def build_half(learning_rate=1.0) -> tff.learning.optimizers.Optimizer:
 def build_measured(learning_rate=1.0) -> 'finalizers.ReportsOptimizer':
   pass
 
-def build_penalty(mu=0.1) -> 'client_works.LossTerm':
+def build_penalty(mu=0.1) -> client_works.LossTerm:
   pass
 
 def build_mixed(mode: Literal['a', None] = 'a'):

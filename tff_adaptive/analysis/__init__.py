@@ -11,7 +11,6 @@ from tff_adaptive.analysis.client_plots import plot_client_labels
 from tff_adaptive.analysis.client_plots import plot_partition
 from tff_adaptive.analysis.curves import BandCurve
 from tff_adaptive.analysis.curves import plot_band_curves
-from tff_adaptive.analysis.curves import plot_training_curve
 from tff_adaptive.analysis.rate_grid import best_server_rates
 from tff_adaptive.analysis.rate_grid import plot_rate_grids
 from tff_adaptive.analysis.rate_grid import RateGrid
@@ -22,3 +21,4 @@ from tff_adaptive.analysis.similarity import linear_cka
 from tff_adaptive.analysis.similarity import moments_cka
 from tff_adaptive.analysis.similarity import pairwise_moments_cka
 from tff_adaptive.analysis.similarity import plot_similarity
+from tff_adaptive.analysis.training_curve import plot_training_curve

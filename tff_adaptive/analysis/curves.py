@@ -1,20 +1,18 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Curves over rounds: of single runs, and with bands over several seeds."""
+"""Curves with bands over several seeds, in panels side by side."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 import dataclasses
-import functools
 import math
 import statistics
 import sys
-from typing import Optional, Union
+from typing import Any, Optional, Union
 
 from matplotlib import ticker
 import numpy as np
 
 from tff_adaptive import _files
-from tff_adaptive import _run_metrics
 from tff_adaptive.analysis import _style
 
 _PANEL_WIDTH = 4.2
@@ -103,7 +101,7 @@ def plot_band_curves(
     panels_per_row: The maximum number of panels per row. Defaults to 3.
 
   Raises:
-    ValueError: If there are no curves.
+    ValueError: If there are no curves, or two scales of the vertical axis.
     OSError: If the file cannot be written; names it.
 
   Example:
@@ -118,11 +116,12 @@ def plot_band_curves(
   found = dict.fromkeys(name for curves in panels.values() for name in curves)
   if not found:
     raise ValueError('There are no curves to plot.')
+  if log_y and log_below is not None:
+    raise ValueError('Give `log_y` or `log_below`, not both.')
   others = [name for name in found if only_names and name not in names]
   looks = _style.looks(
       [n for n in {**dict.fromkeys(names), **found} if n not in others]
   )
-  places = {name: place for place, name in enumerate(looks)}
   drawing, axes_by_title = _style.new_panels(
       list(panels),
       width=_PANEL_WIDTH,
@@ -132,44 +131,63 @@ def plot_band_curves(
   handles = {}
   for panel, curves in panels.items():
     axes = axes_by_title[panel]
-    for name in others:
-      if name in curves:
-        curve = curves[name]
-        is_point = len(curve.x) == 1
-        (handles[_OTHERS],) = axes.plot(
-            curve.x, curve.mean, marker='.' if is_point else '', **_OTHERS_LOOK
-        )
-    for name, curve in curves.items():
-      if name not in others:
-        handles[name] = _draw(axes, curve, looks[name], places[name])
+    handles.update(_draw_panel(axes, curves, looks, others))
     axes.set(xlabel=x_label, ylabel=y_label)
     if log_x:
       axes.set_xscale('log')
     if log_y:
       axes.set_yscale('log')
-    if log_below is not None:
+    elif log_below is not None:
       _set_scale_below(axes, log_below)
-    if not log_y and log_below is None and y_max is None:
+    elif y_max is None:
       _leave_out_exploded(axes, curves)
     axes.set_ylim(y_min, y_max)
     if log_y:
       _set_log_ticks(axes)
-    if log_below is not None:
+    elif log_below is not None:
       _set_ticks_below(axes, log_below)
     own = x_names.get(panel, ()) if isinstance(x_names, Mapping) else x_names
     _set_ticks(axes, curves, own, log_x)
     _style.frame(axes)
-  shown = [name for name in (*looks, _OTHERS) if name in handles]
+  _add_legend(
+      drawing, {n: handles[n] for n in (*looks, _OTHERS) if n in handles}
+  )
+  _style.save(drawing, path, title)
+
+
+def _draw_panel(
+    axes,
+    curves: Mapping[str, BandCurve],
+    looks: Mapping[str, Mapping],
+    others: Sequence[str],
+) -> dict:
+  """Plots the curves of a panel; returns their lines by method."""
+  lines = {}
+  for name in others:
+    if name in curves:
+      curve = curves[name]
+      is_point = len(curve.x) == 1
+      (lines[_OTHERS],) = axes.plot(
+          curve.x, curve.mean, marker='.' if is_point else '', **_OTHERS_LOOK
+      )
+  places = {name: place for place, name in enumerate(looks)}
+  for name, curve in curves.items():
+    if name not in others:
+      lines[name] = _draw(axes, curve, looks[name], places[name])
+  return lines
+
+
+def _add_legend(drawing, lines: Mapping[str, Any]):
+  """Adds the legend below the panels."""
   drawing.legend(
-      [handles[name] for name in shown],
-      shown,
+      list(lines.values()),
+      list(lines),
       loc='outside lower center',
-      ncols=_count_legend_columns(shown, drawing.get_figwidth()),
+      ncols=_count_legend_columns(list(lines), drawing.get_figwidth()),
       frameon=False,
       fontsize=9,
       handlelength=3.2,
   )
-  _style.save(drawing, path, title)
 
 
 def _leave_out_exploded(axes, curves: Mapping[str, BandCurve]) -> None:
@@ -285,155 +303,3 @@ def _set_ticks(
     axes.xaxis.set_minor_locator(ticker.NullLocator())
   elif np.all(values == np.round(values)) and not log_x:
     axes.xaxis.set_major_locator(ticker.MaxNLocator(6, integer=True))
-
-
-_ACCURACY = 'evaluation/accuracy'
-_LOSS = 'evaluation/loss'
-_TRAIN_LOSS = 'clients/loss'
-_STEP_SIZES = (
-    'clients/step_size_mean',
-    'clients/step_size_min',
-    'clients/step_size_max',
-)
-_RUN_PANEL_HEIGHT = 2.3
-_WIDTH = 7.0
-
-
-def _frame(axes, label: str):
-  """Adds the label, grid and frame of a panel."""
-  axes.set_ylabel(label)
-  _style.frame(axes)
-
-
-def _legend(axes):
-  """Adds the legend above the panel, where it covers no curve."""
-  axes.legend(
-      frameon=False,
-      loc='lower right',
-      bbox_to_anchor=(1.0, 0.97),
-      ncols=2,
-      fontsize=9,
-  )
-
-
-def _draw_accuracy(axes, columns, *, data):
-  """Plots the accuracy on the data, with its last value next to it."""
-  rounds, values = columns[_ACCURACY]
-  percents = [100.0 * value for value in values]
-  marker = _style.marker(len(rounds))
-  axes.plot(
-      rounds,
-      percents,
-      color=_style.BLUE,
-      linewidth=1.8,
-      marker=marker,
-      markersize=3.5,
-  )
-  axes.annotate(
-      f'{percents[-1]:.1f} %',
-      (rounds[-1], percents[-1]),
-      xytext=(6, 0),
-      textcoords='offset points',
-      color=_style.BLUE,
-      va='center',
-      fontweight='bold',
-      annotation_clip=False,
-  )
-  _frame(axes, f'{data} accuracy (%)')
-
-
-def _draw_losses(axes, columns, *, data):
-  """Plots the clients' training loss and, if measured, that on the data."""
-  looks = {
-      _TRAIN_LOSS: dict(label='training (clients)', color=_style.VERMILION),
-      _LOSS: dict(label=data, color=_style.BLUE, linestyle='--'),
-  }
-  drawn = [name for name in looks if name in columns]
-  for name in drawn:
-    marker = _style.marker(len(columns[name][0]))
-    axes.plot(
-        *columns[name],
-        linewidth=1.5,
-        marker=marker if name == _LOSS else None,
-        markersize=3.5,
-        **looks[name],
-    )
-  if len(drawn) > 1:
-    _legend(axes)
-  _frame(axes, 'mean loss per example')
-
-
-def _draw_step_sizes(axes, columns):
-  """Plots the mean of the clients' step sizes within their range."""
-  mean, low, high = (columns[name] for name in _STEP_SIZES)
-  if min(low[1]) > 0 and max(high[1]) > 20 * min(low[1]):
-    axes.set_yscale('log')
-  axes.fill_between(
-      mean[0],
-      low[1],
-      high[1],
-      color=_style.GREEN,
-      alpha=0.22,
-      linewidth=0,
-      label='smallest to largest',
-  )
-  axes.plot(*mean, color=_style.GREEN, linewidth=1.5, label='mean')
-  bottom, top = axes.get_ylim()
-  if top - bottom < 1e-3 * abs(top):  # Rounding errors of a constant.
-    axes.set_ylim(0.9 * bottom, 1.1 * top)
-  _legend(axes)
-  _frame(axes, "clients' step size")
-
-
-def _panels(columns, data: str) -> list:
-  """Returns the panels for which there are columns, from top to bottom."""
-  panels: list[Callable[..., None]] = []
-  if _ACCURACY in columns:
-    panels.append(functools.partial(_draw_accuracy, data=data))
-  if _TRAIN_LOSS in columns or _LOSS in columns:
-    panels.append(functools.partial(_draw_losses, data=data))
-  if all(name in columns for name in _STEP_SIZES):
-    if len({len(columns[name][0]) for name in _STEP_SIZES}) == 1:
-      panels.append(_draw_step_sizes)
-  return panels
-
-
-def plot_training_curve(
-    metrics_csv: _files.PathLike,
-    path: _files.PathLike,
-    title: str = '',
-    *,
-    data: str = 'test',
-):
-  """Plots a run: accuracy, loss and the clients' step sizes by round.
-
-  Panels without columns in the file are left out. The figure uses no global
-  state of matplotlib.
-
-  Args:
-    metrics_csv: A file of `CSVMetricsWriter`.
-    path: The .png, .pdf or .svg file to write; its folder is created.
-    title: The title, for example the method and the task. Defaults to no title.
-    data: The name of the data of the evaluations. Defaults to 'test'.
-
-  Raises:
-    OSError: If a file cannot be read or written; names it.
-    ValueError: If the metrics file is damaged or has no column to plot.
-
-  Example:
-    >>> plot_training_curve(
-    ...     'runs/demo/metrics.csv', 'runs/demo/plots/training.png',
-    ...     title='delta_sgd + fedavg on digits')
-  """
-  columns = _run_metrics.read_columns(metrics_csv)
-  panels = _panels(columns, data)
-  if not panels:
-    raise ValueError(f'{metrics_csv} has no accuracy, loss or step size.')
-  drawing, stack = _style.new_stack(
-      len(panels), width=_WIDTH, height=_RUN_PANEL_HEIGHT, x_label='round'
-  )
-  for draw, axes in zip(panels, stack):
-    draw(axes, columns)
-  drawing.align_ylabels()
-  stack[-1].set_xlim(0, max(columns['round_num'][0]) + 1)
-  _style.save(drawing, path, title)

@@ -9,5 +9,6 @@ from tff_adaptive.client_works.local_training import GradientOptions
 from tff_adaptive.client_works.loss_terms import build_fedprox
 from tff_adaptive.client_works.loss_terms import build_keras_representation
 from tff_adaptive.client_works.loss_terms import build_moon
+from tff_adaptive.client_works.loss_terms import LossTerm
 from tff_adaptive.client_works.loss_terms import PreviousModelLossTerm
 from tff_adaptive.client_works.totals import Rejection
