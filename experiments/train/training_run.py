@@ -15,13 +15,14 @@ from experiments import hparams
 from experiments import registry
 from experiments import settings as settings_lib
 from experiments.run_results import environments
+from experiments.train import evaluation_results
 from experiments.train import evaluations as evaluations_lib
 from experiments.train import run_parts
 from experiments.train import warm_start
 from tff_adaptive import runtime
 from tff_adaptive.algorithms import rate_tuning
 from tff_adaptive.analysis import client_plots
-from tff_adaptive.analysis import curves
+from tff_adaptive.analysis import training_curve
 from tff_adaptive.data import client_data
 from tff_adaptive.runtime import scale_out
 from tff_adaptive.simulation import callbacks
@@ -375,7 +376,7 @@ def _evaluate_at_end(
       name: evaluate(weights) for name, evaluate in evaluations.final.items()
   }
   if found:
-    evaluations_lib.write(
+    evaluation_results.write(
         found, result.round_num, directory, describe(run.choices)
     )
   if evaluations.includes_test:
@@ -404,7 +405,7 @@ def _report(
   """Plots the curve and prints the paths of the files."""
   curve = directory.plots / 'training.png'
   data = run.hparams['evaluation_data'] or settings_lib.TEST
-  curves.plot_training_curve(
+  training_curve.plot_training_curve(
       directory.metrics_csv,
       curve,
       describe(run.choices),

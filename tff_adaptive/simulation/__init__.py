@@ -21,9 +21,8 @@ from tff_adaptive.simulation.checkpoints import CheckpointManager
 from tff_adaptive.simulation.client_evaluation import ClientMetrics
 from tff_adaptive.simulation.client_states import ClientStateStore
 from tff_adaptive.simulation.client_states import ClientStoreMemoryError
-from tff_adaptive.simulation.cohort_fns import build_pooled_cohort_fn
-from tff_adaptive.simulation.cohort_fns import FaultCounts
-from tff_adaptive.simulation.cohort_fns import inject_faults
+from tff_adaptive.simulation.faults import FaultCounts
+from tff_adaptive.simulation.faults import inject_faults
 from tff_adaptive.simulation.kept_weights import BestCheckpoint
 from tff_adaptive.simulation.kept_weights import LastWeightsAverage
 from tff_adaptive.simulation.kept_weights import WeightsMovingAverage
@@ -32,6 +31,7 @@ from tff_adaptive.simulation.metrics_writers import find_rejected
 from tff_adaptive.simulation.metrics_writers import MetricsWriter
 from tff_adaptive.simulation.metrics_writers import RejectedClientsWriter
 from tff_adaptive.simulation.metrics_writers import TensorBoardMetricsWriter
+from tff_adaptive.simulation.pooled_cohorts import build_pooled_cohort_fn
 from tff_adaptive.simulation.prefetching import CohortPrefetcher
 from tff_adaptive.simulation.run_directory import RunDirectory
 from tff_adaptive.simulation.task import hold_out_clients

@@ -2,15 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of the flags of evaluations, and of what they build and write."""
 
-import collections
 import contextlib
 import functools
 import io
 import json
-import tempfile
 from unittest import mock
 
-from absl.testing import absltest
 from absl.testing import parameterized
 import attrs
 import numpy as np
@@ -21,11 +18,9 @@ from experiments.train import run_parts
 from tests import folder_testing
 from tests.experiments import hparams_testing
 from tests.experiments.train import trainer_testing
-from tff_adaptive.analysis import curves
+from tff_adaptive.analysis import training_curve
 from tff_adaptive.data import batching
 from tff_adaptive.simulation import central_evaluation
-from tff_adaptive.simulation import client_evaluation
-from tff_adaptive.simulation import run_directory
 
 
 def _read(*arguments):
@@ -264,59 +259,6 @@ class BuildTest(parameterized.TestCase):
     np.testing.assert_array_equal(found['x'], again['x'])
 
 
-def _metrics(accuracy):
-  return client_evaluation.ClientMetrics(
-      ['a', 'b'], [1, 3], {'loss': [0.5, np.nan], 'accuracy': accuracy}
-  )
-
-
-class ReportTest(absltest.TestCase):
-
-  def test_writes_file_pictures_and_table(self):
-    folder = self.enter_context(tempfile.TemporaryDirectory())
-    directory = run_directory.RunDirectory(folder, 'run')
-    directory.open({})
-    found = {
-        'central': {'test': collections.OrderedDict(loss=0.5, accuracy=0.75)},
-        'per_client': _metrics([0.5, 1.0]),
-        'personalized': client_evaluation.PersonalizedMetrics(
-            _metrics([0.5, 1.0]), _metrics([1.0, 1.0])
-        ),
-    }
-    out = io.StringIO()
-    with contextlib.redirect_stdout(out):
-      evaluations.write(found, 7, directory, 'A title')
-    content = json.loads((directory.path / 'evaluation.json').read_text())
-    self.assertEqual(content['round_num'], 7)
-    self.assertEqual(content['central']['test']['accuracy'], 0.75)
-    per_client = content['per_client']
-    self.assertEqual(per_client['num_clients'], 2)
-    self.assertEqual(per_client['summary']['accuracy_weighted_mean'], 0.875)
-    self.assertIsNone(per_client['summary']['loss_mean'])
-    self.assertEqual(
-        per_client['clients']['b'],
-        {'num_examples': 3, 'loss': None, 'accuracy': 1.0},
-    )
-    after = content['personalized']['after']['summary']
-    self.assertEqual(after['accuracy_worst_decile'], 1.0)
-    self.assertEqual(
-        {path.name for path in directory.plots.iterdir()},
-        {
-            'clients_loss.png',
-            'clients_accuracy.png',
-            'personalized_loss.png',
-            'personalized_accuracy.png',
-        },
-    )
-    lines = out.getvalue().splitlines()
-    self.assertEqual(lines[0], 'central, test: loss 0.5, accuracy 0.75')
-    self.assertRegex(lines[1], '^by client +clients +metric +mean +by examples')
-    self.assertRegex(
-        lines[3], r'^per client +2 +accuracy +0\.75 +0\.875 +0\.75 +0\.5$'
-    )
-    self.assertRegex(lines[7], r'^after fine-tuning +2 +accuracy +1 +1 +1 +1$')
-
-
 class RunTest(folder_testing.FolderTestCase):
 
   @pytest.mark.slow
@@ -377,7 +319,7 @@ class RunTest(folder_testing.FolderTestCase):
     )
     trainer_testing.train(self.folder, *arguments, '--experiment_name=whole')
     trainer_testing.train(self.folder, *arguments, '--total_rounds=1')
-    with mock.patch.object(curves, 'plot_training_curve') as plot:
+    with mock.patch.object(training_curve, 'plot_training_curve') as plot:
       trainer_testing.train(self.folder, *arguments)
     self.assertEqual(plot.call_args.kwargs['data'], 'test clients')
     whole, resumed = (
