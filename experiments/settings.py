@@ -80,6 +80,9 @@ class Settings:
       their examples instead of the task's test data. Default: none.
     heldout_fraction: Hold out this fraction of every client's examples, and
       test on them instead of the task's test data. Default: none.
+    validation_fraction: Hold out this fraction of every client's training
+      examples, for --evaluation_data=validation. Default: the task's own
+      validation data, if any.
     drop_clients: The probability, keyed by --seed, that a sampled client drops
       out of its round. Default: 0.
     straggler_fraction: The probability, keyed by --seed, that a client is a
@@ -181,6 +184,7 @@ class Settings:
   num_clients: Optional[int] = field(lower_bound=1)
   heldout_clients: Optional[int] = field(lower_bound=1)
   heldout_fraction: Optional[float] = field()
+  validation_fraction: Optional[float] = field()
   drop_clients: Optional[float] = field(lower_bound=0.0, upper_bound=1.0)
   straggler_fraction: Optional[float] = field(lower_bound=0.0, upper_bound=1.0)
   sampling: Optional[Literal['fixed', 'poisson']] = field(FIXED)
@@ -293,6 +297,7 @@ _RANGES: dict[str, tuple[Callable[[float], bool], str]] = {
     'dp_delta': (lambda value: 0 < value < 1, 'between 0 and 1'),
     'tune_rates_step': (lambda value: value > 0, 'above 0'),
     'heldout_fraction': (lambda value: 0 < value < 1, 'between 0 and 1'),
+    'validation_fraction': (lambda value: 0 < value < 1, 'between 0 and 1'),
 }
 # Flags that are needed by others.
 _NEEDS = {

@@ -27,6 +27,7 @@ _WORK = (
     'num_clients',
     'heldout_clients',
     'heldout_fraction',
+    'validation_fraction',
 )
 _METHOD = ('algorithm', 'client_optimizer', 'loss_term')
 

@@ -171,8 +171,8 @@ def _examples_during_training(
     if task.validation is None:
       raise ValueError(
           f'--evaluation_data={name} needs validation data, but '
-          f'--task={task.name} has none; evaluate on {settings_lib.TEST} '
-          f'or {settings_lib.TRAIN}'
+          f'--task={task.name} has none; set --validation_fraction=0.1 to hold '
+          "out a tenth of every client's training examples"
       )
     examples = task.validation
   if size is None:

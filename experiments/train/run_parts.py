@@ -156,7 +156,7 @@ def _max_checked_clients(task: task_lib.Task) -> Optional[int]:
 def _choose_clients(
     task: task_lib.Task, settings: hparams.Settings
 ) -> task_lib.Task:
-  """Returns the task with the clients and test data that the flags choose."""
+  """Returns the task with the clients and data that the flags choose."""
   seed = settings.seed
   if settings.heldout_clients is not None:
     task = task_lib.hold_out_clients(task, settings.heldout_clients, seed)
@@ -168,6 +168,9 @@ def _choose_clients(
       # The server tests on the held-out clients, as in FedCAda.
       tested = attrs.evolve(tested, central_test=task.central_test)
     task = tested
+  fraction = settings.validation_fraction
+  if fraction is not None:
+    task = task_lib.hold_out_validation(task, fraction, seed)
   return task
 
 

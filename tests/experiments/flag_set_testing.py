@@ -108,6 +108,7 @@ _BUNDLES: tuple[dict[str, str], ...] = (
     {'final_evaluations': 'personalized', 'heldout_clients': '2'},
     {'evaluations': 'personalized', 'evaluation_clients': '2'},
     {'evaluation_data': 'validation', 'evaluation_examples': '10'},
+    {'evaluation_data': 'validation', 'validation_fraction': '0.2'},
     {'evaluation_data': 'train', 'evaluation_examples': '10'},
     {'evaluation_data': 'test_clients', 'heldout_fraction': '0.2'},
     {'keep_best': 'true', 'early_stopping_patience': '1', 'total_rounds': '2'},

@@ -232,6 +232,11 @@ class PrivacyTest(parameterized.TestCase):
           '--heldout_fraction must be between 0 and 1, found 0',
       ),
       (
+          'all_for_validation',
+          ['--validation_fraction=1'],
+          '--validation_fraction must be between 0 and 1, found 1',
+      ),
+      (
           'quantile',
           [*_PRIVATE, '--dp_adaptive_clip_quantile=50'],
           '--dp_adaptive_clip_quantile must be from 0 to 1, found 50',

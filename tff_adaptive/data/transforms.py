@@ -238,7 +238,8 @@ def split_examples(
   """
   if not 0.0 < test_fraction < 1.0:
     raise ValueError(
-        f'`test_fraction` must be between 0 and 1, found {test_fraction}.'
+        'The fraction of examples to hold out must be between 0 and 1, found '
+        f'{test_fraction}.'
     )
 
   sizes = {name: source.num_examples(name) for name in source.client_ids}

@@ -36,6 +36,7 @@ from tff_adaptive.simulation.prefetching import CohortPrefetcher
 from tff_adaptive.simulation.run_directory import RunDirectory
 from tff_adaptive.simulation.task import hold_out_clients
 from tff_adaptive.simulation.task import hold_out_examples
+from tff_adaptive.simulation.task import hold_out_validation
 from tff_adaptive.simulation.task import Protocol
 from tff_adaptive.simulation.task import take_clients
 from tff_adaptive.simulation.task import Task

@@ -351,21 +351,60 @@ def hold_out_examples(task: Task, test_fraction: float, seed: int) -> Task:
   return _with_held_out(task, train_data, test_data)
 
 
+def hold_out_validation(task: Task, fraction: float, seed: int) -> Task:
+  """Holds out a part of each client's training examples for validation.
+
+  Args:
+    task: The task.
+    fraction: The fraction to hold out, in (0, 1); the number of examples is
+      rounded down.
+    seed: The seed of the split.
+
+  Returns:
+    The task with the remaining examples to train on. The others together are
+    its validation data, in place of any that it had; the test data are the
+    same.
+
+  Raises:
+    ValueError: If `fraction` is out of range, no client has enough examples, or
+      the task's augmentation has no `evaluation_fn`.
+
+  Example:
+
+    >>> held_out = hold_out_validation(digits, 0.25, seed=0)
+    >>> len(held_out.validation['y']), held_out.train_data.total_examples
+    (348, 1090)
+  """
+  train_data, held_out = transforms.split_examples(
+      task.train_data, fraction, seed
+  )
+  validation = _as_evaluation_data(task, held_out).values
+  return attrs.evolve(task, train_data=train_data, validation=validation)
+
+
 def _with_held_out(
     task: Task,
     train_data: client_data.ClientArrays,
     held_out: client_data.ClientArrays,
 ) -> Task:
   """Returns the task with held-out training data as test data."""
+  test_data = _as_evaluation_data(task, held_out)
+  return attrs.evolve(
+      task,
+      train_data=train_data,
+      test_data=test_data,
+      central_test=test_data.values,
+  )
+
+
+def _as_evaluation_data(
+    task: Task, held_out: client_data.ClientArrays
+) -> client_data.PackedClientArrays:
+  """Returns held-out training data in the form that the model takes."""
   packed = transforms.materialize(held_out)
   examples = transforms.concatenate(packed)
   if task.augmentation is not None:
     examples = task.augmentation.for_evaluation(examples)
-  return attrs.evolve(
-      task,
-      train_data=train_data,
-      test_data=client_data.PackedClientArrays(
-          examples, packed.offsets, packed.client_ids
-      ),
-      central_test=examples,
+  return client_data.PackedClientArrays(
+      examples, packed.offsets, packed.client_ids
   )

@@ -122,7 +122,8 @@ class BuildTest(parameterized.TestCase):
   def test_data_that_the_task_does_not_have_are_refused(self):
     self._refuse(
         '--evaluation_data=validation needs validation data, but --task=digits '
-        'has none; evaluate on test or train',
+        'has none; set --validation_fraction=0.1 to hold out a tenth of every '
+        "client's training examples",
         '--evaluation_data=validation',
         validation=None,
     )

@@ -88,6 +88,20 @@ class BuildTaskTest(tf.test.TestCase):
       self.assertEqual(num_tested, num_all // 4)
       self.assertEqual(num_tested + num_trained, num_all)
 
+  def test_validation_data_are_neither_trained_nor_tested_on(self):
+    whole = _build_task('--heldout_fraction=0.25')
+    task = _build_task('--heldout_fraction=0.25', '--validation_fraction=0.5')
+    self.assertAllEqual(task.central_test['x'], whole.central_test['x'])
+    rest = sum(
+        whole.train_data.num_examples(n) // 2
+        for n in whole.train_data.client_ids
+    )
+    self.assertLen(task.validation['y'], rest)
+    self.assertEqual(
+        task.train_data.total_examples + rest, whole.train_data.total_examples
+    )
+    self.assertIsNone(whole.validation)
+
 
 class BuildProcessTest(tf.test.TestCase, parameterized.TestCase):
 

@@ -251,6 +251,8 @@ class HoldOutClientsTest(absltest.TestCase):
       task_lib.hold_out_clients(task, 1, seed=0)
     with self.assertRaisesRegex(ValueError, 'no `evaluation_fn`'):
       task_lib.hold_out_examples(task, 0.5, seed=0)
+    with self.assertRaisesRegex(ValueError, 'no `evaluation_fn`'):
+      task_lib.hold_out_validation(task, 0.5, seed=0)
 
   def test_augmented_examples_are_test_data_without_chance(self):
     task = task_testing.build_task([3, 4, 2])
@@ -309,3 +311,41 @@ class HoldOutExamplesTest(absltest.TestCase):
     self.assertEqual(held_out.train_data.total_examples, 9)
     self.assertEqual(held_out.test_data.total_examples, 3)
     self.assertLen(held_out.central_test['y'], 3)
+
+
+class HoldOutValidationTest(absltest.TestCase):
+
+  def test_a_part_of_every_client_next_to_the_test_data(self):
+    task = task_testing.build_task([4, 8])
+    task = attrs.evolve(task, test_data=task.train_data)
+    held_out = task_lib.hold_out_validation(task, 0.25, seed=0)
+    trained = [
+        row for rows in _rows(held_out.train_data).values() for row in rows
+    ]
+    validated = held_out.validation['y'].tolist()
+    self.assertLen(validated, 3)
+    self.assertCountEqual(
+        trained + validated,
+        [row for rows in _rows(task.train_data).values() for row in rows],
+    )
+    self.assertIs(held_out.test_data, task.test_data)
+    np.testing.assert_array_equal(
+        held_out.central_test['y'], task.central_test['y']
+    )
+
+  def test_examples_are_in_the_form_of_the_model(self):
+    task = task_testing.build_task([4, 8])
+    task = attrs.evolve(
+        task,
+        augmentation=batching.Augmentation(
+            lambda examples, generator: examples,
+            task.train_data.element_spec,
+            lambda examples: {**examples, 'y': 100 + examples['y']},
+        ),
+    )
+    plain = attrs.evolve(task, augmentation=None)
+    found, wanted = (
+        task_lib.hold_out_validation(t, 0.5, seed=0).validation['y']
+        for t in (task, plain)
+    )
+    self.assertEqual(found.tolist(), (100 + wanted).tolist())
