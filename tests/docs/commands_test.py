@@ -60,8 +60,8 @@ _RUN_ELSEWHERE = {
         'tests/docs/examples_test.py'
     ),
 }
-# Cells of published tables: tests/experiments/published runs those of all
-# tables briefly, and here is one table.
+# Cells of published tables: tests/experiments/published builds all and trains
+# some briefly, and here is one table.
 _CELL = re.compile(
     r'experiments/presets/\w+/|--run=runs/\w+/|report --(table|list)'
 )

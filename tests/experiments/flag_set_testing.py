@@ -99,10 +99,10 @@ _BUNDLES: tuple[dict[str, str], ...] = (
     {
         'algorithm': 'fed_opt',
         'client_optimizer': 'sgd',
-        'client_learning_rate': '1e30',
+        'client_learning_rate': '1e18',
     },
     {'client_learning_rate': '1e10', 'total_rounds': '2'},
-    {'server_learning_rate': '1e30', 'total_rounds': '2'},
+    {'server_learning_rate': '1e18', 'total_rounds': '2'},
     {'max_client_update_norm': '1e-3'},
     {'evaluations': 'per_client', 'heldout_fraction': '0.2'},
     {'final_evaluations': 'personalized', 'heldout_clients': '2'},

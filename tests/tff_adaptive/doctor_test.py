@@ -30,7 +30,7 @@ def _run_doctor() -> tuple[int, str]:
 
 
 class DoctorTest(parameterized.TestCase):
-  """Runs the doctor on environments that are made up, save for one."""
+  """Runs the doctor on environments that are made up."""
 
   def setUp(self):
     super().setUp()

@@ -42,9 +42,12 @@ _SLOW = ('tensorflow', 'tensorflow_federated', *_OPTIONAL)
 # The packages of ours that cannot do without one of them.
 _NEEDED = {'tff_adaptive.analysis': ('matplotlib',)}
 
-# Programs without flags: an adapter that another program talks to, and the
-# doctor, which imports TensorFlow nowhere.
-_WITHOUT_HELP = ('experiments.conformance.numpy_adapter', 'tff_adaptive.doctor')
+# An adapter that another program talks to, and the doctor, which imports
+# TensorFlow only through importlib.
+_NOT_IN_PROGRAMS = (
+    'experiments.conformance.numpy_adapter',
+    'tff_adaptive.doctor',
+)
 
 
 def _imported_at_once(name: str) -> set[str]:
@@ -154,6 +157,6 @@ class ImportsTest(parameterized.TestCase):
   def test_programs_are_those_that_can_be_called_by_name(self):
     named = {module.removesuffix('.__main__') for module in _programs()}
     self.assertCountEqual(
-        named - {'experiments', *_WITHOUT_HELP},
-        set(__main__.PROGRAMS.values()) - {*_WITHOUT_HELP},
+        named - {'experiments', *_NOT_IN_PROGRAMS},
+        set(__main__.PROGRAMS.values()) - {*_NOT_IN_PROGRAMS},
     )

@@ -27,10 +27,13 @@ class MulticlassHingeTest(tf.test.TestCase, parameterized.TestCase):
     expected = []
     for s, y in zip(scores, labels):
       expected.append(max(s[k] + (k != y) for k in range(4)) - s[y])
+    loss = losses.MulticlassHinge(reduction=tf.keras.losses.Reduction.NONE)
+    found = loss(labels, scores)
+    self.assertAllClose(found, expected)
+    self.assertEqual(np.min(found), 0.0)
     self.assertAllClose(
         losses.MulticlassHinge()(labels, scores), np.mean(expected)
     )
-    self.assertEqual(min(expected), 0.0)
 
   @parameterized.parameters(tf.float16, tf.float32, tf.float64)
   def test_is_of_the_dtype_of_the_scores(self, dtype):

@@ -17,8 +17,10 @@ from tests.experiments.conformance import golden_testing
 from tff_adaptive import runtime
 
 _RUNS, _PROBLEMS = conformance.read_goldens(golden_testing.GOLDENS)
-# The problems are the same.
-_RUNS += conformance.read_goldens(golden_testing.TUNING_FREE)[0]
+_TUNING_FREE_RUNS, _TUNING_FREE_PROBLEMS = conformance.read_goldens(
+    golden_testing.TUNING_FREE
+)
+_RUNS += _TUNING_FREE_RUNS
 
 
 def _all_runs():
@@ -33,6 +35,11 @@ def _named(keys):
 
 @pytest.mark.usefixtures('native_runtime')
 class ReplayerTest(tf.test.TestCase, parameterized.TestCase):
+
+  def test_files_of_goldens_share_their_problems(self):
+    self.assertNotEmpty(_TUNING_FREE_PROBLEMS)
+    for name, problem in _TUNING_FREE_PROBLEMS.items():
+      self.assertEqual(problem, _PROBLEMS[name])
 
   def test_right_numbers_pass(self):
     result = replay.replay(*golden_testing.create_tiny_run())

@@ -142,4 +142,5 @@ class PresetsTest(absltest.TestCase):
       names = [table.name for table in self.tables if table.paper == paper]
       links = re.findall(r'\(([^)]*docs/results[^)]*)\)', readme)
       pages = [f'../../../docs/results/{paper}/{name}.md' for name in names]
+      self.assertNotEmpty(links, paper)
       self.assertContainsSubset(links, [*pages, *_OTHER_PAGES])

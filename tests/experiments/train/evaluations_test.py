@@ -300,7 +300,8 @@ class RunTest(folder_testing.FolderTestCase):
     before = content['personalized']['before']['clients']
     after = content['personalized']['after']
     self.assertEqual(before.keys(), after['clients'].keys())
-    for client_id in before.keys() & content['per_client']['clients'].keys():
+    self.assertEqual(before.keys(), content['per_client']['clients'].keys())
+    for client_id in before:
       self.assertAlmostEqual(
           before[client_id]['accuracy'],
           content['per_client']['clients'][client_id]['accuracy'],

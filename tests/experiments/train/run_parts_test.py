@@ -10,6 +10,7 @@ from absl.testing import parameterized
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from experiments import registry
 from experiments.train import run_parts
 from tests.experiments import hparams_testing
 from tff_adaptive import algorithms
@@ -49,6 +50,12 @@ _ALGORITHMS = (
     (
         'scaffold',
         lambda: optimizers.build_scaffold_sgd(20),
+        optimizers.build_fedavg,
+        _UNIFORM,
+    ),
+    (
+        'feddyn',
+        lambda: optimizers.build_feddyn(20),
         optimizers.build_fedavg,
         _UNIFORM,
     ),
@@ -123,6 +130,10 @@ class BuildProcessTest(tf.test.TestCase, parameterized.TestCase):
     )
     bound.apply_defaults()
     return bound.arguments
+
+  def test_all_algorithms_are_tried(self):
+    names = {name for name, *_ in _ALGORITHMS} | {'centralized'}
+    self.assertEqual(names, set(registry.ROWS[registry.ALGORITHM]))
 
   @parameterized.parameters(*_ALGORITHMS)
   def test_algorithm_has_its_parts(

@@ -93,7 +93,7 @@ class WordPredictionModelsTest(parameterized.TestCase):
     for a, b in zip(found[1], expected[1], strict=True):
       np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-6)
     for name, values in expected[2].items():
-      # TFF's name means something else, see `build_metrics`.
+      # TFF's name means something else, see `build_next_word_metrics`.
       name = {'accuracy': 'accuracy_without_padding'}.get(name, name)
       np.testing.assert_allclose(found[2][name], values, rtol=1e-5)
 

@@ -196,6 +196,7 @@ class CheckpointsTest(parameterized.TestCase):
     self.manager.save(1, checkpoint_testing.state(1.0))
     self.manager.save(2, checkpoint_testing.state(2.0))
     data = bytearray(self._path(2).read_bytes())
+    found = set()
     for place in np.linspace(0, len(data) - 1, 150).astype(int):
       changed = bytearray(data)
       changed[place] ^= 0x55
@@ -206,6 +207,8 @@ class CheckpointsTest(parameterized.TestCase):
           checkpoint_testing.leaves(state),
           checkpoint_testing.leaves(checkpoint_testing.state(float(round_num))),
       )
+      found.add(round_num)
+    self.assertEqual(found, {1, 2})
 
   def test_unpickles_nothing(self):
     class Harmful:
