@@ -373,7 +373,7 @@ def hold_out_validation(task: Task, fraction: float, seed: int) -> Task:
 
     >>> held_out = hold_out_validation(digits, 0.25, seed=0)
     >>> len(held_out.validation['y']), held_out.train_data.total_examples
-    (348, 1090)
+    (350, 1088)
   """
   train_data, held_out = transforms.split_examples(
       task.train_data, fraction, seed
