@@ -13,7 +13,7 @@ import math
 import pathlib
 import re
 
-import markdown  # type: ignore[import-untyped]
+import markdown
 
 from experiments import formatting
 from experiments.run_results import environments

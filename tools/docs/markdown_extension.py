@@ -16,7 +16,7 @@ from typing import Any, Optional
 from urllib import parse
 from xml.etree import ElementTree
 
-import markdown  # type: ignore[import-untyped]
+import markdown
 from markdown import treeprocessors
 
 from tools.docs import api_pages
