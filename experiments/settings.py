@@ -287,17 +287,18 @@ def _set_defaults(values: dict[str, Any], defaults: Mapping[str, Any]):
       values[flag] = default
 
 
-# The ranges of numbers that absl cannot express.
+# Ranges of numbers that absl cannot express: a condition and its words.
+_INNER_FRACTION = (lambda value: 0 < value < 1, 'between 0 and 1')
 _RANGES: dict[str, tuple[Callable[[float], bool], str]] = {
     'dp_noise_multiplier': (lambda value: value >= 0, 'at least 0'),
     'dp_clip_norm': (lambda value: value > 0, 'above 0'),
     'dp_adaptive_clip_quantile': (lambda value: 0 <= value <= 1, 'from 0 to 1'),
     'dp_adaptive_clip_learning_rate': (lambda value: value >= 0, 'at least 0'),
     'dp_adaptive_clip_count_stddev': (lambda value: value > 0, 'above 0'),
-    'dp_delta': (lambda value: 0 < value < 1, 'between 0 and 1'),
+    'dp_delta': _INNER_FRACTION,
     'tune_rates_step': (lambda value: value > 0, 'above 0'),
-    'heldout_fraction': (lambda value: 0 < value < 1, 'between 0 and 1'),
-    'validation_fraction': (lambda value: 0 < value < 1, 'between 0 and 1'),
+    'heldout_fraction': _INNER_FRACTION,
+    'validation_fraction': _INNER_FRACTION,
 }
 # Flags that are needed by others.
 _NEEDS = {
