@@ -45,7 +45,7 @@ _COSTS = {
     'distilbert': 6,
 }
 # What is built in the place of a model whose graph takes minutes: rules do not
-# look at models, and other tests train each model.
+# look at models, which have tests of their own.
 _SMALL_MODELS = {
     'resnet18': 'simple_cnn',
     'resnet50': 'simple_cnn',
