@@ -10,7 +10,9 @@ import io
 import os
 import pathlib
 import sys
+import threading
 import time
+import types
 from typing import Any, BinaryIO, Union
 
 TEMPORARY_SUFFIX = '.tmp'
@@ -207,9 +209,13 @@ def _describe_owner(text: bytes) -> tuple[str, bool]:
 
 def to_csv(rows: Iterable[Sequence[Any]]) -> bytes:
   """Returns rows as the text of a CSV file."""
-  text = io.StringIO(newline='')
-  csv.writer(text, lineterminator='\n').writerows(rows)
-  return text.getvalue().encode()
+  lines: list[str] = []
+  # With the default line end, cells that hold a carriage return are quoted.
+  sink = types.SimpleNamespace(
+      write=lambda line: lines.append(line.removesuffix('\r\n') + '\n')
+  )
+  csv.writer(sink, lineterminator='\r\n').writerows(rows)
+  return ''.join(lines).encode()
 
 
 class DamagedCSVError(ValueError):
@@ -224,11 +230,59 @@ class DamagedCSVError(ValueError):
     self.line_num = line_num
 
 
+# The limit of a cell's length belongs to the module `csv`, not to a reader.
+_CELL_LIMIT_LOCK = threading.Lock()
+
+
+def parse_csv(lines: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
+  """Yields the non-empty rows of a CSV file, the header first.
+
+  Quotes are as in RFC 4180, so that a stray one does not join rows: a quoted
+  cell must end, and end at a comma or a line end. Cells have any length.
+
+  Args:
+    lines: The lines with their ends, as of `open(path, newline='')`.
+
+  Yields:
+    The number of a row's last line, and its cells.
+
+  Raises:
+    DamagedCSVError: If a quoted cell does not end as it must; has the number of
+      the line where its row begins.
+  """
+  reader = csv.reader(lines, strict=True)
+  while True:
+    start = reader.line_num + 1
+    try:
+      with _CELL_LIMIT_LOCK:
+        limit = csv.field_size_limit(sys.maxsize)
+        try:
+          row = next(reader, None)
+        finally:
+          csv.field_size_limit(limit)
+    except csv.Error as error:
+      raise DamagedCSVError(_reason(error, start, reader), start) from error
+    if row is None:
+      return
+    if row:
+      yield reader.line_num, row
+
+
+def _reason(error: csv.Error, start: int, reader: Any) -> str:
+  """Returns what is wrong with the quotes of a row."""
+  if 'unexpected end' in str(error):
+    return 'it opens a double quote that is never closed'
+  if 'expected after' not in str(error):
+    return str(error)
+  end = f' in line {reader.line_num}' if reader.line_num > start else ''
+  return f'the double quote that closes a cell{end} is followed by text'
+
+
 def read_lines(path: PathLike) -> Iterator[tuple[int, list[str]]]:
   """Yields the non-empty lines of a CSV file, the header first.
 
-  Each line is its number and its fields. An unterminated last line is still
-  being written and is skipped.
+  Each line is its number and its fields; see `parse_csv`. An unterminated last
+  line is still being written and is skipped.
 
   Raises:
     OSError: If the file cannot be read.
@@ -242,10 +296,4 @@ def read_lines(path: PathLike) -> Iterator[tuple[int, list[str]]]:
   except UnicodeDecodeError as error:
     line_num = whole.count(b'\n', 0, error.start) + 1
     raise DamagedCSVError(error, line_num) from error
-  reader = csv.reader(io.StringIO(text, newline=''))
-  try:
-    for fields in reader:
-      if fields:
-        yield reader.line_num, fields
-  except csv.Error as error:
-    raise DamagedCSVError(error, reader.line_num) from error
+  yield from parse_csv(io.StringIO(text, newline=''))

@@ -3,7 +3,6 @@
 """The page of the report, from the output of its parts."""
 
 from collections.abc import Iterator, Mapping, Sequence
-import csv
 import datetime
 import math
 import re
@@ -17,6 +16,7 @@ from experiments import pages
 from experiments.benchmark import reports
 from experiments.gpu_report import parts as parts_lib
 from experiments.run_results import environments
+from tff_adaptive import _files
 
 _NOTHING = '-'
 _LINES_OF_LOG = 15
@@ -213,8 +213,9 @@ def _read_seconds(report: parts_lib.Report, name: str) -> Optional[float]:
   path = report.path(name, '.csv')
   if report.results.get(name, {}).get('error') or not path.exists():
     return None
-  with open(path, encoding='utf-8', newline='') as file:
-    seconds = [float(row['seconds']) for row in csv.DictReader(file)]
+  lines = [fields for _, fields in _files.read_lines(path)]
+  column = lines[0].index('seconds')
+  seconds = [float(fields[column]) for fields in lines[1:]]
   return statistics.median(seconds[_WARM_UP_ROUNDS:])
 
 

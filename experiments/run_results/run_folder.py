@@ -7,7 +7,6 @@ import contextlib
 import csv
 import dataclasses
 import datetime
-import io
 import json
 import math
 import os
@@ -303,11 +302,14 @@ def read_last_row(path: pathlib.Path) -> dict[str, float]:
     lines = lines[1:]
   first = header.decode('utf-8-sig', errors='replace')
   newest: dict[str, float] = {}
+  names: list[str] = []
   with contextlib.suppress(csv.Error):
-    names = next(csv.reader(io.StringIO(first)), [])
-    for fields in csv.reader(lines):
-      if len(fields) == len(names):
-        for name, text in zip(names, fields):
-          with contextlib.suppress(ValueError):
-            newest[name] = float(text)
+    names = next(csv.reader([first], strict=True), [])
+  # One by one, because the quote of a damaged line would swallow the next ones.
+  for line in lines:
+    with contextlib.suppress(csv.Error):
+      fields = next(csv.reader([line], strict=True), [])
+      for name, text in zip(names, fields if len(fields) == len(names) else ()):
+        with contextlib.suppress(ValueError):
+          newest[name] = float(text)
   return newest

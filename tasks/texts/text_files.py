@@ -4,8 +4,8 @@
 
 import collections
 from collections.abc import Iterator, Mapping
-import csv
 import pathlib
+import re
 from typing import Any, Optional
 
 import attrs
@@ -20,6 +20,7 @@ from tasks.texts import word_vocabulary
 from tff_adaptive import _error_texts
 from tff_adaptive import _files
 from tff_adaptive.data import checks
+from tff_adaptive.data import conversion
 from tff_adaptive.data import feature_arrays
 from tff_adaptive.data import sources
 from tff_adaptive.data import transforms
@@ -27,6 +28,8 @@ from tff_adaptive.data import transforms
 DEFAULT_VOCAB_SIZE = 10_000
 DEFAULT_MAX_LENGTH = 128
 
+# Of at most nine digits, which 32 bits hold.
+_CLASS = re.compile('[0-9]{1,9}')
 _TRAIN, _TEST = _PARTS = ('train', 'test')
 
 
@@ -211,17 +214,20 @@ def _read_csv(folder: pathlib.Path) -> dict[str, feature_arrays.Examples]:
 def _csv_rows(path: pathlib.Path) -> Iterator[tuple[bytes, int]]:
   """Yields the text and the class, starting at 0, of each row."""
   try:
-    with open(path, encoding='utf-8', newline='') as file:
-      reader = csv.reader(file, strict=True)
-      for row in reader:
-        if len(row) != 3 or not row[0].isdecimal():
+    with open(path, encoding='utf-8-sig', newline='') as file:
+      for line, row in _files.parse_csv(file):
+        if len(row) != 3 or not _CLASS.fullmatch(row[0]):
           raise ValueError(
-              f'{path}, line {reader.line_num} must have a class number, a '
-              f'title and a body, found {len(row)} cells, the first '
-              f'{row[:1]}.'
+              f'{path}, line {line} must have a class number, a title and a '
+              f'body, found {len(row)} cells, the first {row[:1]}.'
           )
         yield _join(cell.encode() for cell in row[1:]), int(row[0]) - 1
-  except (csv.Error, UnicodeDecodeError) as error:
+  except _files.DamagedCSVError as error:
+    raise ValueError(
+        f'{path}, line {error.line_num} cannot be split into cells ({error}); '
+        'replace the file by an intact copy.'
+    ) from error
+  except UnicodeDecodeError as error:
     raise ValueError(
         f'{path} could not be read ({_error_texts.first_line(error)}); replace '
         'it by an intact copy.'
@@ -233,7 +239,8 @@ def _join(fields: Any) -> bytes:
 
 
 def _to_examples(texts: Any, labels: Any) -> feature_arrays.Examples:
+  spec = data.spec(label=('int32', []))['label']
+  labels = conversion.convert(labels, 'label', spec, lambda _: 'The texts')
   return collections.OrderedDict(
-      text=np.array(list(texts), dtype=object),
-      label=np.asarray(labels, dtype=np.int32),
+      text=np.array(list(texts), dtype=object), label=labels
   )

@@ -123,6 +123,53 @@ except _files.FolderInUseError as error:
 """
 
 
+class CSVTest(folder_testing.FolderTestCase):
+
+  def setUp(self):
+    super().setUp()
+    self.path = self.folder / 'rows.csv'
+
+  def test_what_was_written_is_read_back(self):
+    rows = [
+        ['a', ''],
+        ['one\ntwo', 'a\rb'],
+        ['"', 'x' * 200_000],
+        ['\r\n', 'ö,\0'],
+        ['', ' '],
+    ]
+    content = _files.to_csv(rows)
+    self.assertStartsWith(content, b'a,\n')
+    self.path.write_bytes(content)
+    read = [fields for _, fields in _files.read_lines(self.path)]
+    self.assertEqual(read, rows)
+
+  @parameterized.parameters(
+      ('a,b\n1,"2\n3,4\n', 2, 'it opens a double quote that is never closed'),
+      (
+          'a,b\n\n1,"2\n3,4" \n',
+          3,
+          'the double quote that closes a cell in line 4 is followed by text',
+      ),
+      (
+          '"a"b\n',
+          1,
+          'the double quote that closes a cell is followed by text',
+      ),
+  )
+  def test_stray_quotes_are_damage(self, text, line_num, reason):
+    self.path.write_text(text)
+    with self.assertRaises(_files.DamagedCSVError) as caught:
+      list(_files.read_lines(self.path))
+    self.assertEqual(str(caught.exception), reason)
+    self.assertEqual(caught.exception.line_num, line_num)
+
+  def test_a_line_without_an_end_is_still_being_written(self):
+    self.path.write_bytes(b'\xef\xbb\xbfa,b\r\n\r\n1,2\r\n3,"')
+    self.assertEqual(
+        list(_files.read_lines(self.path)), [(1, ['a', 'b']), (3, ['1', '2'])]
+    )
+
+
 class FolderLocksTest(absltest.TestCase):
 
   def setUp(self):

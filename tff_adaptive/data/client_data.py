@@ -43,7 +43,8 @@ class ClientArrays(abc.ABC):
 
     Raises:
       TypeError: If an id is not a string.
-      ValueError: If there are no clients, or an id occurs twice.
+      ValueError: If there are no clients, an id occurs twice, or UTF-8 does not
+        have its text.
     """
     self._client_ids = tuple(client_ids)
     self._positions = {name: i for i, name in enumerate(self._client_ids)}
@@ -55,6 +56,11 @@ class ClientArrays(abc.ABC):
     for client_id in self._client_ids:
       if not isinstance(client_id, str):
         raise TypeError(f'A client id must be a string, found {client_id!r}.')
+      if not specs.is_encodable(client_id):
+        raise ValueError(
+            f'A client id must be text, found {client_id!r} with half of a '
+            'surrogate pair.'
+        )
     if len(self._positions) != len(self._client_ids):
       counts = collections.Counter(self._client_ids)
       raise ValueError(

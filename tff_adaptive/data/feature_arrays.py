@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 Examples = collections.OrderedDict[str, np.ndarray]
 ElementSpec = collections.OrderedDict[str, 'tf.TensorSpec']
+# Maps the index of an example, or None for all examples, to the subject of an
+# error message.
+Where = Callable[[Optional[int]], str]
 
 
 def as_examples(features: Mapping[str, np.ndarray], owner: str) -> Examples:
@@ -41,7 +44,7 @@ def as_examples(features: Mapping[str, np.ndarray], owner: str) -> Examples:
     >>> as_examples({'x': [1.0, 2.0]}, 'The test set')['x']
     array([1., 2.])
   """
-  _check_mapping(features, owner)
+  check_mapping(features, owner)
   if not features:
     raise ValueError(f'{owner} must have at least one feature, found none.')
   examples = collections.OrderedDict()
@@ -51,14 +54,14 @@ def as_examples(features: Mapping[str, np.ndarray], owner: str) -> Examples:
           f'{owner} must map strings to arrays, found {name!r} with a '
           f'{type(value).__name__}.'
       )
-    array = np.asarray(value).view()
+    array = _as_array(value, name, owner).view()
     if array.ndim == 0:
       raise ValueError(
           f'{owner} must have arrays of shape [num_examples, ...], found the '
           f'scalar {array} for feature {name!r}.'
       )
     if array.dtype.kind == 'O':
-      _check_strings(array, name, lambda row: f'{owner}, example {row}')
+      check_strings(array, name, lambda row: f'{owner}, example {row}')
     array.setflags(write=False)
     examples[name] = array
   sizes = {name: len(array) for name, array in examples.items()}
@@ -68,6 +71,25 @@ def as_examples(features: Mapping[str, np.ndarray], owner: str) -> Examples:
         f'found {sizes}.'
     )
   return examples
+
+
+def _as_array(value: Any, name: str, owner: str) -> np.ndarray:
+  """Returns a feature as an array, if NumPy changes no value of a list."""
+  try:
+    array = np.asarray(value)
+  except ValueError as error:
+    raise ValueError(
+        f'{owner} must have arrays of shape [num_examples, ...], found lists '
+        f'of different lengths for feature {name!r}.'
+    ) from error
+  if isinstance(value, (list, tuple)) and array.dtype.kind == 'f':
+    for item in np.asarray(value, np.object_).flat:
+      if isinstance(item, int) and int(float(item)) != item:
+        raise ValueError(
+            f'{owner} has the integer {item} among floats for feature '
+            f'{name!r}, which float64 cannot hold; give arrays of one type.'
+        )
+  return array
 
 
 def spec_of(examples: Mapping[str, np.ndarray]) -> ElementSpec:
@@ -193,84 +215,6 @@ def empty(spec: ElementSpec) -> Examples:
   )
 
 
-# Maps the index of an example, or None for all examples, to the subject of an
-# error message.
-Where = Callable[[Optional[int]], str]
-
-
-def convert(
-    values: Any, name: str, spec: tf.TensorSpec, where: Where
-) -> np.ndarray:
-  """Converts a feature to the type that a task expects.
-
-  Integers become other integers, or floats, if that changes no value; floats
-  become floats of another width, rounded; strings become arrays of UTF-8 bytes,
-  as in TFF. Nothing else is converted.
-
-  Args:
-    values: An array or array-like value of shape [num_examples, ...].
-    name: The feature.
-    spec: The type and the shape of one example.
-    where: Names the owner, for error messages.
-
-  Returns:
-    The converted array; the same array if it has the type already.
-
-  Raises:
-    ValueError: If the shape differs, or a value cannot be converted; names the
-      first such example.
-
-  Example:
-
-    >>> spec = tf.TensorSpec([], tf.int32)
-    >>> convert(np.array([1, 2]), 'y', spec, lambda example: 'The test data')
-    array([1, 2], dtype=int32)
-  """
-  array = _as_array(values, name, spec, where)
-  if not len(array):
-    fits = spec.shape.is_compatible_with(array.shape[1:])
-    sizes = array.shape[1:] if fits else [size or 0 for size in spec.shape]
-    return np.zeros([0, *sizes], spec.dtype.as_numpy_dtype)
-  if not spec.shape.is_compatible_with(array.shape[1:]):
-    raise ValueError(
-        f'{where(None)}: feature {name!r} must have examples of shape '
-        f'{spec.shape}, found {list(array.shape[1:])}; reshape them.'
-    )
-  if spec.dtype.name == 'string':
-    return _as_bytes(array, name, where)
-  return _as_numbers(array, name, spec.dtype, where)
-
-
-def convert_examples(
-    features: Mapping[str, Any], specs: ElementSpec, where: Where
-) -> Examples:
-  """Selects and converts the features that a task expects; see `convert`.
-
-  Args:
-    features: Feature names and arrays of shape [num_examples, ...]; additional
-      features are ignored.
-    specs: Feature names and the `tf.TensorSpec` of one example.
-    where: Names the owner, for error messages.
-
-  Returns:
-    The features, in the order of `specs`.
-
-  Raises:
-    TypeError: If `features` is not a mapping from names to arrays.
-    ValueError: If a feature is missing or cannot be converted, or features
-      differ in the number of examples.
-  """
-  _check_mapping(features, where(None))
-  check_names(features, specs, where(None))
-  return as_examples(
-      {
-          name: convert(features[name], name, spec, where)
-          for name, spec in specs.items()
-      },
-      where(None),
-  )
-
-
 def check_names(
     found: Iterable[str], wanted: Iterable[str], owner: str
 ) -> None:
@@ -292,7 +236,8 @@ def check_names(
     )
 
 
-def _check_mapping(features: Any, owner: str) -> None:
+def check_mapping(features: Any, owner: str) -> None:
+  """Raises a TypeError unless features are a mapping."""
   if not isinstance(features, Mapping):
     raise TypeError(
         f'{owner} must be a mapping from feature names to arrays, found '
@@ -300,78 +245,28 @@ def _check_mapping(features: Any, owner: str) -> None:
     )
 
 
-def _as_array(
-    values: Any, name: str, spec: tf.TensorSpec, where: Where
-) -> np.ndarray:
-  """Returns values as an array with at least one dimension."""
-  # Otherwise NumPy would turn numbers among strings into strings.
-  is_list_of_strings = spec.dtype.name == 'string' and isinstance(values, list)
-  try:
-    array = np.asarray(values, np.object_ if is_list_of_strings else None)
-  except ValueError as error:
-    raise ValueError(
-        f'{where(None)}: feature {name!r} must have examples of shape '
-        f'{spec.shape}, found lists of different lengths.'
-    ) from error
-  if not array.ndim:
-    raise ValueError(
-        f'{where(None)}: feature {name!r} must have a value for each example, '
-        f'found the single value {array}.'
-    )
-  return array
+def check_strings(array: np.ndarray, name: str, where: Where) -> None:
+  """Raises a ValueError if an item is neither text nor bytes.
 
-
-def _as_numbers(
-    array: np.ndarray, name: str, dtype: tf.DType, where: Where
-) -> np.ndarray:
-  """Converts numbers to another type, or raises if a value changes."""
-  target = dtype.as_numpy_dtype
-  if array.dtype == target:
-    return array
-  from_integers = np.issubdtype(array.dtype, np.integer)
-  from_floats = np.issubdtype(array.dtype, np.floating)
-  is_cast = (from_integers and (dtype.is_integer or dtype.is_floating)) or (
-      from_floats and dtype.is_floating
-  )
-  if not is_cast:
-    raise _wrong_type(array, name, dtype.name, where)
-  converted, changed = specs_lib.cast(array, target)
-  if changed.any():
-    place = tuple(np.argwhere(changed)[0])
-    raise ValueError(
-        f'{where(place[0])}: feature {name!r} has the value {array[place]}, '
-        f'which {dtype.name} cannot hold; correct or scale it.'
-    )
-  return converted
-
-
-def _as_bytes(array: np.ndarray, name: str, where: Where) -> np.ndarray:
-  """Converts strings to objects of type bytes."""
-  if array.dtype.kind not in 'OSU':
-    raise _wrong_type(array, name, 'string', where)
-  _check_strings(array, name, where)
-  converted = np.empty(array.size, np.object_)
+  Args:
+    array: The feature, of objects or strings.
+    name: Its name.
+    where: Names the owner, for error messages.
+  """
   for place, item in enumerate(array.flat):
-    converted[place] = item.encode() if isinstance(item, str) else item
-  return converted.reshape(array.shape)
-
-
-def _check_strings(array: np.ndarray, name: str, where: Where) -> None:
-  """Raises if a value is neither a string nor bytes."""
-  for place, item in enumerate(array.flat):
-    if not isinstance(item, (str, bytes)):
-      example = place * len(array) // array.size
+    if isinstance(item, str):
+      problem = 'text' if not specs_lib.is_encodable(item) else ''
+      cure = 'it has half of a surrogate pair'
+    else:
+      problem = 'strings' if not isinstance(item, bytes) else ''
+      cure = 'convert it to a string'
+    if problem:
       raise ValueError(
-          f'{where(example)}: feature {name!r} must hold strings, found '
-          f'{item!r}; convert it to a string.'
+          f'{where(example_of(array, place))}: feature {name!r} must hold '
+          f'{problem}, found {item!r}; {cure}.'
       )
 
 
-def _wrong_type(
-    array: np.ndarray, name: str, dtype: str, where: Where
-) -> ValueError:
-  found = 'strings' if array.dtype.kind in 'SU' else array.dtype
-  return ValueError(
-      f'{where(None)}: feature {name!r} must be of type {dtype}, found '
-      f'{found} such as {array.flat[:1].tolist()[0]!r}.'
-  )
+def example_of(array: np.ndarray, place: int) -> int:
+  """Returns the example of an item of `array.flat`, by the item's place."""
+  return place * len(array) // array.size

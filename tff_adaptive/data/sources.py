@@ -12,6 +12,7 @@ from typing import Any, Optional, TYPE_CHECKING, Union
 
 from tff_adaptive import _files
 from tff_adaptive.data import client_data
+from tff_adaptive.data import conversion
 from tff_adaptive.data import feature_arrays
 from tff_adaptive.data import specs as specs_lib
 from tff_adaptive.data import tables
@@ -56,6 +57,13 @@ def read_clients(
   * .jsonl and .jsonl.gz: an object in each line, with arrays as nested lists;
   * .sqlite: TFF's format, see `data.load_sqlite_clients`; `client_key` does not
     apply.
+
+  A CSV file has double quotes as in RFC 4180: around cells with commas or line
+  ends, with quotes written twice inside. A stray quote never joins rows without
+  an error, with one exception: two stray quotes at the begin and the end of
+  cells enclose correct CSV, which is refused only if one of the lines between
+  them reads as a row, with numbers in the columns of the features that are
+  numbers. A JSON object must not have a key twice. Empty lines are skipped.
 
   Other columns are ignored. Values of other types are converted if that loses
   at most the last digits of floats: integers to other integers or to floats,
@@ -166,7 +174,7 @@ def read_examples(
   if isinstance(data, Mapping) and not any(
       isinstance(value, Mapping) for value in data.values()
   ):
-    return feature_arrays.convert_examples(data, features, _places_in(name))
+    return conversion.convert_examples(data, features, _places_in(name))
   return transforms.concatenate(
       read_clients(data, features, split_name=split_name, name=name)
   )
@@ -244,7 +252,7 @@ def _from_client_data(
   feature_arrays.check_names(source.element_spec, features, name)
   return client_data.LazyClientArrays(
       source.client_ids,
-      lambda client_id: feature_arrays.convert_examples(
+      lambda client_id: conversion.convert_examples(
           source.examples(client_id),
           features,
           _places_in(f'{name}, client {client_id!r}'),
@@ -261,7 +269,7 @@ def _from_mapping(
     raise ValueError(f'{name} must hold at least one client, found none.')
   return client_data.PackedClientArrays.from_clients(
       {
-          client_id: feature_arrays.convert_examples(
+          client_id: conversion.convert_examples(
               examples, features, _places_in(f'{name}, client {client_id!r}')
           )
           for client_id, examples in data.items()

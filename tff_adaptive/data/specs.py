@@ -14,6 +14,10 @@ if TYPE_CHECKING:
   import tensorflow as tf
 
 
+# The kinds of dtypes that other packages add to NumPy, by their names.
+_KINDS = {'bfloat': 'f', 'float': 'f', 'int': 'i', 'uint': 'u'}
+
+
 def batched(spec: Mapping[str, tf.TensorSpec]) -> dict[str, tf.TensorSpec]:
   """Returns the specs of batches of any size, given those of one example."""
   import tensorflow as tf  # pylint: disable=import-outside-toplevel
@@ -22,6 +26,31 @@ def batched(spec: Mapping[str, tf.TensorSpec]) -> dict[str, tf.TensorSpec]:
       name: tf.TensorSpec([None, *feature.shape], feature.dtype)
       for name, feature in spec.items()
   }
+
+
+def is_registered(dtype: np.dtype) -> bool:
+  """Returns whether another package added a dtype, such as bfloat16."""
+  return dtype.isbuiltin == 2
+
+
+def kind(dtype: np.dtype) -> str:
+  """Returns the kind of a dtype, also of the types that NumPy does not have.
+
+  Args:
+    dtype: A dtype of NumPy, or of ml_dtypes, which TensorFlow uses for bfloat16
+      and floats of 8 bits; NumPy calls the kind of most of those 'V'.
+
+  Returns:
+    NumPy's letter, such as 'f' for floats, 'i' and 'u' for integers.
+
+  Example:
+    >>> kind(np.dtype(np.float16)), kind(np.dtype(tf.bfloat16.as_numpy_dtype))
+    ('f', 'f')
+  """
+  if dtype.kind != 'V' or not is_registered(dtype):
+    return dtype.kind
+  named = (k for start, k in _KINDS.items() if dtype.name.startswith(start))
+  return next(named, dtype.kind)
 
 
 def cast(array: np.ndarray, dtype: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -44,11 +73,20 @@ def cast(array: np.ndarray, dtype: Any) -> tuple[np.ndarray, np.ndarray]:
     return array, np.zeros(array.shape, np.bool_)
   with np.errstate(over='ignore', invalid='ignore'):
     converted = array.astype(dtype)
-    if array.dtype.kind == 'f':
+    if kind(array.dtype) == 'f':
       return converted, np.isfinite(array) & ~np.isfinite(converted)
     back = converted.astype(array.dtype)
     # Compares signs, too: casting back restores a value that wrapped around.
     return converted, (back != array) | ((converted < 0) != (array < 0))
+
+
+def is_encodable(text: str) -> bool:
+  """Returns whether UTF-8 has a text: not with half of a surrogate pair."""
+  try:
+    text.encode()
+  except UnicodeEncodeError:
+    return False
+  return True
 
 
 def find_difference(

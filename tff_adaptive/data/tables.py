@@ -4,38 +4,30 @@
 
 from __future__ import annotations
 
-import abc
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-import csv
-import gzip
-import json
-import math
+from collections.abc import Iterable, Mapping, Sequence
 import pathlib
-from typing import Any, Optional, TYPE_CHECKING
+from typing import Any, Optional
 import zlib
 
 import attrs
 import numpy as np
 
 from tff_adaptive import _files
+from tff_adaptive.data import conversion
 from tff_adaptive.data import feature_arrays
 from tff_adaptive.data import npz_files
-
-if TYPE_CHECKING:
-  import tensorflow as tf
+from tff_adaptive.data import row_files
+from tff_adaptive.data import specs as specs_lib
 
 _SPLIT_KEY = 'split'
 SUFFIXES = ('.npz', '.csv', '.jsonl', '.jsonl.gz')
 
-# Some programs write a byte order mark, which is no part of the text.
-_ENCODING = 'utf-8-sig'
 # Rows converted at once, which takes far less time than one by one.
 _BLOCK_ROWS = 1024
 _DAMAGES = (
     EOFError,
     OSError,
     UnicodeDecodeError,
-    csv.Error,
     zlib.error,
 )
 
@@ -82,12 +74,16 @@ def read_table(
   _files.check_readable(path)
   if path.name.endswith('.npz'):
     return _read_npz(path, features, split_name, client_key)
-  kind = _CSVFile if path.name.endswith('.csv') else _JSONLinesFile
+  kind = (
+      row_files.CSVFile
+      if path.name.endswith('.csv')
+      else row_files.JSONLinesFile
+  )
   return _read_rows(kind(path, features), split_name, client_key)
 
 
 def _read_rows(
-    file: _RowFile,
+    file: row_files.RowFile,
     split_name: Optional[str],
     client_key: Optional[str],
 ) -> Table:
@@ -131,12 +127,12 @@ def _no_splits(where: str) -> ValueError:
 
 
 def _convert_rows(
-    file: _RowFile, rows: Mapping[int, Mapping[str, Any]]
+    file: row_files.RowFile, rows: Mapping[int, Mapping[str, Any]]
 ) -> feature_arrays.Examples:
   """Converts rows, given by line number, to arrays."""
 
   def convert(lines: Sequence[int]) -> feature_arrays.Examples:
-    return feature_arrays.convert_examples(
+    return conversion.convert_examples(
         {name: [rows[line][name] for line in lines] for name in file.features},
         file.features,
         lambda example: file.where(lines[example or 0]),
@@ -173,7 +169,7 @@ def _read_npz(
   if not len(rows):
     raise _no_rows(path, split_name, splits)
   return Table(
-      feature_arrays.convert_examples(
+      conversion.convert_examples(
           arrays,
           features,
           lambda row: str(path) if row is None else f'{path}, row {rows[row]}',
@@ -191,8 +187,8 @@ def _load_arrays(
     missing = [name for name in wanted if name not in found]
     if missing:
       raise ValueError(
-          f'{path} lacks the arrays {shown(missing)}, found '
-          f'{shown(found)}; add them, with one row per example.'
+          f'{path} lacks the arrays {row_files.shown(missing)}, found '
+          f'{row_files.shown(found)}; add them, with one row per example.'
       )
     names = [*wanted, *([_SPLIT_KEY] if _SPLIT_KEY in found else [])]
     arrays = npz_files.read(path, names)
@@ -243,8 +239,8 @@ def _client_id(row: Mapping[str, Any], key: str, where: str) -> str:
   """Returns a row's client id, a string or an integer."""
   if key not in row:
     raise ValueError(
-        f'{where} lacks the client id {key!r}, found {shown(row)}; add it to '
-        'every row, or name another column by `client_key`.'
+        f'{where} lacks the client id {key!r}, found {row_files.shown(row)}; '
+        'add it to every row, or name another column by `client_key`.'
     )
   value = row[key]
   if (
@@ -255,7 +251,13 @@ def _client_id(row: Mapping[str, Any], key: str, where: str) -> str:
     raise ValueError(
         f'{where}: the client id {key!r} must be a string, found {value!r}.'
     )
-  return str(value)
+  text = str(value)
+  if not specs_lib.is_encodable(text):
+    raise ValueError(
+        f'{where}: the client id {key!r} must be text, found {value!r} with '
+        'half of a surrogate pair.'
+    )
+  return text
 
 
 def _damaged(path: pathlib.Path, error: BaseException) -> ValueError:
@@ -271,154 +273,6 @@ def _no_rows(
   if splits:
     return ValueError(
         f'{path} has no split {split_name!r}; it has '
-        f'{shown(sorted(splits))}.'
+        f'{row_files.shown(sorted(splits))}.'
     )
   return ValueError(f'{path} has no rows; it must have a row for each example.')
-
-
-_MAX_SHOWN = 8
-
-
-def shown(names: Iterable[str]) -> str:
-  """Returns the first of some names as a part of a sentence.
-
-  Args:
-    names: The names; names after the eighth are only counted.
-  """
-  parts = [repr(name) for name in names]
-  if len(parts) > _MAX_SHOWN:
-    parts[_MAX_SHOWN:] = [f'{len(parts) - _MAX_SHOWN} more']
-  return ', '.join(parts) or 'none'
-
-
-class _RowFile(abc.ABC):
-  """A file that is read row by row."""
-
-  def __init__(self, path: pathlib.Path, features: feature_arrays.ElementSpec):
-    self.path = path
-    self.features = features
-
-  def where(self, line: int) -> str:
-    """Returns the subject of a message about a line."""
-    return f'{self.path}, line {line}'
-
-  @abc.abstractmethod
-  def rows(self) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    """Yields each row by column, with the number of its last line."""
-
-  @abc.abstractmethod
-  def value(self, row: Mapping[str, Any], name: str, line: int) -> Any:
-    """Returns a feature of a row: a value, nested lists or an array."""
-
-
-class _CSVFile(_RowFile):
-  """A CSV file with a header; an array has a column for each value."""
-
-  def __init__(self, path: pathlib.Path, features: feature_arrays.ElementSpec):
-    super().__init__(path, features)
-    self._shapes = {n: spec.shape.as_list() for n, spec in features.items()}
-    self._columns = {
-        name: (
-            [f'{name}_{i}' for i in range(math.prod(shape))]
-            if shape
-            else [name]
-        )
-        for name, shape in self._shapes.items()
-    }
-
-  def rows(self) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    with open(self.path, encoding=_ENCODING, newline='') as file:
-      reader = csv.reader(file)
-      header = next(reader, [])
-      self._check_header(header)
-      for cells in reader:
-        if not cells:
-          continue
-        if len(cells) != len(header):
-          raise ValueError(
-              f'{self.where(reader.line_num)} has {len(cells)} cells, where '
-              f'the header has {len(header)}; put double quotes around cells '
-              'that hold commas.'
-          )
-        yield reader.line_num, dict(zip(header, cells))
-
-  def value(self, row: Mapping[str, Any], name: str, line: int) -> Any:
-    dtype = self.features[name].dtype
-    parse = _cell_parser(dtype)
-    cells = []
-    for column in self._columns[name]:
-      try:
-        cells.append(parse(row[column]))
-      except ValueError as error:
-        raise ValueError(
-            f'{self.where(line)}: column {column!r} must hold values of type '
-            f'{dtype.name}, found {row[column]!r}; correct the cell.'
-        ) from error
-    shape = self._shapes[name]
-    if not shape:
-      return cells[0]
-    kind = np.object_ if dtype.name == 'string' else None
-    return np.asarray(cells, kind).reshape(shape)
-
-  def _check_header(self, header: Sequence[str]) -> None:
-    found = set(header)
-    repeated = sorted(name for name in found if header.count(name) > 1)
-    if repeated:
-      raise ValueError(
-          f'{self.path} has several columns {shown(repeated)}; give each its '
-          'own name in the first line.'
-      )
-    for name, columns in self._columns.items():
-      missing = [column for column in columns if column not in found]
-      if missing:
-        raise ValueError(
-            f'{self.path} lacks the columns {shown(missing)} of feature '
-            f'{name!r} with shape {self._shapes[name]}, found '
-            f'{shown(header)}; add them, or rename them in the first line.'
-        )
-      beyond = f'{name}_{len(columns)}'
-      if self._shapes[name] and beyond in found:
-        raise ValueError(
-            f'{self.path} has the column {beyond!r} beyond the shape '
-            f'{self._shapes[name]} of feature {name!r}; correct the shape.'
-        )
-
-
-class _JSONLinesFile(_RowFile):
-  """A JSON lines file with one object per line; arrays are nested lists."""
-
-  def rows(self) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    opener: Any = gzip.open if self.path.suffix == '.gz' else open
-    with opener(self.path, 'rt', encoding=_ENCODING) as file:
-      for line, text in enumerate(file, start=1):
-        if text.strip():
-          yield line, self._parse(text, line)
-
-  def value(self, row: Mapping[str, Any], name: str, line: int) -> Any:
-    if name not in row:
-      raise ValueError(
-          f'{self.where(line)} has no {name!r}, found {shown(row)}; every '
-          f'line must have {shown(self.features)}.'
-      )
-    return row[name]
-
-  def _parse(self, text: str, line: int) -> Mapping[str, Any]:
-    try:
-      row = json.loads(text)
-    except ValueError as error:
-      raise ValueError(
-          f'{self.where(line)} is not JSON ({error}); write one object per'
-          ' line.'
-      ) from error
-    if not isinstance(row, Mapping):
-      raise ValueError(
-          f'{self.where(line)} must be an object with the keys '
-          f'{shown(self.features)}, found {text.strip()[:40]!r}.'
-      )
-    return row
-
-
-def _cell_parser(dtype: tf.DType) -> Callable[[str], Any]:
-  if dtype.name == 'string':
-    return str
-  return float if dtype.is_floating else int

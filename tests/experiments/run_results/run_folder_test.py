@@ -132,6 +132,12 @@ class GlanceTest(folder_testing.FolderTestCase):
         {'round_num': 1.0, 'x': 2.0},
     )
 
+  def test_a_stray_quote_damages_only_its_row(self):
+    self.assertEqual(
+        self._read('round_num,x\n1,2\n2,"3\n3,4\n4,"5" \n'),
+        {'round_num': 3.0, 'x': 4.0},
+    )
+
   def test_no_file_has_no_row(self):
     self.assertEqual(run_folder.read_last_row(self.folder), {})
 

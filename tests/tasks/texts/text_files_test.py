@@ -168,7 +168,18 @@ class TextFilesTest(parameterized.TestCase):
   @parameterized.named_parameters(
       ('missing', None, 'train.csv is missing', FileNotFoundError),
       ('empty', '', 'has no example', ValueError),
-      ('open_quote', '"1","a","b', 'train.csv could not be read', ValueError),
+      (
+          'open_quote',
+          '"1","a","b"\n"1","a","b\n',
+          'train.csv, line 2 cannot be split into cells .it opens a double ',
+          ValueError,
+      ),
+      (
+          'large_class',
+          '"4294967297","a","b"\n',
+          'train.csv, line 1 must have a class number',
+          ValueError,
+      ),
       (
           'header',
           'class,title,body\n',
@@ -191,6 +202,13 @@ class TextFilesTest(parameterized.TestCase):
   def test_csv_that_cannot_be(self, text, sentence, error):
     self._write_csv(**{'train.csv': text})
     self._assert_refused(sentence, error)
+
+  def test_csv_of_other_programs(self):
+    text = '\ufeff"1","One","' + 'b' * 200_000 + '"\r\n\r\n"2","","c"\r\n'
+    self._write_csv(**{'train.csv': text})
+    train, _ = text_files.Texts('news', 'News', 4).read(self.data_dir)
+    self.assertEqual(train['label'].tolist(), [0, 1])
+    self.assertEqual(list(map(len, train['text'])), [200_004, 1])
 
   def test_csv_that_is_not_utf8(self):
     (self._write_csv() / 'test.csv').write_bytes(b'"1","\xff","b"\n')

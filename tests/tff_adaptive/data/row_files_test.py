@@ -1,0 +1,256 @@
+# Copyright 2026 The tff_adaptive Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of the rows of CSV and JSON lines files."""
+
+import csv
+
+from absl.testing import parameterized
+import tensorflow as tf
+
+from tests.tff_adaptive.data import data_source_testing
+from tff_adaptive.data import sources
+
+_TEXTS = {
+    'y': tf.TensorSpec([], tf.int32),
+    't': tf.TensorSpec([], tf.string),
+}
+
+
+class RowFilesTest(data_source_testing.DataSourceTestCase):
+
+  @parameterized.named_parameters(
+      ('cells', 'x_0,x_1,y\n1,2,3\n1,2\n', 'line 3 has 2 cells, where the he'),
+      ('header', 'x_0,y\n1,3\n', "lacks the columns 'x_1' of feature 'x' with"),
+      ('twice', 'x_0,x_1,y,y\n1,2,3,4\n', "has several columns 'y'; give "),
+      ('float', 'x_0,x_1,y\n1,a,3\n', "line 2: column 'x_1' must hold values "),
+      (
+          'int',
+          'x_0,x_1,y\n1,2,3\n1,2,3.5\n',
+          "line 3: column 'y' must hold values of type int32, found '3.5'; ",
+      ),
+      (
+          'large',
+          'x_0,x_1,y\n1,2,3000000000\n',
+          "line 2: feature 'y' has the value 3000000000, which int32 cannot ",
+      ),
+      ('no_rows', 'x_0,x_1,y\n', 'has no rows; it must have a row for each '),
+      (
+          'quote',
+          'x_0,x_1,y\n1,2,"\n',
+          'line 2 cannot be split into cells: it opens a double quote that is '
+          'never closed; remove a stray quote, or write a quote within a ',
+      ),
+      (
+          'text_after_quote',
+          'x_0,x_1,y\n\n1,2,"3" \n',
+          'line 3 cannot be split into cells: the double quote that closes a '
+          'cell is followed by text; ',
+      ),
+      ('underscore', 'x_0,x_1,y\n1,2,1_0\n', "of type int32, found '1_0'; "),
+      ('floating', 'x_0,x_1,y\n1_0,2,1\n', "of type float32, found '1_0'; "),
+      ('infinite', 'x_0,x_1,y\n1e400,2,1\n', "found '1e400'; correct "),
+      ('empty_cell', 'x_0,x_1,y\n1,2,\n', "of type int32, found ''; correct "),
+      ('trailing', 'x_0,x_1,y\n1,2,3,\n', 'line 2 has 4 cells, where the '),
+      (
+          'header_again',
+          'x_0,x_1,y\n1,2,3\nx_0,x_1,y\n1,2,3\n',
+          'line 3 begins another file, with a header or a byte order mark ',
+      ),
+      ('mark_again', 'x_0,x_1,y\n\ufeff1,2,3\n', 'line 2 begins another fi'),
+      ('no_header', '\n\n', "lacks the columns 'x_0', 'x_1' of feature 'x'"),
+  )
+  def test_errors_of_csv(self, text, sentence):
+    path = self.text_file('data.csv', text)
+    self.assert_unreadable(sentence, path)
+
+  @parameterized.named_parameters(
+      ('json', '{"x": [1, 2], "y": 1}\n{"x": [1,\n', 'line 2 is not JSON ('),
+      ('list', '[1, 2]\n', "line 1 must be an object with the keys 'x', 'y', "),
+      ('key', '{"x": [1, 2], "z": 0}\n', "line 1 has no 'y', found 'x', 'z'; "),
+      (
+          'type',
+          '{"x": [1, 2], "y": 1.5}\n',
+          "line 1: feature 'y' must be of type int32, found float64 such as "
+          '1.5.',
+      ),
+      (
+          'string',
+          '{"x": [1, "a"], "y": 1}\n',
+          "line 1: feature 'x' must be of type float32, found strings such as ",
+      ),
+      ('null', '{"x": [1, 2], "y": null}\n', 'found object such as None.'),
+      (
+          'shape',
+          '{"x": [1, 2, 3], "y": 1}\n',
+          "line 1: feature 'x' must have examples of shape (2,), found [3]; "
+          'reshape them.',
+      ),
+      (
+          'key_twice',
+          '{"x": [1, 2], "y": 1}\n{"y": 1, "x": [1, 2], "y": 2}\n',
+          "line 2 has the key 'y' more than once; keep the right value.",
+      ),
+      (
+          'inner_key_twice',
+          '{"x": [1, 2], "y": 1, "z": {"a": 1, "a": 2}}\n',
+          "line 1 has the key 'a' more than once; ",
+      ),
+      (
+          'bool_beside_numbers',
+          '{"x": [1, 2], "y": 1}\n{"x": [1, true], "y": 1}\n',
+          "line 2: feature 'x' must be of type float32, found bool such as ",
+      ),
+      (
+          'null_beside_numbers',
+          '{"x": [1, null], "y": 1}\n',
+          "line 1: feature 'x' must be of type float32, found object such as ",
+      ),
+      (
+          'large',
+          '{"x": [1, 2], "y": 1}\n{"x": [1, 2], "y": 9223372036854775808}\n',
+          "line 2: feature 'y' has the value 9223372036854775808, which int32 ",
+      ),
+      (
+          'very_large',
+          '{"x": [1, 2], "y": 18446744073709551616}\n',
+          "line 1: feature 'y' has the value 18446744073709551616, which int32",
+      ),
+      ('mark_again', '\n\ufeff{"x": [1, 2], "y": 1}\n', 'line 2 is not JSON ('),
+      ('deep', '[' * 100_000, 'line 1 is not JSON ('),
+      ('two', '{"x": [1, 2], "y": 1}{}\n', 'line 1 is not JSON (Extra data'),
+      ('cut', '{"x": [1, 2], "y": 1}\n{"x": [1, 2], "y"', 'line 2 is not JSON'),
+      ('ragged', '{"x": [[1], [1, 2]], "y": 1}\n', 'lists of different length'),
+      ('no_rows', '\n\n', 'has no rows; it must have a row for each example.'),
+  )
+  def test_errors_of_json_lines(self, text, sentence):
+    path = self.text_file('data.jsonl', text)
+    self.assert_unreadable(sentence, path)
+
+  @parameterized.named_parameters(
+      ('to_the_end', 'a,0,ok\na,1,"hello\nb,0,bye\nb,1,again\n', 3, 'never '),
+      (
+          'to_another_quote',
+          'a,0,"hello\nb,1,x\nb,0,bye" he said\nc,1,last\n',
+          2,
+          'closes a cell in line 4 is followed by text',
+      ),
+      ('to_a_quoted_cell', 'a,0,"hello\nb,1,"bye"\n', 2, 'in line 3 is follo'),
+  )
+  def test_a_stray_quote_swallows_no_rows(self, text, line, reason):
+    path = self.text_file('data.csv', f'client_id,y,t\n{text}')
+    for kept in (path, self._with_other_ends(path)):
+      self.assert_unreadable(
+          f'{kept}, line {line} cannot be split into cells: ',
+          kept,
+          _TEXTS,
+          read=sources.read_clients,
+      )
+      self.assert_unreadable(reason, kept, _TEXTS, read=sources.read_clients)
+
+  def _with_other_ends(self, path):
+    text = path.read_text(encoding='utf-8').replace('\n', '\r\n')
+    other = path.with_name('other.csv')
+    other.write_bytes(b'\xef\xbb\xbf' + text.encode())
+    return other
+
+  @parameterized.named_parameters(
+      ('last', 'client_id,y,t', 'a,0,"hello\nb,1,bye"\n'),
+      ('between', 'client_id,y,t', 'a,0,"hello\nb,1,x\nbye"\n'),
+      ('first_column', 't,client_id,y', '"hello,a,0\nbye",b,1\n'),
+      ('middle', 'client_id,t,y', 'a,"hello,0\nb,bye",1\n'),
+  )
+  def test_two_stray_quotes_swallow_no_rows(self, header, text):
+    path = self.text_file('data.csv', f'{header}\n{text}')
+    self.assert_unreadable(
+        'reads as a row of its own; remove the stray quotes, or use JSON ',
+        path,
+        _TEXTS,
+        read=sources.read_clients,
+    )
+
+  def test_cells_of_several_lines_are_kept(self):
+    texts = ['one\ntwo', 'a, b\r\n"c", d', '1,b\nc,4', '\n', 'x,y,z\n1,2,']
+    rows = ['"' + text.replace('"', '""') + '"' for text in texts]
+    for header, line in (('t,y', '{},7\n'), ('y,t', '7,{}\n')):
+      path = self.path('data.csv')
+      path.write_bytes(
+          '\n'.join([header, *(line.format(row) for row in rows)]).encode()
+      )
+      examples = sources.read_examples(path, _TEXTS)
+      self.assertEqual(examples['t'].tolist(), [t.encode() for t in texts])
+
+  def test_quotes_inside_of_cells_are_text(self):
+    path = self.text_file('data.csv', 'y,t\n1,5" pipe\n2, "a"\n3,"""q"""\n')
+    examples = sources.read_examples(path, _TEXTS)
+    self.assertEqual(examples['t'].tolist(), [b'5" pipe', b' "a"', b'"q"'])
+
+  def test_cells_have_any_length(self):
+    limit = csv.field_size_limit()
+    text = 'z' * (limit + 1)
+    path = self.text_file('data.csv', f'y,t\n1,{text}\n2,"{text}"\n')
+    examples = sources.read_examples(path, _TEXTS)
+    self.assertEqual(examples['t'].tolist(), [text.encode()] * 2)
+    self.assertEqual(csv.field_size_limit(), limit)
+
+  def test_line_ends_may_differ_and_lines_be_empty(self):
+    path = self.path('data.csv')
+    path.write_bytes(b'\n\ny,t\r\n1,a\n\n2,b\r3,c\r\r\n4,d')
+    examples = sources.read_examples(path, _TEXTS)
+    self.assertEqual(examples['y'].tolist(), [1, 2, 3, 4])
+    self.assertEqual(examples['t'].tolist(), [b'a', b'b', b'c', b'd'])
+
+  def test_large_integers_are_exact(self):
+    large = [2**63, 1, 2**64 - 1, 0]
+    spec = {
+        'y': tf.TensorSpec([], tf.uint64),
+        'x': tf.TensorSpec([2], tf.uint64),
+    }
+    lines = ''.join(f'{n},{n},1\n' for n in large)
+    rows = ''.join(f'{{"y": {n}, "x": [{n}, 1]}}\n' for n in large)
+    for path in (
+        self.text_file('data.csv', f'y,x_0,x_1\n{lines}'),
+        self.text_file('data.jsonl', rows),
+    ):
+      examples = sources.read_examples(path, spec)
+      self.assertEqual(examples['y'].tolist(), large)
+      self.assertEqual(examples['x'].tolist(), [[n, 1] for n in large])
+
+  def test_half_of_a_surrogate_pair_is_refused(self):
+    path = self.text_file(
+        'data.jsonl',
+        '{"t": "\\ud83d\\ude00", "client_id": "a"}\n'
+        '{"t": "\\ud83d", "client_id": "\\ude00"}\n',
+    )
+    spec = {'t': tf.TensorSpec([], tf.string)}
+    self.assert_unreadable(
+        f"{path}, line 2: feature 't' must hold text, found '\\ud83d'; it has ",
+        path,
+        spec,
+    )
+    self.assert_unreadable(
+        f"{path}, line 2: the client id 'client_id' must be text, found ",
+        path,
+        spec,
+        read=sources.read_clients,
+    )
+
+  def test_a_column_beyond_the_shape_is_refused(self):
+    path = self.text_file('data.csv', 'x_0,x_1,x_2\n1,2,3\n')
+    spec = {'x': tf.TensorSpec([2], tf.float32)}
+    self.assert_unreadable(
+        f"{path} has the column 'x_2' beyond the shape [2] of feature 'x'",
+        path,
+        spec,
+    )
+
+  def test_strings_must_be_strings(self):
+    path = self.text_file('data.jsonl', '{"text": "a"}\n{"text": 7}\n')
+    self.assert_unreadable(
+        f"{path}, line 2: feature 'text' must hold strings, found 7; convert ",
+        path,
+        {'text': tf.TensorSpec([], tf.string)},
+    )
+
+  def test_wide_headers_are_shown_in_part(self):
+    path = self.text_file('data.csv', ','.join(f'p{i}' for i in range(99)))
+    self.assert_unreadable("'p7', 91 more; add them", path)

@@ -1,0 +1,267 @@
+# Copyright 2026 The tff_adaptive Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Reads the rows of CSV and JSON lines files."""
+
+from __future__ import annotations
+
+import abc
+import collections
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import gzip
+import json
+import math
+import pathlib
+import re
+from typing import Any, TYPE_CHECKING
+
+import numpy as np
+
+from tff_adaptive import _files
+from tff_adaptive.data import feature_arrays
+
+if TYPE_CHECKING:
+  import tensorflow as tf
+
+# Some programs write a byte order mark, which is no part of the text.
+_ENCODING = 'utf-8-sig'
+_MARK = '\ufeff'
+_LINE_END = re.compile('\r\n|\r|\n')
+_MAX_SHOWN = 8
+
+
+def shown(names: Iterable[str]) -> str:
+  """Returns the first of some names as a part of a sentence.
+
+  Args:
+    names: The names; names after the eighth are only counted.
+  """
+  parts = [repr(name) for name in names]
+  if len(parts) > _MAX_SHOWN:
+    parts[_MAX_SHOWN:] = [f'{len(parts) - _MAX_SHOWN} more']
+  return ', '.join(parts) or 'none'
+
+
+class RowFile(abc.ABC):
+  """A file that is read row by row."""
+
+  def __init__(self, path: pathlib.Path, features: feature_arrays.ElementSpec):
+    self.path = path
+    self.features = features
+
+  def where(self, line: int) -> str:
+    """Returns the subject of a message about a line."""
+    return f'{self.path}, line {line}'
+
+  @abc.abstractmethod
+  def rows(self) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    """Yields each row by column, with the number of its last line."""
+
+  @abc.abstractmethod
+  def value(self, row: Mapping[str, Any], name: str, line: int) -> Any:
+    """Returns a feature of a row: a value, nested lists or an array."""
+
+
+class CSVFile(RowFile):
+  """A CSV file with a header; an array has a column for each value."""
+
+  def __init__(self, path: pathlib.Path, features: feature_arrays.ElementSpec):
+    super().__init__(path, features)
+    self._shapes = {n: spec.shape.as_list() for n, spec in features.items()}
+    self._columns = {
+        name: (
+            [f'{name}_{i}' for i in range(math.prod(shape))]
+            if shape
+            else [name]
+        )
+        for name, shape in self._shapes.items()
+    }
+    # Of the columns of numbers.
+    self._parsers = {
+        column: _cell_parser(features[name].dtype)
+        for name, columns in self._columns.items()
+        for column in columns
+        if features[name].dtype.name != 'string'
+    }
+
+  def rows(self) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    with open(self.path, encoding=_ENCODING, newline='') as file:
+      try:
+        rows = _files.parse_csv(file)
+        last, header = next(rows, (0, []))
+        self._check_header(header)
+        for line, cells in rows:
+          self._check_cells(cells, header, line)
+          if line > last + 1:  # After empty lines, or with a cell of several.
+            self._check_several_lines(cells, header, line)
+          last = line
+          yield line, dict(zip(header, cells))
+      except _files.DamagedCSVError as error:
+        raise ValueError(
+            f'{self.where(error.line_num)} cannot be split into cells: '
+            f'{error}; remove a stray quote, or write a quote within a quoted '
+            'cell twice.'
+        ) from error
+
+  def value(self, row: Mapping[str, Any], name: str, line: int) -> Any:
+    dtype = self.features[name].dtype
+    parse = _cell_parser(dtype)
+    cells = []
+    for column in self._columns[name]:
+      try:
+        cells.append(parse(row[column]))
+      except ValueError as error:
+        raise ValueError(
+            f'{self.where(line)}: column {column!r} must hold values of type '
+            f'{dtype.name}, found {row[column]!r}; correct the cell.'
+        ) from error
+    shape = self._shapes[name]
+    if not shape:
+      return cells[0]
+    # As objects, integers of 64 bits stay exact.
+    kind = None if dtype.is_floating else np.object_
+    array = np.asarray(cells, kind).reshape(shape)
+    return array if kind is None else array.tolist()
+
+  def _check_cells(
+      self, cells: Sequence[str], header: Sequence[str], line: int
+  ) -> None:
+    """Raises unless a row fits the header, and is not where files join."""
+    if len(cells) != len(header):
+      raise ValueError(
+          f'{self.where(line)} has {len(cells)} cells, where the header has '
+          f'{len(header)}; put double quotes around cells that hold commas.'
+      )
+    if cells[0].startswith(_MARK) or (cells == header and len(cells) > 1):
+      raise ValueError(
+          f'{self.where(line)} begins another file, with a header or a byte '
+          'order mark of its own; remove what files must have only once.'
+      )
+
+  def _check_several_lines(
+      self, cells: Sequence[str], header: Sequence[str], last: int
+  ) -> None:
+    """Raises if a cell of several lines has swallowed rows.
+
+    A stray quote that opens a cell and one that closes it are correct CSV, but
+    lines that read as rows, with numbers in the right columns, give them away.
+    """
+    for place, cell in enumerate(cells):
+      lines = _LINE_END.split(cell)
+      for i, text in enumerate(lines if len(lines) > 1 else ()):
+        start = 0 if i else place
+        after = cells[place + 1 :] if i == len(lines) - 1 else []
+        swallowed = text.split(',')
+        row = [*cells[:start], *swallowed, *after]
+        if len(row) == len(header) and self._has_numbers(
+            dict(zip(header, row)), header[start : start + len(swallowed)]
+        ):
+          raise ValueError(
+              f'{self.where(last)} ends a quoted cell of {len(lines)} lines, '
+              f'of which {text[:40]!r} reads as a row of its own; remove the '
+              'stray quotes, or use JSON lines if the cell is meant so.'
+          )
+
+  def _has_numbers(self, row: Mapping[str, str], inside: Iterable[str]) -> bool:
+    """Returns whether a row has its numbers, some of them in some columns."""
+    if not any(column in self._parsers for column in inside):
+      return False
+    try:
+      for column, parse in self._parsers.items():
+        parse(row[column])
+    except ValueError:
+      return False
+    return True
+
+  def _check_header(self, header: Sequence[str]) -> None:
+    found = set(header)
+    repeated = sorted(name for name in found if header.count(name) > 1)
+    if repeated:
+      raise ValueError(
+          f'{self.path} has several columns {shown(repeated)}; give each its '
+          'own name in the first line.'
+      )
+    for name, columns in self._columns.items():
+      missing = [column for column in columns if column not in found]
+      if missing:
+        raise ValueError(
+            f'{self.path} lacks the columns {shown(missing)} of feature '
+            f'{name!r} with shape {self._shapes[name]}, found '
+            f'{shown(header)}; add them, or rename them in the first line.'
+        )
+      beyond = f'{name}_{len(columns)}'
+      if self._shapes[name] and beyond in found:
+        raise ValueError(
+            f'{self.path} has the column {beyond!r} beyond the shape '
+            f'{self._shapes[name]} of feature {name!r}; correct the shape.'
+        )
+
+
+class JSONLinesFile(RowFile):
+  """A JSON lines file with one object per line; arrays are nested lists."""
+
+  def rows(self) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    opener: Any = gzip.open if self.path.suffix == '.gz' else open
+    with opener(self.path, 'rt', encoding=_ENCODING) as file:
+      for line, text in enumerate(file, start=1):
+        if text.strip():
+          yield line, self._parse(text, line)
+
+  def value(self, row: Mapping[str, Any], name: str, line: int) -> Any:
+    if name not in row:
+      raise ValueError(
+          f'{self.where(line)} has no {name!r}, found {shown(row)}; every '
+          f'line must have {shown(self.features)}.'
+      )
+    return row[name]
+
+  def _parse(self, text: str, line: int) -> Mapping[str, Any]:
+    try:
+      row = json.loads(text, object_pairs_hook=_unique)
+    except _RepeatedKeyError as error:
+      raise ValueError(
+          f'{self.where(line)} has the key {error.args[0]!r} more than once; '
+          'keep the right value.'
+      ) from error
+    except (ValueError, RecursionError) as error:
+      raise ValueError(
+          f'{self.where(line)} is not JSON ({error}); write one object per'
+          ' line.'
+      ) from error
+    if not isinstance(row, Mapping):
+      raise ValueError(
+          f'{self.where(line)} must be an object with the keys '
+          f'{shown(self.features)}, found {text.strip()[:40]!r}.'
+      )
+    return row
+
+
+def _cell_parser(dtype: tf.DType) -> Callable[[str], Any]:
+  if dtype.name == 'string':
+    return str
+  return _parse_float if dtype.is_floating else _parse_integer
+
+
+def _parse_float(cell: str) -> float:
+  value = float(cell)
+  if '_' in cell or (math.isinf(value) and 'inf' not in cell.lower()):
+    raise ValueError(f'{cell} is not a number of 64 bits.')
+  return value
+
+
+def _parse_integer(cell: str) -> int:
+  if '_' in cell:
+    raise ValueError(f'{cell} is no integer.')
+  return int(cell)
+
+
+def _unique(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+  """Returns the pairs of a JSON object, whose keys must differ."""
+  found = dict(pairs)
+  if len(found) < len(pairs):
+    keys = collections.Counter(key for key, _ in pairs)
+    raise _RepeatedKeyError(keys.most_common(1)[0][0])
+  return found
+
+
+class _RepeatedKeyError(ValueError):
+  """An object has a key, the argument, several times."""
