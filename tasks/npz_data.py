@@ -18,6 +18,7 @@ from tff_adaptive.data import client_data
 from tff_adaptive.data import feature_arrays
 from tff_adaptive.data import npz_files
 from tff_adaptive.data import partition
+from tff_adaptive.data import specs
 
 KEYS = ('x_train', 'y_train', 'x_test', 'y_test')
 MAX_PIXEL = 255.0
@@ -120,7 +121,7 @@ def check_examples(
   """Raises a ValueError unless examples and classes match."""
   images, labels = examples['x'], examples['y']
   x, y = f'x_{part}', f'y_{part}'
-  if images.dtype.kind not in 'biuf':
+  if specs.kind(images.dtype) not in 'biuf':
     raise ValueError(f'{source}: {x} must be numbers, found {images.dtype}.')
   if images.shape[1:] != tuple(shape) or not len(images):
     wanted = ', '.join(['examples', *map(str, shape)])
@@ -132,6 +133,12 @@ def check_examples(
     raise ValueError(
         f'{source}: {y} must have shape [{len(images)}], one class per image '
         f'of {x}, found {list(labels.shape)}.'
+    )
+  changed = specs.cast(images, np.float32)[1]
+  if changed.any():
+    raise ValueError(
+        f'{source}: {x} has the value {images[changed][0]}, which float32 '
+        'cannot hold; scale it.'
     )
   problem = checks.find_bad_label(labels, num_classes)
   if problem:
@@ -178,7 +185,7 @@ def _flat_labels(labels: np.ndarray) -> np.ndarray:
   """
   if labels.shape[1:] == (1,):
     labels = labels[:, 0]
-  if labels.dtype.kind not in 'bf':
+  if specs.kind(labels.dtype) not in 'bf':
     return labels
   with np.errstate(invalid='ignore'):
     whole = labels.astype(np.int64)

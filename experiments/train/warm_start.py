@@ -14,6 +14,7 @@ import tensorflow_federated as tff
 
 from experiments import command_line
 from tff_adaptive.client_works import model_adapter
+from tff_adaptive.data import specs
 from tff_adaptive.simulation import checkpoints
 from tff_adaptive.simulation import task as task_lib
 from tff_adaptive.simulation import weights_files
@@ -77,7 +78,7 @@ class WarmStart:
     with tf.Graph().as_default(), _errors_of_flag():
       weights = self.stored.to_model_weights(adapter.initial_weights())
     for name, array in self.stored.arrays.items():
-      if array.dtype.kind == 'f' and not np.all(np.isfinite(array)):
+      if specs.kind(array.dtype) in 'fc' and not np.all(np.isfinite(array)):
         raise command_line.UserError(
             f'--{_FLAG}: `{name}` in {self.stored.path} is not finite; give '
             'weights that are finite'

@@ -173,6 +173,19 @@ class DefinitionsTest(folder_testing.FolderTestCase):
     with self.assertRaisesRegex(error, f'leaves.npz.*{sentence}'):
       attrs.evolve(LEAVES, data=data, clients=None).create(self.folder)
 
+  @parameterized.parameters(
+      (np.float64, 1e300, '1e.300'), (np.int64, 2**24 + 1, '16777217')
+  )
+  def test_numbers_that_float32_cannot_hold_are_refused(
+      self, dtype, value, shown
+  ):
+    self.arrays['x_test'] = np.zeros([9, 6], dtype)
+    self.arrays['x_test'][3, 4] = value
+    with self.assertRaisesRegex(
+        ValueError, f'leaves.npz: x_test has the value {shown}, which float32'
+    ):
+      self._create()
+
   def test_examples_without_clients_are_refused(self):
     np.savez(self.folder / 'leaves.npz', **self.arrays)
     with self.assertRaisesRegex(ValueError, "'leaves' come without clients"):

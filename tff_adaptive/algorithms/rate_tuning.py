@@ -180,7 +180,7 @@ def _examples(cohort: cohort_lib.Cohort) -> 'collections.OrderedDict[str, Any]':
   is_finite = [
       np.isfinite(array).all(axis=tuple(range(1, array.ndim)))
       for array in examples.values()
-      if np.issubdtype(array.dtype, np.floating)
+      if specs.kind(array.dtype) == 'f'
   ]
   keep = np.all(is_finite, axis=0) if is_finite else slice(None)
   return collections.OrderedDict(

@@ -10,6 +10,7 @@ from absl import logging
 import numpy as np
 
 from tff_adaptive.data import client_data
+from tff_adaptive.data import specs
 
 ERROR = 'error'
 REJECT = 'reject'
@@ -154,7 +155,7 @@ def _find_bad_features(examples: Mapping[str, np.ndarray]) -> Optional[str]:
   if not len(next(iter(examples.values()))):
     return 'has no example, where at least one is needed'
   for name, array in examples.items():
-    if not np.issubdtype(array.dtype, np.inexact):
+    if specs.kind(array.dtype) not in 'fc':
       continue
     finite = np.isfinite(array)
     if not finite.all():

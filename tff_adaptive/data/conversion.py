@@ -135,6 +135,7 @@ def _numbers_of(
     where: feature_arrays.Where,
 ) -> np.ndarray:
   """Returns numbers of Python, of which NumPy would choose a common type."""
+  allowed: set[type]
   if dtype.is_bool:
     allowed = {bool}
   else:

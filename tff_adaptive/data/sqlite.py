@@ -3,9 +3,11 @@
 """Reads clients from TFF's SQLite files on demand, and writes such files."""
 
 import collections
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 import contextlib
+import os
 import pathlib
+import secrets
 import sqlite3
 from typing import Any
 import urllib.parse
@@ -51,7 +53,9 @@ def load_sqlite_clients(
     path: The file. Its table `examples` has the columns `client_id`,
       `split_name` and `serialized_example_proto` (a `tf.train.Example`), its
       table `client_metadata` the columns `client_id`, `split_name` and
-      `num_examples`, as `tff.simulation.datasets.SqlClientData` reads them.
+      `num_examples`, as `tff.simulation.datasets.SqlClientData` reads them. The
+      clients are those of `client_metadata`. Ids are text, and `examples` has
+      row numbers, which are the order of a client's examples.
     split_name: The split, for example 'train'.
     features: The features to read: names and the `tf.TensorSpec` of one
       example, of fixed shape. The file stores floats as float32 and integers as
@@ -67,8 +71,9 @@ def load_sqlite_clients(
   Raises:
     FileNotFoundError: If there is no such file.
     TypeError: If the format does not support a feature's type.
-    ValueError: If the file is empty, damaged or lacks a table, a column or the
-      split; in the last case the message lists the splits.
+    ValueError: If the file is empty, damaged or lacks a table, a column, row
+      numbers or the split, in the last case the message lists the splits; if an
+      id is no text, or is there twice.
 
   Example:
 
@@ -84,7 +89,7 @@ def load_sqlite_clients(
   path = pathlib.Path(path)
   _check_file(path)
   sizes = _read_sizes(path, split_name)
-  query = _build_query(path, split_name)
+  query = _build_query(path, split_name, sizes)
   stored = {
       name: tf.io.FixedLenFeature(spec.shape, _stored_type(name, spec.dtype))
       for name, spec in features.items()
@@ -138,6 +143,18 @@ def _check_file(path: pathlib.Path) -> None:
           f'{", ".join(columns)}, as in TFF\'s files, but '
           f'{", ".join(missing) if found else "the table"} is missing.'
       )
+  try:
+    rows = _fetch(path, 'SELECT rowid FROM examples LIMIT 1')
+  except ValueError as error:
+    if 'no such column' not in str(error):
+      raise
+    rows = [(None,)]
+  if rows == [(None,)]:  # Older versions of SQLite have it in views.
+    raise ValueError(
+        f'{path} has a view, or a table WITHOUT ROWID, as examples, which have '
+        'no order then; copy it with `CREATE TABLE copy AS SELECT * FROM '
+        'examples` in sqlite3, and name the copy examples.'
+    )
 
 
 def _fetch(
@@ -168,9 +185,9 @@ def _read_sizes(path: pathlib.Path, split_name: str) -> dict[str, int]:
       split_name,
   )
   if rows:
-    return dict(rows)
+    return _checked_sizes(path, split_name, rows)
   names = _fetch(path, 'SELECT DISTINCT split_name FROM client_metadata')
-  known = ', '.join(repr(name) for (name,) in sorted(names))
+  known = ', '.join(sorted(repr(name) for (name,) in names))
   if not known:
     raise ValueError(
         f'{path} has no clients in its table client_metadata; replace it by an '
@@ -179,8 +196,36 @@ def _read_sizes(path: pathlib.Path, split_name: str) -> dict[str, int]:
   raise ValueError(f'{path} has no split {split_name!r}; it has {known}.')
 
 
+def _checked_sizes(
+    path: pathlib.Path, split_name: str, rows: list[tuple[Any, ...]]
+) -> dict[str, int]:
+  """Returns the number of examples of each client, if they are a mapping."""
+  sizes: dict[str, int] = {}
+  for client_id, size in rows:
+    if not isinstance(client_id, str):
+      raise ValueError(
+          f'{path} must have text as client ids, found {client_id!r} in its '
+          'table client_metadata; `UPDATE client_metadata SET client_id = '
+          'CAST(client_id AS TEXT)` in sqlite3, and the same for examples, '
+          'mends that.'
+      )
+    if not isinstance(size, int):
+      raise ValueError(
+          f'{path} must have numbers of examples in its table client_metadata, '
+          f'found {size!r} for client {client_id!r}.'
+      )
+    if client_id in sizes:
+      raise ValueError(
+          f'{path} has client {client_id!r} more than once in split '
+          f'{split_name!r} of its table client_metadata; leave one row, with '
+          'the number of all of its examples.'
+      )
+    sizes[client_id] = size
+  return sizes
+
+
 def _build_query(
-    path: pathlib.Path, split_name: str
+    path: pathlib.Path, split_name: str, known: Container[str]
 ) -> Callable[[str], list[bytes]]:
   """Returns a function that reads the serialized examples of a client."""
   select = 'SELECT serialized_example_proto FROM examples'
@@ -204,6 +249,13 @@ def _build_query(
       split_name,
   ):
     places[client_id].append(str(place))
+  for client_id in places:
+    if client_id not in known:
+      raise ValueError(
+          f'{path} has examples of client {client_id!r} in split '
+          f'{split_name!r}, but no such client in its table client_metadata; '
+          'add it, with the number of its examples.'
+      )
 
   def read(client_id: str) -> list[bytes]:
     rows = ','.join(places.get(client_id, ()))
@@ -219,6 +271,12 @@ def _parse(
     stored: Mapping[str, tf.io.FixedLenFeature],
 ) -> feature_arrays.Examples:
   """Parses serialized examples into arrays of the wanted types."""
+  for row in rows:
+    if not isinstance(row, bytes):
+      raise ValueError(
+          f'an example must be a BLOB, found the {type(row).__name__} '
+          f'{str(row)[:40]!r}; replace it by the bytes of a tf.train.Example.'
+      )
   parsed = tf.io.parse_example(np.asarray(rows, np.object_), stored)
   return collections.OrderedDict(
       (name, _convert(parsed[name].numpy(), name, spec.dtype))
@@ -264,11 +322,14 @@ def write_sqlite_clients(
   Args:
     path: The file, which appears when it is complete; its folder is created.
     splits: The clients of each split, for example of 'train' and 'test'. Floats
-      are stored as float32, integers and booleans as int64, strings as bytes.
+      are stored as float32, rounded, integers and booleans as int64 (uint64 as
+      its bits), strings as bytes.
 
   Raises:
-    FileExistsError: If the file exists.
+    FileExistsError: If the file exists, or another process or thread was
+      faster; that file stays.
     TypeError: If a feature has another type.
+    ValueError: If float32 cannot hold a number; names the client.
 
   Example:
 
@@ -284,10 +345,11 @@ def write_sqlite_clients(
   """
   path = pathlib.Path(path)
   if path.exists():
-    raise FileExistsError(f'{path} exists already; delete it first.')
-  part = path.with_name(f'{path.name}.part')
+    raise _exists(path)
   path.parent.mkdir(parents=True, exist_ok=True)
-  part.unlink(missing_ok=True)
+  # Of its own, because others may be writing to the same path.
+  part = path.with_name(f'{path.name}.{secrets.token_hex(8)}.part')
+  _create(part)
   try:
     with contextlib.closing(sqlite3.connect(part)) as connection, connection:
       for table, columns in _TABLES.items():
@@ -300,9 +362,22 @@ def write_sqlite_clients(
       connection.execute(
           'CREATE INDEX clients ON examples (client_id, split_name)'
       )
+    try:
+      _create(path)  # Fails if there is a file, which renaming would replace.
+    except FileExistsError as error:
+      raise _exists(path) from error
     part.rename(path)
   finally:
     part.unlink(missing_ok=True)
+
+
+def _create(path: pathlib.Path) -> None:
+  """Creates a file that must not exist."""
+  os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
+
+
+def _exists(path: pathlib.Path) -> FileExistsError:
+  return FileExistsError(f'{path} exists already; delete it first.')
 
 
 def _write_split(
@@ -311,12 +386,13 @@ def _write_split(
     source: client_data.ClientArrays,
 ) -> None:
   for client_id in source.client_ids:
+    columns = {
+        name: _to_stored(array, name, client_id)
+        for name, array in source.examples(client_id).items()
+    }
     connection.executemany(
         'INSERT INTO examples VALUES (?, ?, ?)',
-        (
-            (split_name, client_id, example)
-            for example in _serialize(source.examples(client_id))
-        ),
+        ((split_name, client_id, example) for example in _serialize(columns)),
     )
     connection.execute(
         'INSERT INTO client_metadata VALUES (?, ?, ?)',
@@ -324,30 +400,44 @@ def _write_split(
     )
 
 
+def _to_stored(array: np.ndarray, name: str, client_id: str) -> np.ndarray:
+  """Returns a feature in the type in which files store it."""
+  kind = specs.kind(array.dtype)
+  if kind == 'f':
+    stored, changed = specs.cast(array, np.float32)
+    if changed.any():
+      raise ValueError(
+          f'Client {client_id!r}: feature {name!r} has the value '
+          f'{array[changed][0]}, but the file stores float32, which cannot '
+          'hold it; scale it.'
+      )
+    return stored
+  if kind in 'iub':
+    return array.astype(np.int64)
+  if kind in 'OSU':
+    return array
+  raise TypeError(
+      f'Feature {name!r} must be of a float, integer or string type to be '
+      f'written, found {array.dtype}.'
+  )
+
+
 def _serialize(examples: Mapping[str, np.ndarray]) -> Iterator[bytes]:
   """Yields examples as serialized `tf.train.Example`s."""
   for row in zip(*examples.values()):
-    features = {
-        name: _to_feature(name, value) for name, value in zip(examples, row)
-    }
+    features = {name: _to_feature(value) for name, value in zip(examples, row)}
     yield tf.train.Example(
         features=tf.train.Features(feature=features)
     ).SerializeToString()
 
 
-def _to_feature(name: str, value: Any) -> tf.train.Feature:
+def _to_feature(value: Any) -> tf.train.Feature:
   if isinstance(value, (bytes, str)):
     value = np.array([value], np.object_)  # Of kind S, it would lose zeros.
   values = np.ravel(value)
   if values.dtype.kind == 'f':
     return tf.train.Feature(float_list=tf.train.FloatList(value=values))
-  if values.dtype.kind in 'iub':
-    integers = values.astype(np.int64)
-    return tf.train.Feature(int64_list=tf.train.Int64List(value=integers))
-  if values.dtype.kind in 'OSU':
-    as_bytes = [v.encode() if isinstance(v, str) else bytes(v) for v in values]
-    return tf.train.Feature(bytes_list=tf.train.BytesList(value=as_bytes))
-  raise TypeError(
-      f'Feature {name!r} must be of a float, integer or string type to be '
-      f'written, found {values.dtype}.'
-  )
+  if values.dtype.kind == 'i':
+    return tf.train.Feature(int64_list=tf.train.Int64List(value=values))
+  as_bytes = [v.encode() if isinstance(v, str) else bytes(v) for v in values]
+  return tf.train.Feature(bytes_list=tf.train.BytesList(value=as_bytes))

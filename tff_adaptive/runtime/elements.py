@@ -110,15 +110,28 @@ def to_arrays(
 
 
 def _to_array(component: Any, dtype: tf.DType) -> np.ndarray:
-  array = np.asarray(component)
+  try:
+    array = np.asarray(component)
+  except ValueError as error:
+    raise ValueError(
+        f'Expected elements of type {dtype.name}, found lists of different '
+        'lengths.'
+    ) from error
+  kind = specs_lib.kind(array.dtype)
   # `np.array([])` is an array of floats.
-  if array.size and array.dtype.kind in _lost_kinds(dtype):
+  if array.size and kind in _lost_kinds(dtype):
     raise TypeError(
         f'Expected elements of type {dtype.name}, found an array of type '
         f'{array.dtype.name}.'
     )
-  if array.dtype.kind not in 'biuf' or dtype == tf.string:
-    return np.asarray(component, dtype.as_numpy_dtype)
+  if kind not in 'biuf' or dtype == tf.string:
+    try:
+      return np.asarray(component, dtype.as_numpy_dtype)
+    except OverflowError as error:
+      raise ValueError(
+          f'Expected elements of type {dtype.name}, found integers that are '
+          'out of range.'
+      ) from error
   cast, lost = specs_lib.cast(array, dtype.as_numpy_dtype)
   if np.any(lost):
     raise ValueError(
@@ -207,7 +220,7 @@ def build_leaf(leaf_type: tff.Type) -> Callable[[Any], tf.Tensor]:
     if (
         isinstance(value, (np.ndarray, np.generic))
         and value.dtype != spec.dtype.as_numpy_dtype
-        and value.dtype.kind in 'biufc'
+        and specs_lib.kind(value.dtype) in 'biufc'
     ):
       value = _to_array(value, spec.dtype)
     tensor = values.to_tensor(value, spec.dtype)

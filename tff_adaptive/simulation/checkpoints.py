@@ -25,9 +25,6 @@ from tff_adaptive.simulation import structures
 
 _FORMAT = 'tff_adaptive checkpoint 1'
 _MANIFEST_KEY = 'manifest'
-# Kinds of dtypes that an npy file supports: booleans, integers, floats,
-# complex numbers, bytes and strings.
-_PLAIN_KINDS = 'biufcSU'
 
 
 class CheckpointError(Exception):
@@ -55,7 +52,7 @@ def _encode(name: str, leaf: Any) -> tuple[np.ndarray, str]:
         f'The leaf `{name}` of type {type(leaf).__name__} is not an array and '
         'cannot be saved without pickling.'
     )
-  if array.dtype.kind in _PLAIN_KINDS:
+  if not specs.is_registered(array.dtype):
     return array, array.dtype.name
   # bfloat16 and similar types, which npy files store as raw bytes.
   return array.view(f'u{array.dtype.itemsize}'), array.dtype.name

@@ -4,7 +4,8 @@
 
 A weights file is an npz file with an array per weight, named by its position in
 `tff.learning.models.ModelWeights`, optionally followed by the name of the
-variable: `trainable/0/logits/kernel`. Nothing is pickled.
+variable: `trainable/0/logits/kernel`. Nothing is pickled. To `np.load`, an
+array of bfloat16 is one of integers in a field 'bfloat16', its bits.
 """
 
 from collections.abc import Mapping
@@ -80,7 +81,7 @@ class StoredWeights:
 
     def check(leaf_path, leaf):
       name = by_name['/'.join(leaf_path)]
-      array = _with_dtype(self.arrays[name], leaf.dtype.name)
+      array = self.arrays[name]
       found, expected = _show(array), _show(leaf)
       if found != expected:
         raise WeightsFileError(
@@ -95,14 +96,6 @@ class StoredWeights:
     """Returns the name of a weight in the file, or None."""
     names = (n for n in self.arrays if f'{n}/'.startswith(f'{wanted}/'))
     return next(names, None)
-
-
-def _with_dtype(array, dtype):
-  """Restores a dtype that npy files cannot store, such as bfloat16."""
-  wanted = np.dtype(dtype)
-  if array.dtype.kind == 'V' and array.dtype.itemsize == wanted.itemsize:
-    return array.view(wanted)
-  return array
 
 
 def _show(leaf):

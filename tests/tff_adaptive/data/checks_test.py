@@ -60,6 +60,21 @@ class CheckClientsTest(parameterized.TestCase):
     self.assertEndsWith(str(raised.exception), '--bad_clients=reject.')
     self.assertNotIn('\n', str(raised.exception))
 
+  @parameterized.product(
+      dtype=[tf.float16, tf.bfloat16, tf.float64, tf.as_dtype('float8_e5m2')],
+      value=['nan', 'inf'],
+  )
+  def test_every_type_of_floats_is_looked_through(self, dtype, value):
+    source = client_data.PackedClientArrays.from_clients(
+        {
+            'a': {'x': np.array([1, 2], dtype.as_numpy_dtype)},
+            'b': {'x': np.array([1, float(value)], dtype.as_numpy_dtype)},
+        }
+    )
+    bad = checks.check_clients(source, bad_clients='reject')
+    self.assertEqual(list(bad), ['b'])
+    self.assertStartsWith(bad['b'], f"has {value} in feature 'x' of example 1")
+
   def test_number_of_bad_clients_is_said(self):
     source = _source(first=_NAN, second=_EMPTY)
     with self.assertRaisesRegex(ValueError, r"'first' \(the first of 2\) has"):

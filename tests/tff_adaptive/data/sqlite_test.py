@@ -180,6 +180,72 @@ class SqliteDataTest(folder_testing.FolderTestCase):
     ):
       source.examples('ann')
 
+  @parameterized.parameters(
+      ('CAST(client_id AS BLOB)', "text as client ids, found b'ann' in its "),
+      ('7', 'text as client ids, found 7 in its table client_metadata; `UPDA'),
+      ("'bob'", "client 'bob' more than once in split 'train' of its table "),
+  )
+  def test_ids_that_are_no_text_or_not_unique_raise(self, changed, sentence):
+    self._write()
+    self._execute('CREATE TABLE copy (client_id, split_name, num_examples)')
+    self._execute('INSERT INTO copy SELECT * FROM client_metadata')
+    self._execute('DROP TABLE client_metadata')
+    self._execute('ALTER TABLE copy RENAME TO client_metadata')
+    self._execute(
+        f'UPDATE client_metadata SET client_id = {changed} '
+        "WHERE client_id = 'ann'"
+    )
+    with self.assertRaisesRegex(ValueError, sentence):
+      self._load()
+
+  def test_numbers_of_examples_that_are_none_raise(self):
+    self._write()
+    self._execute("UPDATE client_metadata SET num_examples = 'x'")
+    with self.assertRaisesRegex(ValueError, "found 'x' for client 'bob'"):
+      self._load()
+
+  @parameterized.parameters(
+      'CREATE VIEW examples AS SELECT * FROM old',
+      'CREATE TABLE examples (split_name TEXT, client_id TEXT, '
+      'serialized_example_proto BLOB PRIMARY KEY) WITHOUT ROWID',
+  )
+  def test_examples_without_an_order_raise(self, statement):
+    self._write()
+    self._execute('ALTER TABLE examples RENAME TO old')
+    self._execute(statement)
+    with self.assertRaisesRegex(
+        ValueError, 'view, or a table WITHOUT ROWID, .* `CREATE TABLE copy AS'
+    ):
+      self._load()
+    self._execute('CREATE TABLE copy AS SELECT * FROM old')
+    self._execute(f'DROP {"VIEW" if "VIEW" in statement else "TABLE"} examples')
+    self._execute('ALTER TABLE copy RENAME TO examples')
+    self.assertEqual(self._load().examples('ann')['label'].tolist(), [1, 2])
+
+  def test_a_view_of_clients_is_read(self):
+    self._write()
+    self._execute('ALTER TABLE client_metadata RENAME TO old')
+    self._execute('CREATE VIEW client_metadata AS SELECT * FROM old')
+    self.assertEqual(self._load().client_ids, ('ann', 'bob'))
+
+  @parameterized.parameters(("'text'", "the str 'text'"), (7, "the int '7'"))
+  def test_examples_that_are_no_bytes_raise(self, value, found):
+    self._write()
+    self._execute(f'UPDATE examples SET serialized_example_proto = {value}')
+    with self.assertRaisesRegex(
+        ValueError, f"client 'ann': an example must be a BLOB, found {found}; "
+    ):
+      self._load().examples('ann')
+
+  def test_examples_of_an_unknown_client_raise_where_they_are_seen(self):
+    self._write()
+    self._execute('DROP INDEX clients')
+    self._execute("DELETE FROM client_metadata WHERE client_id = 'bob'")
+    with self.assertRaisesRegex(
+        ValueError, "examples of client 'bob' in split 'train', but no such "
+    ):
+      self._load()
+
   def test_an_unknown_client_raises(self):
     self._write()
     with self.assertRaisesRegex(KeyError, "no client 'anne'.*'ann'"):
@@ -241,6 +307,68 @@ class WriteSqliteClientsTest(folder_testing.FolderTestCase):
     with self.assertRaisesRegex(FileExistsError, 'delete it first'):
       sqlite.write_sqlite_clients(self.path, {})
     self.assertEqual(self.path.read_text(), 'precious')
+
+  def test_of_two_writers_the_faster_one_keeps_its_file(self):
+    fast = _clients(x=np.float32([1, 2]))
+
+    def load(client_id):
+      del client_id  # Unused.
+      sqlite.write_sqlite_clients(self.path, {'train': fast})
+      return {'x': np.float32([3])}
+
+    slow = client_data.LazyClientArrays(['slow'], load, fast.element_spec)
+    with self.assertRaisesRegex(FileExistsError, 'exists already'):
+      sqlite.write_sqlite_clients(self.path, {'train': slow})
+    found = sqlite.load_sqlite_clients(self.path, 'train', fast.element_spec)
+    self.assertEqual(found.client_ids, ('a',))
+    self.assertEqual(found.examples('a')['x'].tolist(), [1, 2])
+    self.assertEqual(list(self.folder.iterdir()), [self.path])
+
+  def test_of_many_writers_one_succeeds(self):
+    sources = {
+        name: client_data.PackedClientArrays.from_clients(
+            {f'{name}{i}': {'x': np.float32([i])} for i in range(20)}
+        )
+        for name in 'abcd'
+    }
+
+    def write(name):
+      try:
+        sqlite.write_sqlite_clients(self.path, {'train': sources[name]})
+      except FileExistsError:
+        return ''
+      return name
+
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+      written = ''.join(pool.map(write, sources))
+    self.assertLen(written, 1)
+    found = sqlite.load_sqlite_clients(
+        self.path, 'train', sources['a'].element_spec
+    )
+    self.assertCountEqual(found.client_ids, sources[written].client_ids)
+    self.assertEqual(list(self.folder.iterdir()), [self.path])
+
+  @parameterized.parameters(tf.float64, tf.float16, tf.bfloat16)
+  def test_floats_of_any_width_are_stored(self, dtype):
+    values = np.array([1.5, np.inf, np.nan], dtype.as_numpy_dtype)
+    clients = _clients(x=values)
+    sqlite.write_sqlite_clients(self.path, {'train': clients})
+    found = sqlite.load_sqlite_clients(
+        self.path, 'train', clients.element_spec
+    ).examples('a')['x']
+    self.assertEqual(found.dtype, values.dtype)
+    np.testing.assert_array_equal(
+        found.astype(np.float64), values.astype(np.float64)
+    )
+
+  def test_a_float_that_would_become_infinite_raises(self):
+    with self.assertRaisesRegex(
+        ValueError, "^Client 'a': feature 'x' has the value 1e.300, but the fi"
+    ):
+      sqlite.write_sqlite_clients(
+          self.path, {'train': _clients(x=np.array([1.0, 1e300]))}
+      )
+    self.assertEmpty(list(self.folder.iterdir()))
 
   def test_an_unknown_type_raises_and_leaves_no_file(self):
     with self.assertRaisesRegex(TypeError, "'x'.*complex64"):

@@ -4,6 +4,7 @@
 
 import os
 from unittest import mock
+import zipfile
 
 from absl.testing import parameterized
 import numpy as np
@@ -94,6 +95,34 @@ class NpzTest(data_source_testing.DataSourceTestCase):
         path,
         read=sources.read_clients,
     )
+
+  def test_two_arrays_of_one_name_are_refused(self):
+    path = self._npz(x=np.zeros([1, 2]), y=np.zeros([1], int))
+    with zipfile.ZipFile(path, 'a') as archive:
+      archive.writestr('y', archive.read('y.npy'))
+    self.assert_unreadable(
+        f"{path} could not be read (it has 2 arrays 'y'); replace it by ", path
+    )
+
+  @parameterized.parameters(True, False)
+  def test_a_damaged_shape_loses_no_rows(self, is_compressed):
+    path = self.path('data.npz')
+    save = np.savez_compressed if is_compressed else np.savez
+    save(path, x=np.zeros([3, 2]), y=np.arange(3))
+    with zipfile.ZipFile(path) as archive:
+      members = {name: archive.read(name) for name in archive.namelist()}
+    with zipfile.ZipFile(path, 'w') as archive:
+      for name, content in members.items():
+        archive.writestr(name, content.replace(b'(3', b'(2'))
+    self.assert_unreadable("array 'x' could not be read (there are more", path)
+
+  def test_bfloat16_that_numpy_saved(self):
+    values = np.array([1.5, -3], tf.bfloat16.as_numpy_dtype)
+    path = self._npz(x=values)
+    for dtype in (tf.float32, tf.float16, tf.bfloat16):
+      found = sources.read_examples(path, {'x': tf.TensorSpec([], dtype)})
+      self.assertEqual(found['x'].dtype, dtype.as_numpy_dtype)
+      self.assertEqual(found['x'].tolist(), [1.5, -3])
 
   def test_one_array_is_no_archive(self):
     path = self.path('data.npz')

@@ -48,6 +48,19 @@ class CheckpointFilesTest(parameterized.TestCase):
     restored = self._restore({'w': tf.zeros([2])})
     self.assertEqual(restored['w'].tolist(), [1.0, 2.0])
 
+  @parameterized.parameters(
+      tf.bfloat16,
+      tf.as_dtype('float8_e5m2'),
+      tf.as_dtype('float8_e4m3fn'),
+      tf.as_dtype('int4'),
+  )
+  def test_types_that_numpy_does_not_have(self, dtype):
+    values = np.array([1, 2, 3], dtype.as_numpy_dtype)
+    self._save({'w': values})
+    restored = self._restore({'w': np.zeros_like(values)})['w']
+    self.assertEqual(restored.dtype, values.dtype)
+    self.assertEqual(restored.tobytes(), values.tobytes())
+
   def test_leaves_are_read_without_a_template(self):
     bfloat16 = tf.bfloat16.as_numpy_dtype
     self._save({'a': [np.float32(1.5), np.ones([2], bfloat16)], 'b': 'text'})

@@ -19,7 +19,7 @@ _BFLOAT16 = tf.bfloat16.as_numpy_dtype
 def _weights(scale=1.0, dtype=np.float32):
   return tff.learning.models.ModelWeights(
       trainable=(
-          scale * np.arange(6, dtype=dtype).reshape(2, 3),
+          (scale * np.arange(6).reshape(2, 3)).astype(dtype),
           np.zeros([3], dtype),
       ),
       non_trainable=(np.int64(7),),
@@ -77,7 +77,14 @@ class WeightsFilesTest(folder_testing.FolderTestCase):
           file['trainable/0/logits/kernel'], _weights().trainable[0]
       )
 
-  @parameterized.parameters(np.float32, np.float64, np.float16, _BFLOAT16)
+  @parameterized.parameters(
+      np.float32,
+      np.float64,
+      np.float16,
+      _BFLOAT16,
+      tf.as_dtype('float8_e5m2').as_numpy_dtype,
+      tf.as_dtype('float8_e4m3fn').as_numpy_dtype,
+  )
   def test_round_trip_keeps_every_bit(self, dtype):
     weights = _weights(dtype=dtype)
     stored = self._write(weights)
@@ -85,6 +92,48 @@ class WeightsFilesTest(folder_testing.FolderTestCase):
     found = stored.to_model_weights(weights)
     self.assertIsInstance(found, tff.learning.models.ModelWeights)
     self.assertEqual(_leaves(found), _leaves(weights))
+
+  @parameterized.product(
+      found=[_BFLOAT16, np.float16, np.int16],
+      wanted=[_BFLOAT16, np.float16, np.int16],
+      by_numpy=[True, False],
+  )
+  def test_types_of_two_bytes_are_not_mistaken(self, found, wanted, by_numpy):
+    weights = tff.learning.models.ModelWeights((np.array([1, 2], found),), ())
+    if by_numpy:  # As earlier versions wrote them.
+      np.savez(self.path, **{'trainable/0/k': weights.trainable[0]})
+      stored = weights_files.read_weights(self.path)
+    else:
+      names = tff.learning.models.ModelWeights(('k',), ())
+      stored = self._write(weights, names)
+    template = tff.learning.models.ModelWeights((np.zeros([2], wanted),), ())
+    if found == wanted:
+      read = stored.to_model_weights(template)
+      self.assertEqual(_leaves(read), _leaves(weights))
+      return
+    with self.assertRaises(weights_files.WeightsFileError) as caught:
+      stored.to_model_weights(template)
+    names = [np.dtype(dtype).name for dtype in (found, wanted)]
+    self.assertEndsWith(
+        str(caught.exception),
+        f'`trainable/0/k` is {names[0]}[2], expected {names[1]}[2]',
+    )
+
+  def test_types_of_one_byte_are_not_mistaken(self):
+    first, second = tf.as_dtype('float8_e5m2'), tf.as_dtype('float8_e4m3fn')
+    weights = _weights(dtype=first.as_numpy_dtype)
+    stored = self._write(weights)
+    with self.assertRaisesRegex(
+        weights_files.WeightsFileError,
+        r'is float8_e5m2\[2, 3\], expected float8_e4m3fn\[2, 3\]',
+    ):
+      stored.to_model_weights(_weights(dtype=second.as_numpy_dtype))
+
+  def test_bfloat16_is_integers_to_numpy(self):
+    self._write(_weights(dtype=_BFLOAT16))
+    with np.load(self.path, allow_pickle=False) as file:
+      bits = file['trainable/0/logits/kernel']['bfloat16']
+    self.assertEqual(bits.tolist()[0][:2], [0, 0x3F80])
 
   def test_template_may_be_tensors_or_variables(self):
     stored = self._write(_weights())
@@ -159,8 +208,8 @@ class WeightsFilesTest(folder_testing.FolderTestCase):
       ),
       (
           'bytes_of_another_size',
-          {'trainable/0/a': np.zeros([2, 3], 'V2')},
-          '`trainable/0/a` is void16[2, 3], expected float32[2, 3]',
+          {'trainable/0/a': np.zeros([2, 3], 'V1')},
+          '`trainable/0/a` is void8[2, 3], expected float32[2, 3]',
       ),
       (
           'too_few',

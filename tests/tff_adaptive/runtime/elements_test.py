@@ -1,0 +1,52 @@
+# Copyright 2026 The tff_adaptive Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of the conversion of elements to arrays."""
+
+from absl.testing import parameterized
+import numpy as np
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_adaptive.runtime import elements
+
+_BFLOAT16 = tf.bfloat16.as_numpy_dtype
+
+
+class ToArraysTest(parameterized.TestCase):
+
+  def _convert(self, component, dtype):
+    leaf_type = tff.SequenceType(tff.TensorType(dtype.as_numpy_dtype, [None]))
+    spec = tf.TensorSpec([None], dtype)
+    (array,) = elements.to_arrays([component], [spec], leaf_type)
+    return array
+
+  @parameterized.parameters(
+      ([1, 2], tf.int32),
+      ([1, 2], tf.bfloat16),
+      (np.array([1.5, np.nan], _BFLOAT16), tf.float32),
+      (np.array([1.5, np.inf], _BFLOAT16), tf.float16),
+      (np.array([1.5, np.inf]), tf.bfloat16),
+  )
+  def test_values_are_kept(self, component, dtype):
+    array = self._convert(component, dtype)
+    self.assertEqual(array.dtype, dtype.as_numpy_dtype)
+    np.testing.assert_array_equal(
+        array.astype(np.float64), np.asarray(component, np.float64)
+    )
+
+  @parameterized.parameters(
+      ([[1], [1, 2]], tf.int32, ValueError, 'found lists of different lengths'),
+      ([1, 2**64], tf.int64, ValueError, 'found integers that are out of rang'),
+      (np.array([1.5], _BFLOAT16), tf.int32, TypeError, 'of type bfloat16'),
+      (np.array([1e30], _BFLOAT16), tf.float16, ValueError, 'out of range'),
+      (np.array([1e39]), tf.bfloat16, ValueError, 'is out of range'),
+      (
+          np.array([257]),
+          tf.bfloat16,
+          ValueError,
+          'the number 257 of type int64',
+      ),
+  )
+  def test_other_values_are_refused(self, component, dtype, error, sentence):
+    with self.assertRaisesRegex(error, sentence):
+      self._convert(component, dtype)
