@@ -61,7 +61,7 @@ def build_centralized(
   The state's `client_work` is an ordered dictionary of
 
   - `hparams`: the hyperparameters of the optimizer;
-  - `round_num`: the number of finished rounds, int32;
+  - `round_num`: the number of rounds that changed the state, int32;
   - `shared`: the rest of the optimizer's state, under the same names, with
     counts in float64;
   - `aggregator`: empty.

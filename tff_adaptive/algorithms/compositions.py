@@ -151,7 +151,7 @@ def build_fedcada(
   sends. The state's `client_work` is an ordered dictionary of
 
   - `hparams`: the hyperparameters of the client rule;
-  - `round_num`: the number of finished rounds, int32;
+  - `round_num`: the number of rounds with a healthy client, int32;
   - `shared`: `first_moment` and `second_moment`, tuples with one tensor per
     trainable weight, of its shape (and `num_steps` with `time='global_step'`);
     empty with `carry_state`;

@@ -286,9 +286,9 @@ def build_local_training_client_work(
 
   The state is the hyperparameters of the optimizer. With a
   `tff_adaptive.optimizers.FederatedOptimizer` it is an ordered dictionary of
-  `hparams`, `round_num` (the number of finished rounds, int32), `shared` (the
-  optimizer's shared parts, by name) and `aggregator` (the states of their
-  aggregators).
+  `hparams`, `round_num` (the number of rounds that changed the state, int32),
+  `shared` (the optimizer's shared parts, by name) and `aggregator` (the states
+  of their aggregators).
 
   The input is a sequence of batches, B*. If clients keep state, it is
   <data=B*, client_id=string*, client_state=C*>, with the client's id and its

@@ -108,7 +108,7 @@ class RoundStart(NamedTuple):
     kept: The parts that the client holds: under `'optimizer'` those of a
       `FederatedOptimizer`, under `'previous_model'` its final trainable weights
       of the last participation, a tuple of tensors.
-    round_num: The number of finished rounds, an int32 scalar.
+    round_num: See `FederatedOptimizer.start_round`.
   """
 
   shared: Any = _OrderedDict()

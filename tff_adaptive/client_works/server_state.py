@@ -160,26 +160,26 @@ class FederatedState(ServerState):
     round_num, shared = state['round_num'], state['shared']
     if self._aggregator is None:
 
-      @tff.tensorflow.computation(np.int32)
-      def advance(round_num):
-        return round_num + 1
+      @tff.tensorflow.computation(np.int32, np.int64)
+      def advance(round_num, num_clients):
+        return _advance(round_num, self._count(num_clients) > 0)
 
-      updated = (tff.federated_map(advance, round_num), shared)
-      return _zip(state['hparams'], updated, state['aggregator'])
+      advanced = tff.federated_map(advance, (round_num, num_healthy))
+      return _zip(state['hparams'], (advanced, shared), state['aggregator'])
 
     shared_type = self._shared_type
 
     @tff.tensorflow.computation(np.int32, shared_type, shared_type, np.int64)
     def update(round_num, shared, mean_sent, num_clients):
-      if self._num_expected_clients is not None:
-        num_clients = tf.constant(self._num_expected_clients, tf.int64)
-      updated = self._optimizer.update_shared(shared, mean_sent, num_clients)
+      updated = self._optimizer.update_shared(
+          shared, mean_sent, self._count(num_clients)
+      )
       # The mean is NaN without a healthy client; noise or a sum may overflow.
       is_finite = vectors.all_finite(updated)
       kept = tf.nest.map_structure(
           lambda old, new: tf.where(is_finite, new, old), shared, updated
       )
-      return round_num + 1, kept
+      return _advance(round_num, is_finite), kept
 
     output = self._aggregator.next(
         state['aggregator'], reported['sent'], reported['sent_weight']
@@ -189,11 +189,30 @@ class FederatedState(ServerState):
     )
     return _zip(state['hparams'], updated, output.state)
 
+  def _count(self, num_clients: tf.Tensor) -> tf.Tensor:
+    """Returns the number of healthy clients that the server may see."""
+    if self._num_expected_clients is None:
+      return num_clients
+    return tf.constant(self._num_expected_clients, tf.int64)
+
   def get_hparams(self, state: Any) -> Any:
     return state['hparams']
 
   def set_hparams(self, state: Any, hparams: Any) -> Any:
     return _OrderedDict(state, hparams=hparams)
+
+
+def _advance(round_num: tf.Tensor, counts: tf.Tensor) -> tf.Tensor:
+  """Returns the number of rounds that changed the clients' state.
+
+  Warm-ups and bias corrections depend on it, so a round that left the shared
+  parts as they were must not count.
+
+  Args:
+    round_num: The number before the round.
+    counts: Whether the round counts.
+  """
+  return round_num + tf.cast(counts, tf.int32)
 
 
 def _zip(hparams: Any, round_and_shared: Any, aggregator: Any) -> Any:

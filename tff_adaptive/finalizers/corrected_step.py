@@ -14,6 +14,7 @@ from tff_adaptive.aggregators import reports as reports_lib
 from tff_adaptive.finalizers import measured_update
 from tff_adaptive.optimizers import federated_optimizer
 from tff_adaptive.optimizers import optimizer as optimizer_lib
+from tff_adaptive.optimizers import vectors
 
 
 class CorrectedStep(measured_update.ReportsOptimizer):
@@ -70,21 +71,35 @@ class CorrectedStep(measured_update.ReportsOptimizer):
       (inner if name in self._inner_names else held)[name] = part
     return inner, held
 
-  def step(self, state, weights, gradients, reports):
-    inner, held = self._split(state)
-    change = tf.nest.map_structure(tf.negative, gradients)
-    held, change = _autograph.call(
+  def _correct(self, held: Any, gradients: Any, reports: Any) -> Any:
+    """Returns the new state of the correction and the corrected change."""
+    return _autograph.call(
         self._client_optimizer.correct_change,
         held,
-        change,
+        tf.nest.map_structure(tf.negative, gradients),
         reports[reports_lib.ClientReport.NUM_CLIENTS.value],
     )
+
+  def step(self, state, weights, gradients, reports):
+    inner, held = self._split(state)
+    held, change = self._correct(held, gradients, reports)
     gradients = tf.nest.map_structure(tf.negative, change)
     options = {'reports': reports} if self._inner_reports else {}
     inner, moved = _autograph.call(
         self._inner.next, inner, weights, gradients, **options
     )
     return collections.OrderedDict(inner, **held), moved
+
+  def after_rejection(self, state, gradients, reports):
+    # The clients keep their new duals even if the server rejects the step, so
+    # the correction follows them.
+    inner, held = self._split(state)
+    new_held, _ = self._correct(held, gradients, reports)
+    is_finite = vectors.all_finite(new_held)
+    held = tf.nest.map_structure(
+        lambda new, old: tf.where(is_finite, new, old), new_held, held
+    )
+    return collections.OrderedDict(inner, **held)
 
   def report(self, state):
     if isinstance(self._inner, measured_update.ReportsOptimizer):

@@ -96,6 +96,22 @@ class ReportsOptimizer(
       The new state and the new weights.
     """
 
+  def after_rejection(
+      self, state: State, gradients: Any, reports: Mapping[str, tf.Tensor]
+  ) -> State:
+    """Returns the state after a round whose step was rejected.
+
+    Args:
+      state: The state before the step.
+      gradients: As for `step`, of any values.
+      reports: As for `step`.
+
+    Returns:
+      A state like `state`, which is the default.
+    """
+    del gradients, reports
+    return state
+
   def report(self, state: State) -> '_OrderedDict[str, tf.Tensor]':
     """Returns scalars that describe the step that ended in `state`.
 
@@ -170,7 +186,14 @@ def _apply(
   before = (state, weights.trainable)
   after = _autograph.call(optimizer.next, *before, change, **options)
   rejected = ~vectors.all_finite(update) | _is_spoilt(before, after)
-  new_state, new_trainable = tf.cond(rejected, lambda: before, lambda: after)
+
+  def stay():
+    if not sees_reports:
+      return before
+    held = _autograph.call(optimizer.after_rejection, state, change, **options)
+    return held, weights.trainable
+
+  new_state, new_trainable = tf.cond(rejected, stay, lambda: after)
   norm = vectors.norm(change, vectors.step_dtype(change))
   measurements = _OrderedDict(
       update_non_finite=tf.cast(rejected, tf.int32),

@@ -16,6 +16,9 @@ from tff_adaptive.optimizers import vectors
 _FIRST_MOMENT_KEY = 'first_moment'
 _SECOND_MOMENT_KEY = 'second_moment'
 _SUM_KEY = 'weighted_gradients'
+# x_0 minus the last iterate.
+_OFFSET_KEY = 'offset'
+_ROUND_STEPS_KEY = 'round_steps'
 
 
 class _DistanceEstimate(vector_optimizer.VectorOptimizer):
@@ -79,6 +82,17 @@ class _DistanceEstimate(vector_optimizer.VectorOptimizer):
     return collections.OrderedDict(distance=state['distance'])
 
 
+def _limit_growth(estimate: tf.Tensor, d: tf.Tensor, hparams: Any) -> tf.Tensor:
+  """Returns min(estimate, d * growth_rate).
+
+  Infinity is not a factor of `d`: the derivative would be 0 times infinity.
+  """
+  growth_rate = hparams['growth_rate']
+  is_infinite = tf.math.is_inf(growth_rate)
+  factor = tf.where(is_infinite, tf.ones_like(growth_rate), growth_rate)
+  return tf.where(is_infinite, estimate, tf.minimum(estimate, d * factor))
+
+
 def _sum_of_absolutes(structure: Any, dtype: tf.DType) -> tf.Tensor:
   sums = [
       tf.reduce_sum(tf.abs(tf.cast(leaf, dtype)))
@@ -112,7 +126,7 @@ class _DAdaptationSGD(_DistanceEstimate):
     total = vectors.combine(1.0, state[_SUM_KEY], rate, g)
     norm = vectors.norm(total, dtype)
     estimate = vectors.ratio(2.0 * numerator, norm)
-    new_d = tf.maximum(d, tf.minimum(estimate, d * hparams['growth_rate']))
+    new_d = tf.maximum(d, _limit_growth(estimate, d, hparams))
     momentum = hparams['momentum']
     restarted = vectors.combine(
         1.0, state[vector_optimizer.ANCHOR_KEY], -1.0, total
@@ -127,6 +141,35 @@ class _DAdaptationSGD(_DistanceEstimate):
     }
     # Nothing moves before the first gradient.
     return changed, vectors.choose(tf.equal(first_norm, 0.0), x, moved)
+
+
+class _CarriedDAdaptationSGD(_DAdaptationSGD):
+  """The same for clients that return: x_0 moves with the received model.
+
+  The iterate is x_0 minus a sum over all rounds of the client. With an x_0 that
+  stays, a client that returns would step from its own last iterate and undo
+  what all others have done.
+  """
+
+  moment_keys = (_SUM_KEY, _OFFSET_KEY)
+
+  def initialize_rule(self, specs, dtype):
+    return collections.OrderedDict(
+        super().initialize_rule(specs, dtype),
+        **{_ROUND_STEPS_KEY: tf.zeros([], tf.int32)},
+    )
+
+  def _anchor(self, state, x):
+    is_first = tf.equal(state[_ROUND_STEPS_KEY], 0)
+    moved = tf.nest.map_structure(tf.add, x, state[_OFFSET_KEY])
+    return vectors.choose(is_first, moved, state[vector_optimizer.ANCHOR_KEY])
+
+  def step(self, state, x, g, hparams, extra):
+    changed, moved = super().step(state, x, g, hparams, extra)
+    anchor = state[vector_optimizer.ANCHOR_KEY]
+    changed[_OFFSET_KEY] = tf.nest.map_structure(tf.subtract, anchor, moved)
+    changed[_ROUND_STEPS_KEY] = state[_ROUND_STEPS_KEY] + 1
+    return changed, moved
 
 
 class _DAdaptationAdam(_DistanceEstimate):
@@ -156,7 +199,7 @@ class _DAdaptationAdam(_DistanceEstimate):
     total = vectors.combine(q, state[_SUM_KEY], rest * rate, g)
     size = _sum_of_absolutes(total, dtype)
     estimate = tf.math.divide_no_nan(numerator, rest * size)
-    new_d = tf.maximum(d, tf.minimum(estimate, d * hparams['growth_rate']))
+    new_d = tf.maximum(d, _limit_growth(estimate, d, hparams))
     direction = vectors.over_root(*moments.values(), epsilon)
     moved = vectors.combine(
         1.0 - hparams['weight_decay'] * rate, x, -1.0, direction
@@ -209,7 +252,7 @@ class _Prodigy(_DistanceEstimate):
     )
     grown = tf.where(tf.equal(d, initial), tf.maximum(d, estimate), d)
     new_max = tf.maximum(max_d, estimate)
-    new_d = tf.minimum(new_max, grown * hparams['growth_rate'])
+    new_d = _limit_growth(new_max, grown, hparams)
     direction = vectors.over_root(*moments.values(), new_d * hparams['epsilon'])
     moved = vectors.combine(
         1.0 - hparams['weight_decay'] * rate, x, -rate, direction
@@ -267,9 +310,10 @@ def build_d_adaptation_sgd(
       zero; may be infinite, the default.
     weight_decay: The weights times this are added to the gradients; not
       negative.
-    carry_state: Whether a client keeps the state, x_0 included, until it
-      participates again. A client that returns then steps from its own x_0 - s,
-      not from the received model, which is seldom useful. Default False.
+    carry_state: Whether a client keeps the state until it participates again,
+      for clients that return. Its x_0 then moves with the model: by the
+      received one minus its own last iterate. A client keeps two copies of the
+      weights between rounds, and holds a third in a round. Default False.
 
   Returns:
     An `ExtraArgsOptimizer` whose hyperparameters are the numeric arguments. It
@@ -293,16 +337,19 @@ def build_d_adaptation_sgd(
     published code, the numerator is not halved; unlike there, |g_0| includes
     the weight decay.
   """
-  rule = _DAdaptationSGD(
-      dict(
-          learning_rate=learning_rate,
-          initial_distance=initial_distance,
-          momentum=momentum,
-          growth_rate=growth_rate,
-          weight_decay=weight_decay,
-      )
+  hparams = dict(
+      learning_rate=learning_rate,
+      initial_distance=initial_distance,
+      momentum=momentum,
+      growth_rate=growth_rate,
+      weight_decay=weight_decay,
   )
-  return federated_optimizer.KeptOptimizer(rule) if carry_state else rule
+  if not carry_state:
+    return _DAdaptationSGD(hparams)
+  return federated_optimizer.KeptOptimizer(
+      _CarriedDAdaptationSGD(hparams),
+      starts_anew=(vector_optimizer.ANCHOR_KEY, _ROUND_STEPS_KEY),
+  )
 
 
 def build_d_adaptation_adam(

@@ -155,8 +155,8 @@ def build_fafed(
 ) -> federated_optimizer.FederatedOptimizer:
   """Builds FAFED's client rule.
 
-  In the first round, the warm-up, each client takes one step with the gradient
-  g of its first batch and skips the remaining batches:
+  In the first round that has a healthy client, the warm-up, each client takes
+  one step with the gradient g of its first batch and skips the remaining ones:
 
   ```
   m = g,  v = g^2,  x = x - learning_rate * m

@@ -208,11 +208,12 @@ def build_fedcada_adam(
       none.
     option: The form of c, the divisor of the moments. Default `'option1'`, the
       paper's proposal.
-    time: The meaning of t: the number of the round, from 1 on (`'round'`, the
-      default); the number of the step in the round (`'local_step'`); or the
-      latter plus the mean number of steps of all earlier rounds, which is then
-      sent with the moments (`'global_step'`). The paper never increments t; its
-      text ("as federated learning progresses") and Figure 3 suggest the round.
+    time: The meaning of t: the number of the round, from 1 on, without rounds
+      in which no client was healthy (`'round'`, the default); the number of the
+      step in the round (`'local_step'`); or the latter plus the mean number of
+      steps of all earlier rounds, which is then sent with the moments
+      (`'global_step'`). The paper never increments t; its text ("as federated
+      learning progresses") and Figure 3 suggest the round.
     carry_state: Whether clients keep their own moments until they participate
       again, and send none: the other reading of Algorithm 1, for clients that
       return. Default False.

@@ -81,8 +81,8 @@ class FederatedOptimizer(
 
   and then, on the server, `shared = update_shared(shared, mean of sent, ...)`.
   An unhealthy client sends nothing and keeps its old parts. If no client is
-  healthy, or the result is not finite, `shared` does not change and only the
-  round number advances. A rule that would be another one without these calls
+  healthy, or the result is not finite, neither `shared` nor the round number
+  changes. A rule that would be another one without these calls
   calls `check_caller` in `next`, which raises if the loop does not make them.
 
   Attributes:
@@ -137,7 +137,8 @@ class FederatedOptimizer(
       state: The state of `initialize`, with this round's hyperparameters.
       shared: The parts sent by the server, like `initialize_shared`.
       kept: The parts held by the client, like `initialize_kept`.
-      round_num: The number of finished rounds, an int32 scalar.
+      round_num: The number of finished rounds that updated `shared`, an int32
+        scalar; without shared parts, of those with a healthy client.
     """
 
   @abc.abstractmethod
@@ -324,6 +325,10 @@ class KeptOptimizer(_WrappingOptimizer):
   It wraps another optimizer, whose state it keeps without the hyperparameters.
   A client that participates for the first time starts with a new state. Clients
   send nothing but the model update.
+
+  The optimizer must step from the weights that it gets. One that steps from a
+  point in its state, as Schedule-Free does, undoes what other clients have done
+  since.
 
   Attributes:
     name: The name for messages.

@@ -6,8 +6,11 @@ from absl.testing import parameterized
 import numpy as np
 import tensorflow as tf
 
+from tests.tff_adaptive import testing
 from tests.tff_adaptive.optimizers import federated_testing
+from tff_adaptive import algorithms
 from tff_adaptive import optimizers
+from tff_adaptive import runtime
 
 _CLIENT = federated_testing.COHORT[1]
 
@@ -104,6 +107,27 @@ class FafedTest(tf.test.TestCase, parameterized.TestCase):
       reported.append(int(optimizer.report(state)['gradient_evaluations']))
     self.assertEqual(reported, expected)
     self.assertEqual(costs, [max(e - 1, 0) for e in expected])
+
+  def test_first_round_with_a_healthy_client_warms_up(self):
+    process = algorithms.build_fafed(
+        testing.functional_model(), optimizers.build_fafed(0.1)
+    )
+    healthy = dict(zip('ab', testing.clients([10, 3])))
+    with runtime.compiled_context(strict=True):
+      stores = [federated_testing.Store(process) for _ in range(3)]
+      stores[1].next({})
+      stores[2].next({'nan': testing.unhealthy_client(), 'none': []})
+      losses = [
+          store.next(healthy)['client_work']['clients']['loss']
+          for _ in range(3)
+          for store in stores
+      ]
+    self.assertLess(losses[-1], losses[0])
+    for store in stores[1:]:
+      self.assertAllEqual(
+          testing.trainable(store.state)[0],
+          testing.trainable(stores[0].state)[0],
+      )
 
   def test_negative_second_moment_counts_as_zero(self):
     results = [

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of FedDyn and FedSpeed, by the rounds of a process."""
 
+import collections
 import functools
 
 from absl.testing import parameterized
@@ -60,6 +61,16 @@ def _run(process, cohorts=_COHORTS):
   return models, store
 
 
+class _Fails(tff.learning.optimizers.Optimizer):
+  """A server rule whose steps are not finite."""
+
+  def initialize(self, specs):
+    return collections.OrderedDict()
+
+  def next(self, state, weights, gradients):
+    return state, tf.nest.map_structure(lambda w: w / 0.0, weights)
+
+
 class FedDynTest(tf.test.TestCase, parameterized.TestCase):
 
   def test_server_moves_by_the_change_and_the_mean_of_all_duals(self):
@@ -75,6 +86,17 @@ class FedDynTest(tf.test.TestCase, parameterized.TestCase):
     changes = [federated_testing.flat(v) for v in first_store.kept.values()]
     self.assertAllClose(first[1] - first[0], sum(changes) * (1 / 2 + 1 / 3))
     self.assertAllClose(first[1], models[1])
+
+  def test_mean_of_all_duals_is_right_after_a_step_that_is_rejected(self):
+    models, store = _run(_build(optimizers.build_feddyn(3), _Fails()))
+    duals = [federated_testing.flat(v) for v in store.kept.values()]
+    self.assertLen(duals, 3)
+    self.assertAllEqual(models[-1], models[0])
+    self.assertAllClose(
+        federated_testing.flat(store.state.finalizer['mean_dual']),
+        sum(duals) / 3,
+    )
+    self.assertNotAllClose(sum(duals), 0.0 * sum(duals))
 
   @pytest.mark.slow
   def test_first_changes_are_those_of_fedprox(self):

@@ -3,6 +3,7 @@
 """Tests of optimizers whose state is carried from round to round."""
 
 import collections
+import inspect
 
 from absl.testing import parameterized
 import pytest
@@ -11,6 +12,7 @@ import tensorflow_federated as tff
 
 from tests.tff_adaptive import testing
 from tests.tff_adaptive.optimizers import federated_testing
+from tests.tff_adaptive.optimizers import rules_testing
 from tff_adaptive import algorithms
 from tff_adaptive import optimizers
 from tff_adaptive import runtime
@@ -46,18 +48,35 @@ def _step(rule, state, weights):
 
 def _train(rule, num_steps, steps_per_round=None):
   """Returns the weights after steps, in one go or in rounds."""
-  shared, weights = rule.initialize_shared(_SPECS), _WEIGHTS
-  state = rule.initialize(_SPECS)
+  shared, kept = rule.initialize_shared(_SPECS), rule.initialize_kept(_SPECS)
+  weights, state = _WEIGHTS, rule.initialize(_SPECS)
   for step in range(num_steps):
     if steps_per_round and step % steps_per_round == 0:
       state = rule.start_round(
-          rule.initialize(_SPECS), shared, {}, tf.constant(step)
+          rule.initialize(_SPECS), shared, kept, tf.constant(step)
       )
     # As the training loop does: TFF's rules hold plain numbers at first.
     state = tf.nest.map_structure(tf.convert_to_tensor, state)
     state, weights = _step(rule, state, weights)
-    shared, _ = rule.finish_round(state)
+    shared, kept = rule.finish_round(state)
   return weights
+
+
+# Rules whose clients keep something, with small steps.
+_KEPT_RULES = {
+    'adagrad_norm': dict(learning_rate=0.1),
+    'd_adaptation_adam': dict(initial_distance=0.01),
+    'd_adaptation_sgd': dict(initial_distance=0.01, momentum=0.5),
+    'delta_sgd': dict(learning_rate=0.001),
+    'dog': dict(relative_distance=0.01),
+    'dowg': {},
+    'prodigy': dict(initial_distance=0.01),
+}
+
+
+def _build_kept(name):
+  build = getattr(optimizers, f'build_{name}')
+  return build(**_KEPT_RULES[name], carry_state=True)
 
 
 class CarriedOptimizerTest(tf.test.TestCase, parameterized.TestCase):
@@ -128,6 +147,53 @@ class CarriedOptimizerTest(tf.test.TestCase, parameterized.TestCase):
         TypeError, 'mapping as state.*a int of Counter'
     ):
       federated_optimizer.CarriedOptimizer(_Counter())
+
+
+class KeptOptimizerTest(tf.test.TestCase, parameterized.TestCase):
+
+  def test_every_rule_that_carries_its_state_is_tested(self):
+    kept = {
+        name
+        for name, build in rules_testing.builders('client_optimizer').items()
+        if 'carry_state' in inspect.signature(build).parameters
+    }
+    # FedCAda's test compares its kept moments with a loop.
+    self.assertEqual(kept - {'fedcada_adam'}, set(_KEPT_RULES))
+
+  @parameterized.parameters(*_KEPT_RULES)
+  def test_rounds_of_one_client_are_the_steps_of_one_run(self, name):
+    self.assertAllClose(
+        _train(_build_kept(name), 6, steps_per_round=2),
+        _train(_build_kept(name), 6),
+        rtol=1e-6,
+    )
+
+  @parameterized.parameters(*_KEPT_RULES)
+  def test_a_client_that_returns_leaves_the_received_model_where_it_is(
+      self, name
+  ):
+    # Others move the second weight, for which this client has no slope.
+    rule = _build_kept(name)
+
+    def evaluate(weights):
+      (x,) = weights
+      return x[0], (tf.constant([1.0, 0.0]),)
+
+    kept, received = rule.initialize_kept(_SPECS), _WEIGHTS
+    for round_num in range(3):
+      state = rule.start_round(
+          rule.initialize(_SPECS), {}, kept, tf.constant(round_num)
+      )
+      weights = received
+      for _ in range(2):
+        value, gradients = evaluate(weights)
+        state, weights = rule.next(
+            state, weights, gradients, value=value, value_and_grad_fn=evaluate
+        )
+      self.assertEqual(weights[0][1], received[0][1])
+      self.assertLess(weights[0][0], received[0][0])
+      _, kept = rule.finish_round(state)
+      received = (weights[0] + [0.0, 100.0],)
 
 
 class _Keeps(optimizers.FederatedOptimizer):
