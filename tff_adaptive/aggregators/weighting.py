@@ -75,6 +75,69 @@ def check_names(given: Any, sent: Collection[str], argument: str) -> None:
     )
 
 
+class WidenedFactory(tff.aggregators.WeightedAggregationFactory):
+  """Wraps an aggregator so that it sees float16 values as float32.
+
+  A mean in float16 is wrong: the total weight and the weighted sums overflow
+  above 65,504, and small values vanish in sums that have only 11 bits. The
+  result is in the dtype of the values. Values without float16 are not touched.
+  """
+
+  def __init__(self, inner: tff.aggregators.WeightedAggregationFactory):
+    """Initializes the factory.
+
+    Args:
+      inner: The aggregator to wrap.
+    """
+    self._inner = inner
+
+  def create(
+      self, value_type: Any, weight_type: Any
+  ) -> tff.templates.AggregationProcess:
+    """Creates the process, see `tff.aggregators.WeightedAggregationFactory`.
+
+    Args:
+      value_type: The `tff.Type` of a client's value.
+      weight_type: The `tff.Type` of a client's weight, a scalar.
+
+    Returns:
+      A process with the state and measurements of the inner aggregator.
+    """
+    specs = tf.nest.flatten(tff.types.type_to_tf_tensor_specs(value_type))
+    dtypes = [spec.dtype for spec in specs]
+    if tf.float16 not in dtypes:
+      return self._inner.create(value_type, weight_type)
+
+    def cast(structure, new_dtypes):
+      leaves = map(tf.cast, tf.nest.flatten(structure), new_dtypes)
+      return tf.nest.pack_sequence_as(structure, list(leaves))
+
+    @tff.tensorflow.computation(value_type)
+    def widen(value):
+      return cast(value, [tf.float32 if d == tf.float16 else d for d in dtypes])
+
+    inner = self._inner.create(widen.type_signature.result, weight_type)
+
+    @tff.tensorflow.computation(inner.next.type_signature.result.result.member)
+    def narrow(result):
+      return cast(result, dtypes)
+
+    @tff.federated_computation(
+        inner.initialize.type_signature.result,
+        tff.FederatedType(value_type, tff.CLIENTS),
+        tff.FederatedType(weight_type, tff.CLIENTS),
+    )
+    def next_fn(state, value, weight):
+      output = inner.next(state, tff.federated_map(widen, value), weight)
+      return tff.templates.MeasuredProcessOutput(
+          output.state,
+          tff.federated_map(narrow, output.result),
+          output.measurements,
+      )
+
+    return tff.templates.AggregationProcess(inner.initialize, next_fn)
+
+
 class HealthyRoundsFactory(tff.aggregators.WeightedAggregationFactory):
   """Wraps an aggregator so that a round of total weight zero changes nothing.
 

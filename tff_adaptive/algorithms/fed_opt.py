@@ -109,13 +109,13 @@ def build_fed_opt(
       client by its examples in the round, over all epochs; `UNIFORM`, as in
       Delta-SGD's paper, weights all healthy clients equally.
     model_aggregator: A weighted aggregation factory for the model update, such
-      as `tff.learning.robust_aggregator()`. An unweighted one, such as
-      `tff.learning.dp_aggregator(...)`, requires `UNIFORM`; its denominator
-      counts rejected clients, which send zeros. So do the quantiles to which
-      zeroing and clipping adapt, in any aggregator. Default
-      `tff.aggregators.MeanFactory()`. The clients' statistics (sums of loss,
-      examples and steps, the smallest and largest step size) and the total
-      weight are always summed in the clear.
+      as `tff.learning.robust_aggregator()`, which sees float16 as float32. An
+      unweighted one, such as `tff.learning.dp_aggregator(...)`, requires
+      `UNIFORM`; its denominator counts rejected clients, which send zeros. So
+      do the quantiles to which zeroing and clipping adapt, in any aggregator.
+      Default `tff.aggregators.MeanFactory()`. The clients' statistics (sums of
+      loss, examples and steps, the smallest and largest step size) and the
+      total weight are always summed in the clear.
     payload_aggregators: Aggregation factories, by name, for what clients send
       besides the update: the parts that a `FederatedOptimizer` shares and the
       reports that the server optimizer needs (see their builders). The default
@@ -338,8 +338,11 @@ def _build_aggregator(
     num_expected_clients: Optional[int],
 ) -> tff.aggregators.WeightedAggregationFactory:
   """Returns the factory that aggregates the update and the reports."""
-  factory = weighting.to_weighted(
-      model_aggregator, weighs_examples, '`model_aggregator`'
+  factory: tff.aggregators.WeightedAggregationFactory
+  factory = weighting.WidenedFactory(
+      weighting.to_weighted(
+          model_aggregator, weighs_examples, '`model_aggregator`'
+      )
   )
   if reports:
     reports_factory = reports_lib.build_reports_factory(

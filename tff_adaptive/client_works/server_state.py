@@ -238,8 +238,12 @@ def _build_aggregator(
   names = [name for name, _ in tff.structure.iter_elements(shared_type)]
   weighting.check_names(aggregators, names, '`shared_aggregators`')
   factories = {
-      name: weighting.to_weighted(
-          aggregators.get(name), weighs_examples, f'The aggregator of {name!r}'
+      name: weighting.WidenedFactory(
+          weighting.to_weighted(
+              aggregators.get(name),
+              weighs_examples,
+              f'The aggregator of {name!r}',
+          )
       )
       for name in names
   }

@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of what clients count, and of rounds in which nobody does."""
 
+import collections
+
 from absl.testing import parameterized
 import numpy as np
 import pytest
@@ -61,8 +63,51 @@ class CheckNamesTest(tf.test.TestCase, parameterized.TestCase):
       weighting.check_names(tff.aggregators.SumFactory(), ['a'], '`x`')
 
 
-_VALUE = tff.to_type((np.float32, (np.float32, (2,))))
 _WEIGHT = tff.TensorType(np.float32)
+_HALF = np.float16
+_HALF_TYPE = tff.to_type(
+    collections.OrderedDict(a=(_HALF, (2,)), b=(np.float64, ()))
+)
+
+
+def _half(a, b):
+  return collections.OrderedDict(a=np.full(2, a, _HALF), b=np.float64(b))
+
+
+@pytest.mark.usefixtures('native_runtime')
+class WidenedTest(tf.test.TestCase, parameterized.TestCase):
+
+  def _next(self, factory, values, weights):
+    process = weighting.WidenedFactory(factory).create(_HALF_TYPE, _WEIGHT)
+    return process.next(process.initialize(), values, weights).result
+
+  def test_weights_above_the_range_of_float16(self):
+    values = [_half(3.0, 1.0), _half(1.0, 2.0)]
+    result = self._next(
+        tff.aggregators.MeanFactory(), values, [90000.0, 30000.0]
+    )
+    self.assertEqual(result['a'].dtype, np.float16)
+    self.assertAllEqual(result['a'], [2.5, 2.5])
+    self.assertEqual(result['b'].dtype, np.float64)
+    self.assertAllClose(result['b'], 1.25)
+
+  def test_small_values_do_not_vanish_in_the_sum(self):
+    # In float16, 1 + 2^-11 is 1.
+    values = [_half(1.0, 0.0), *[_half(2**-11, 0.0)] * 3]
+    result = self._next(tff.aggregators.MeanFactory(), values, [1.0] * 4)
+    self.assertAllEqual(result['a'], np.full(2, (1 + 3 * 2**-11) / 4, _HALF))
+
+  def test_norms_above_the_range_of_float16(self):
+    factory = tff.aggregators.clipping_factory(
+        500.0, tff.aggregators.MeanFactory()
+    )
+    result = self._next(
+        factory, [_half(300.0, 0.0), _half(0.0, 0.0)], [1.0, 1.0]
+    )
+    self.assertAllEqual(result['a'], [150.0, 150.0])
+
+
+_VALUE = tff.to_type((np.float32, (np.float32, (2,))))
 
 
 def _value(scale):

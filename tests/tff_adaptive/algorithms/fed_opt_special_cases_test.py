@@ -9,10 +9,13 @@ from absl.testing import parameterized
 import numpy as np
 import pytest
 import tensorflow as tf
+import tensorflow_federated as tff
 
 from tests.tff_adaptive import testing
+from tests.tff_adaptive.runtime import compiled_testing
 from tff_adaptive import algorithms
 from tff_adaptive import optimizers
+from tff_adaptive import runtime
 
 _MODEL = testing.least_squares_model(np.float64, num_outputs=1)
 
@@ -54,6 +57,24 @@ class SpecialCasesTest(tf.test.TestCase, parameterized.TestCase):
       slow = slow + 0.5 * (fast - slow)
       state = process.next(state, [batches]).state
       self.assertAllClose(_flat(state), slow, rtol=1e-6)
+
+  @parameterized.parameters(compiled_testing.installed, runtime.native_context)
+  def test_float16_counts_more_examples_than_its_range(self, context):
+    model = testing.least_squares_model(np.float16, num_outputs=1)
+    client = [
+        tuple(part.astype(np.float16) for part in batch)
+        for batch in _batches([8_000] * 5)
+    ]
+    models = []
+    with context():
+      for weighting in tff.learning.ClientWeighting:
+        process = algorithms.build_fed_opt(
+            model, optimizers.build_sgd(0.01), client_weighting=weighting
+        )
+        state = process.initialize()
+        models.append(_flat(process.next(state, [client, client]).state))
+    self.assertAllEqual(*models)
+    self.assertNotAllClose(models[0], _flat(state))
 
   @pytest.mark.slow
   def test_full_batches_of_all_clients_are_a_step_of_gradient_descent(self):
