@@ -127,6 +127,8 @@ def unpack(archive: pathlib.Path, targets: Sequence[pathlib.Path]) -> None:
 
 def _fetch(url: str, part: pathlib.Path) -> Optional[str]:
   """Completes a partial download; returns the server's digest, if any."""
+  if part.is_symlink():
+    part.unlink()  # The bytes would go to another file.
   held = part.stat().st_size if part.exists() else 0
   with _connection_errors_of(url):
     try:
@@ -143,7 +145,9 @@ def _fetch(url: str, part: pathlib.Path) -> Optional[str]:
       held = 0  # The server ignores ranges and sends the whole file.
     length = answer.headers.get('Content-Length')
     size = None if length is None else held + int(length)
-    with open(part, 'ab' if held else 'wb') as file:
+    if not held:
+      part.unlink(missing_ok=True)
+    with open(part, 'ab', opener=_files.open_no_link) as file:
       with _progress(f'downloading {part.stem}', size, held) as bar:
         for chunk in _chunks(answer, url):
           file.write(chunk)
@@ -259,11 +263,13 @@ def _unpack_tar(archive: pathlib.Path, targets: Sequence[pathlib.Path]) -> None:
     members = tarfile.open(archive)
   with members:
     with _damages():
-      names = {os.path.basename(name): name for name in members.getnames()}
+      found = {os.path.basename(m.name): m for m in members.getmembers()}
     for target in targets:
-      if target.name not in names:
+      if target.name not in found:
         raise _DamagedError(f'it does not contain {target.name}')
-      content = members.extractfile(names[target.name])
+      member = found[target.name]
+      # `extractfile` follows links.
+      content = members.extractfile(member) if member.isfile() else None
       if content is None:
         raise _DamagedError(f'{target.name} in it is not a file')
       _copy(content, target, lambda: None)

@@ -9,6 +9,8 @@ import fcntl
 import io
 import os
 import pathlib
+import re
+import secrets
 import sys
 import threading
 import time
@@ -17,6 +19,10 @@ from typing import Any, BinaryIO, Union
 
 TEMPORARY_SUFFIX = '.tmp'
 LOCK_NAME = '.lock'
+# The audit event of `tell_of_reading`.
+READ_EVENT = 'tff_adaptive.read_file'
+# File names have at most 255 bytes.
+_MAX_STEM = 50
 
 PathLike = Union[str, os.PathLike]
 
@@ -37,15 +43,45 @@ def write_errors_of(path: PathLike) -> Iterator[None]:
     raise WriteError(f'could not write {path}: {reason}') from error
 
 
+def tell_of_reading(path: PathLike) -> None:
+  """Raises an audit event for a file that other code than Python opens."""
+  sys.audit(READ_EVENT, os.fspath(path))
+
+
 def check_readable(path: PathLike) -> None:
   """Raises an `OSError` if a file cannot be opened, as a damaged one can."""
   os.close(os.open(path, os.O_RDONLY))
 
 
-def temporary_path(path: PathLike) -> pathlib.Path:
-  """Returns the temporary path to which `replacing` writes."""
-  path = pathlib.Path(path)
-  return path.with_name(path.name + TEMPORARY_SUFFIX)
+def is_temporary(path: PathLike, of: PathLike) -> bool:
+  """Returns whether a path is a temporary file of `replacing` another."""
+  path, of = pathlib.Path(path), pathlib.Path(of)
+  return path.parent == of.parent and bool(
+      re.fullmatch(
+          rf'{re.escape(of.name[:_MAX_STEM])}(\.[0-9a-f]+)?{TEMPORARY_SUFFIX}',
+          path.name,
+      )
+  )
+
+
+@contextlib.contextmanager
+def _new_temporary(path: pathlib.Path) -> Iterator[BinaryIO]:
+  """Opens a new file beside a path; a link in its place is never followed."""
+  token = secrets.token_hex(8)
+  name = f'{path.name[:_MAX_STEM]}.{token}{TEMPORARY_SUFFIX}'
+  temporary = path.with_name(name)
+  with open(temporary, 'xb', opener=open_no_link) as file:
+    try:
+      yield file
+    except BaseException:
+      with contextlib.suppress(OSError):
+        temporary.unlink(missing_ok=True)
+      raise
+
+
+def open_no_link(path: str, flags: int) -> int:
+  """Opens a file as the `opener` of `open`; a link is an `OSError`."""
+  return os.open(path, flags | os.O_NOFOLLOW, 0o666)
 
 
 def _sync_folder(folder: pathlib.Path):
@@ -77,19 +113,13 @@ def replacing(path: PathLike) -> Iterator[BinaryIO]:
     ...   _ = file.write(b'{}')
   """
   path = pathlib.Path(path)
-  temporary = temporary_path(path)
   with write_errors_of(path):
-    try:
-      path.parent.mkdir(parents=True, exist_ok=True)
-      with open(temporary, 'wb') as file:
-        yield file
-        file.flush()
-        os.fsync(file.fileno())
-      os.replace(temporary, path)
-    except BaseException:
-      with contextlib.suppress(OSError):
-        temporary.unlink(missing_ok=True)
-      raise
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with _new_temporary(path) as file:
+      yield file
+      file.flush()
+      os.fsync(file.fileno())
+      os.replace(file.name, path)
     _sync_folder(path.parent)
 
 

@@ -90,7 +90,8 @@ def unpack(archive: pathlib.Path, runs_dir: pathlib.Path):
     runs_dir: The folder.
   """
   with tarfile.open(archive) as file:
-    members = file.getmembers()
+    # No links, whose targets are whatever is there.
+    members = [member for member in file if member.isfile()]
     folders = {_run_of(pathlib.Path(m.name)) for m in members}
     new = {folder for folder in folders if not (runs_dir / folder).exists()}
     runs_dir.mkdir(parents=True, exist_ok=True)

@@ -74,7 +74,7 @@ def start(job: Job, cores: Sequence[int]) -> Union[subprocess.Popen, 'Fork']:
   """
   with _files.write_errors_of(job.log):
     job.log.parent.mkdir(parents=True, exist_ok=True)
-    log = open(job.log, 'ab')
+    log = open(job.log, 'ab', opener=_files.open_no_link)
   with log:
     if tuple(job.command[:2]) == PYTHON:
       return Fork(job, cores)

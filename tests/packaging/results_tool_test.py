@@ -62,6 +62,20 @@ class ArchiveTest(folder_testing.FolderTestCase):
     # When a run ended is what the file system says.
     self.assertEqual((cell / 'metrics.csv').stat().st_mtime, 1e9)
 
+  def test_links_in_an_archive_are_not_unpacked(self):
+    _write_run(self.folder / 'runs' / 'seed_0', 2)
+    self.archive.parent.mkdir()
+    with tarfile.open(self.archive, 'w:xz') as file:
+      file.add(self.folder / 'runs' / 'seed_0', 'seed_0')
+      for name, kind in (('a', tarfile.SYMTYPE), ('b', tarfile.LNKTYPE)):
+        member = tarfile.TarInfo(f'seed_0/{name}')
+        member.type, member.linkname = kind, 'seed_0/hparams.json'
+        file.addfile(member)
+    found = self._unpack('again') / 'seed_0'
+    self.assertTrue((found / 'hparams.json').is_file())
+    self.assertFalse(any((found / name).is_symlink() for name in 'ab'))
+    self.assertFalse((found / 'b').exists())
+
   def test_existing_files_stay(self):
     _write_run(self.folder / 'runs' / 'seed_0', 2)
     results.pack(self.archive, self.folder / 'runs')

@@ -69,6 +69,17 @@ class DownloadTest(_TestCase):
     downloads.download(server.url, self.path, _SHA256)
     self.assertEqual(self.path.read_bytes(), _CONTENT)
 
+  @parameterized.parameters('', 'half')
+  def test_a_link_in_place_of_the_part_is_not_followed(self, held):
+    victim = self.folder / 'victim'
+    victim.write_text(held)
+    self.part.parent.mkdir()
+    self.part.symlink_to(victim)
+    downloads.download(self.serve().url, self.path, _SHA256)
+    self.assertEqual(victim.read_text(), held)
+    self.assertFalse(self.path.is_symlink())
+    self.assertEqual(self.path.read_bytes(), _CONTENT)
+
   def test_a_part_that_is_complete(self):
     server = self.serve()
     self.write_part(_CONTENT)
@@ -229,6 +240,16 @@ class UnpackTest(_TestCase):
         r'is damaged \(it does not contain data.bin\) and was ',
     ):
       downloads.unpack(archive, [self.path])
+
+  def test_a_member_that_is_a_link_is_no_file(self):
+    archive = self.write_tar(['a.csv'])
+    with tarfile.open(archive, 'w:bz2') as file:
+      member = tarfile.TarInfo(self.path.name)
+      member.type, member.linkname = tarfile.SYMTYPE, '/etc/hostname'
+      file.addfile(member)
+    with self.assertRaisesRegex(downloads.DownloadError, 'is not a file'):
+      downloads.unpack(archive, [self.path])
+    self.assertFalse(self.path.exists())
 
   def test_a_member_that_is_no_file(self):
     archive = self.folder / 'data.tar.bz2'

@@ -49,7 +49,8 @@ class AtomicFilesTest(folder_testing.FolderTestCase):
       file.write(b'new')
       file.flush()
       self.assertEqual(self.path.read_bytes(), b'old')
-      temporary = _files.temporary_path(self.path)
+      (temporary,) = self._temporaries()
+      self.assertTrue(_files.is_temporary(temporary, self.path))
       self.assertEqual(temporary.read_bytes(), b'new')
     self._assert_only(b'new')
 
@@ -95,12 +96,59 @@ class AtomicFilesTest(folder_testing.FolderTestCase):
     ):
       self._write(b'new')
 
-  def test_leftover_files_are_overwritten_and_removed(self):
+  def _temporaries(self):
+    return sorted(self.path.parent.glob('*.tmp'))
+
+  def test_a_file_or_link_in_the_way_is_left_as_it_is(self):
     self._write(b'old')
-    temporary = _files.temporary_path(self.path)
-    temporary.write_bytes(b'much longer than the other')
+    victim = self.folder / 'victim'
+    victim.write_bytes(b'mine')
+    name = self.path.name
+    taken = self.path.with_name(f'{name}.{"0" * 16}.tmp')
+    for make in (taken.symlink_to, taken.hardlink_to):
+      make(victim)
+      with mock.patch.object(_files.secrets, 'token_hex', lambda n: '00' * n):
+        with self.assertRaisesRegex(_files.WriteError, 'File exists$'):
+          self._write(b'new')
+      self.assertTrue(taken.is_symlink() or taken.is_file())
+      taken.unlink()
+      self._assert_only(b'old')
+    self.assertEqual(victim.read_bytes(), b'mine')
+
+  def test_a_link_of_the_old_name_is_not_followed(self):
+    victim = self.folder / 'victim'
+    victim.write_bytes(b'mine')
+    self.path.parent.mkdir(parents=True)
+    for name in (f'{self.path.name}.tmp', self.path.name):
+      self.path.with_name(name).symlink_to(victim)
     self._write(b'new')
-    self._assert_only(b'new')
+    self.assertEqual(victim.read_bytes(), b'mine')
+    self.assertFalse(self.path.is_symlink())
+    self.assertEqual(self.path.read_bytes(), b'new')
+
+  def test_a_link_is_not_appended_to(self):
+    link = self.folder / 'link'
+    link.symlink_to(self.folder / 'victim')
+    with self.assertRaisesRegex(OSError, 'symbolic links'):
+      open(link, 'ab', opener=_files.open_no_link)
+    self.assertFalse((self.folder / 'victim').exists())
+
+  def test_two_writers_at_once_do_not_mix(self):
+    with _files.replacing(self.path) as one:
+      with _files.replacing(self.path) as two:
+        two.write(b'two')
+        one.write(b'one')
+      self.assertEqual(self.path.read_bytes(), b'two')
+    self._assert_only(b'one')
+
+  def test_a_long_name_is_written(self):
+    path = self.path.with_name('x' * 255)
+    _files.write(path, b'new')
+    self.assertEqual(path.read_bytes(), b'new')
+
+  def test_leftover_files_are_removed(self):
+    self._write(b'new')
+    temporary = self.path.with_name(f'{self.path.name}.0a.tmp')
     temporary.write_bytes(b'half')
     other = self.path.with_name('other.tmp')
     other.mkdir()

@@ -93,12 +93,11 @@ class RunDirectory:
     """Returns whether a folder contains no file of a run."""
     if folder.is_symlink() or not folder.is_dir():
       return not folder.exists()
-    no_files = (
-        _files.temporary_path(self.hparams_json),
-        self.path / _files.LOCK_NAME,
-    )
     return all(
-        path in no_files or self._is_new(path) for path in folder.iterdir()
+        path == self.path / _files.LOCK_NAME
+        or _files.is_temporary(path, self.hparams_json)
+        or self._is_new(path)
+        for path in folder.iterdir()
     )
 
   def read_hparams(self) -> Optional[dict[str, Any]]:
