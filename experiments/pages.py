@@ -2,8 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pages of results as Markdown and HTML.
 
-A page is a title and blocks of Markdown, whose texts may contain `code`,
-**bold** and [links](address).
+A page is a title and blocks of Markdown. Titles, headings and the cells of
+tables are text, unless they are `markup.Markup`; paragraphs and captions are
+the program's own sentences, in which values of others stand as `markup.text` or
+`markup.code`.
 """
 
 import base64
@@ -13,9 +15,8 @@ import math
 import pathlib
 import re
 
-import markdown
-
 from experiments import formatting
+from experiments import markup
 from experiments.run_results import environments
 from experiments.run_results import run_folder
 from tff_adaptive import _files
@@ -25,6 +26,8 @@ _TEMPLATE = """<!DOCTYPE html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none';
+img-src data:; style-src 'unsafe-inline'">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>{title}</title>
 <style>
@@ -57,27 +60,41 @@ code, pre { font: .85em/1.45 ui-monospace, monospace; }
 pre { background: var(--soft); overflow-x: auto; padding: .7rem; }
 img { background: #fff; height: auto; max-width: 100%; }
 """
-_CODE = re.compile('(`[^`]*`)')
-_PICTURE = re.compile('(<img [^>]*src=)"([^":]+)"')
 _DATE = '%Y-%m-%d'
+
+
+class Figure(str):
+  """The block of a picture that the program made.
+
+  Attributes:
+    path: The PNG file.
+    alternative: The text in place of the picture.
+    below: The Markdown below the picture.
+  """
+
+  path: pathlib.Path
+  alternative: str
+  below: str
 
 
 def heading(text: str) -> str:
   """Returns a second-level heading."""
-  return f'## {_escape(text)}'
+  return f'## {_line(text)}'
 
 
 def paragraph(text: str) -> str:
-  """Returns a paragraph."""
-  return _escape(text)
+  """Returns a paragraph of the program's own sentences."""
+  return markup.escape(text)
 
 
 def code(text: str) -> str:
   """Returns a code block."""
-  return f'```\n{text}\n```'
+  ticks = max(map(len, re.findall('`+', text)), default=0)
+  fence = '`' * max(3, ticks + 1)
+  return f'{fence}\n{text}\n{fence}'
 
 
-def figure(path: pathlib.Path, caption: str, command: str) -> str:
+def figure(path: pathlib.Path, caption: str, command: str) -> Figure:
   """Returns a picture with its caption.
 
   Args:
@@ -85,9 +102,12 @@ def figure(path: pathlib.Path, caption: str, command: str) -> str:
     caption: The caption.
     command: The command that made the picture.
   """
-  caption = _escape(caption)
-  alt = caption.replace('[', '(').replace(']', ')')
-  return f'![{alt}]({path.name})\n\n{caption} Made by `{command}`.'
+  caption = markup.escape(caption)
+  alternative = caption.replace('[', '(').replace(']', ')')
+  below = f'{caption} Made by {markup.code(command)}.'
+  block = Figure(f'![{alternative}]({path.name})\n\n{below}')
+  block.path, block.alternative, block.below = path, alternative, below
+  return block
 
 
 def table(
@@ -106,22 +126,22 @@ def table(
 
 
 def text_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-  """Returns a table of texts, as the lines of a file."""
-  return table(header, rows, num_labels=len(header)) + '\n'
+  """Returns a table of the program's own `Markup`, as the lines of a file."""
+  marked = [[markup.Markup(cell) for cell in row] for row in rows]
+  names = [markup.Markup(name) for name in header]
+  return table(names, marked, num_labels=len(header)) + '\n'
 
 
 def _table_row(cells: Sequence[str]) -> str:
-  texts = [
-      ' '.join(_escape(cell).replace('|', r'\|').split()) for cell in cells
-  ]
+  texts = [' '.join(_line(cell).replace('|', r'\|').split()) for cell in cells]
   return f'| {" | ".join(texts)} |'
 
 
-def _escape(text: str) -> str:
-  """Escapes HTML outside of code spans."""
-  parts = _CODE.split(text)
-  parts[::2] = [part.replace('<', '&lt;') for part in parts[::2]]
-  return ''.join(parts)
+def _line(text: str) -> str:
+  """Returns `Markup` or text as Markdown."""
+  if isinstance(text, markup.Markup):
+    return markup.escape(text)
+  return markup.text(text)
 
 
 def origin(runs: Sequence[run_folder.Run], command: str) -> list[str]:
@@ -169,16 +189,15 @@ def origin(runs: Sequence[run_folder.Run], command: str) -> list[str]:
 
 def to_markdown(title: str, blocks: Sequence[str]) -> str:
   """Returns a page as GitHub-flavored Markdown."""
-  return '\n\n'.join([f'# {_escape(title)}', *blocks]) + '\n'
+  return '\n\n'.join([f'# {_line(title)}', *blocks]) + '\n'
 
 
-def to_html(title: str, blocks: Sequence[str], folder: pathlib.Path) -> str:
+def to_html(title: str, blocks: Sequence[str]) -> str:
   """Returns a page as HTML with embedded pictures.
 
   Args:
     title: The title of the page.
     blocks: The blocks of the page, in order.
-    folder: The folder of its pictures.
 
   Returns:
     The text of the file.
@@ -186,22 +205,19 @@ def to_html(title: str, blocks: Sequence[str], folder: pathlib.Path) -> str:
   Raises:
     OSError: If a picture cannot be read.
   """
-  body = markdown.markdown(
-      to_markdown(title, blocks),
-      extensions=['fenced_code', 'tables'],
-      output_format='html',
-  )
+  body = '\n'.join(map(_block_to_html, [f'# {_line(title)}', *blocks]))
   body = body.replace('<table>', '<div class="wide"><table>')
   body = body.replace('</table>', '</table></div>')
-  # Removes links that could run code.
-  body = re.sub(r'<a href="(?!https?://)[^"]*">', '<a>', body)
-
-  def embed(match: re.Match) -> str:
-    data = base64.b64encode((folder / match[2]).read_bytes()).decode('ascii')
-    return f'{match[1]}"data:image/png;base64,{data}"'
-
-  body = _PICTURE.sub(embed, body)
   return _TEMPLATE.format(title=html.escape(title), style=_STYLE, body=body)
+
+
+def _block_to_html(block: str) -> str:
+  if not isinstance(block, Figure):
+    return markup.to_html(block)
+  data = base64.b64encode(block.path.read_bytes()).decode('ascii')
+  alternative = html.escape(html.unescape(block.alternative))
+  picture = f'<img alt="{alternative}" src="data:image/png;base64,{data}">'
+  return f'<p>{picture}</p>\n{markup.to_html(block.below)}'
 
 
 def write_page(path: pathlib.Path, title: str, blocks: Sequence[str]):
@@ -216,7 +232,7 @@ def write_page(path: pathlib.Path, title: str, blocks: Sequence[str]):
     OSError: If a picture cannot be read, or a file cannot be written.
   """
   _files.write(with_suffix(path, '.md'), to_markdown(title, blocks))
-  _files.write(with_suffix(path, '.html'), to_html(title, blocks, path.parent))
+  _files.write(with_suffix(path, '.html'), to_html(title, blocks))
 
 
 def with_suffix(path: pathlib.Path, suffix: str) -> pathlib.Path:

@@ -26,6 +26,7 @@ from typing import Union
 import xml.etree.ElementTree
 
 from experiments import command_line
+from experiments import markup
 from experiments import pages
 
 RUNTIMES = ('native', 'compiled')
@@ -212,14 +213,17 @@ def to_page(outcomes: Mapping[str, Mapping[str, Outcome]]) -> str:
     found = differences(native, compiled)
     rows.append(
         [
-            f'`{test}`',
+            markup.code(test),
             native.count(),
             compiled.count(),
             str(len(found)),
             '; '.join(compiled.reasons),
         ]
     )
-    details += [f'* `{test}`, {name}: {what}' for name, what in found.items()]
+    details += [
+        f'* {markup.code(test)}, {markup.text(name)}: {markup.text(what)}'
+        for name, what in found.items()
+    ]
   blocks = [
       'Passed / failed / skipped; *differs* counts the tests that pass only on '
       "TFF's runtime; *fallback* gives the reasons for falling back to it.",

@@ -30,6 +30,7 @@ from experiments import command_line
 from experiments import csv_files
 from experiments import flag_table
 from experiments import folders
+from experiments import markup
 from experiments import pages
 from experiments import published
 from experiments.audit import claim as claim_lib
@@ -158,7 +159,11 @@ def _build_blocks(
 ) -> Iterator[str]:
   """Yields a table of verdicts, one section per claim, and their origin."""
   yield pages.paragraph(_summarize(rows))
-  yield pages.table(_COLUMNS[:4], [row[:4] for row in rows], num_labels=4)
+  yield pages.table(
+      _COLUMNS[:4],
+      [list(map(markup.Markup, row[:4])) for row in rows],
+      num_labels=4,
+  )
   yield pages.paragraph(runs.RULE)
   for name, verdict, basis, statement, evidence, source, method in rows:
     yield pages.heading(name)

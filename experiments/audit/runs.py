@@ -9,6 +9,7 @@ import math
 import statistics
 from typing import Any, NamedTuple
 
+from experiments import markup
 from experiments import published
 from experiments.audit import claim
 from experiments.report import cell_results
@@ -409,7 +410,7 @@ def _describe_lacking(
       output_dir=str(lab.runs_dir),
   )
   problems = [problem for result in lacking for problem in result.problems]
-  wrong = f'; an invalid run: {problems[0]}' if problems else ''
+  wrong = f'; an invalid run: {markup.text(problems[0])}' if problems else ''
   return (
       f'cells that lack finished runs: {len(lacking)}; the first command is '
       f'`{command}`{wrong}'

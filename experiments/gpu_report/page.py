@@ -12,6 +12,7 @@ from typing import Optional
 
 from experiments import command_line
 from experiments import formatting
+from experiments import markup
 from experiments import pages
 from experiments.benchmark import reports
 from experiments.gpu_report import parts as parts_lib
@@ -108,7 +109,9 @@ def _show_goldens(report: parts_lib.Report) -> Iterator[str]:
   for name in parts_lib.GOLDENS:
     lines = report.read(name).splitlines() or ['']
     is_whole = re.fullmatch(r'\d+ passed, \d+ failed', lines[-1])
-    rows.append([f'`{name}.json`', lines[-1] if is_whole else _NOTHING])
+    rows.append(
+        [markup.code(f'{name}.json'), lines[-1] if is_whole else _NOTHING]
+    )
     wrong += [line for line in lines if ' FAIL' in line]
   yield pages.table(['file', 'result'], rows, num_labels=2)
   if wrong:
@@ -143,7 +146,7 @@ def _show_workloads(report: parts_lib.Report, has_gpu: bool) -> Iterator[str]:
             *(['best CPU / best GPU'] if has_gpu else []),
         ],
         [
-            [f'`{workload}`', f'{clients:,}', *_cells(setups, found, key)]
+            [markup.code(workload), f'{clients:,}', *_cells(setups, found, key)]
             for (workload, clients), found in lines.items()
         ],
     )
@@ -195,7 +198,7 @@ def _show_protocols(report: parts_lib.Report) -> Iterator[str]:
           formatting.format_seconds(seconds * int(total_rounds)),
           rest[1] if rest else _NOTHING,
       ]
-    rows.append([f'`{name}`', *cells, published])
+    rows.append([markup.code(name), *cells, published])
   yield pages.table(
       [
           'protocol',
@@ -228,6 +231,8 @@ def _show_failures(
     yield pages.heading('What failed')
   for name in failed:
     result = report.results[name]
-    yield pages.paragraph(f'`{name}`: {result["error"]}')
+    yield pages.paragraph(
+        f'{markup.code(name)}: {markup.text(result["error"])}'
+    )
     lines = report.read(name).splitlines()[-_LINES_OF_LOG:]
     yield pages.code('\n'.join([f'$ {result["command"]}', *lines]))

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import math
 from typing import NamedTuple, Optional
 
+from experiments import markup
 from experiments.leaderboard import results as results_lib
 from experiments.run_results import seed_statistics
 from experiments.sweep import search_spaces
@@ -41,11 +42,12 @@ def format_interval(interval: seed_statistics.Interval) -> str:
   return f'{interval.mean:+.2f} [{interval.low:+.2f}, {interval.high:+.2f}]'
 
 
-def format_assignment(assignment: search_spaces.Assignment) -> str:
+def format_assignment(assignment: search_spaces.Assignment) -> markup.Markup:
   """Formats flags with their values; no flags are 'defaults'."""
   if not assignment:
-    return 'defaults'
-  return ' '.join(f'`--{flag}={value}`' for flag, value in assignment)
+    return markup.Markup('defaults')
+  codes = (markup.code(f'--{flag}={value}') for flag, value in assignment)
+  return markup.Markup(' '.join(codes))
 
 
 _RULE = (

@@ -7,6 +7,7 @@ import pathlib
 from typing import Any, Optional
 
 from experiments import csv_files
+from experiments import markup
 from experiments import pages
 from experiments import registry
 from experiments.leaderboard import advice
@@ -186,7 +187,7 @@ def _describe(plan: plans.Plan) -> str:
   """Returns a paragraph on the rules."""
   protocol = plan.board.protocol
   rules = (f for f in plan.given if not f.startswith('--results_dir='))
-  changes = [f'`{flag}`' for flag in rules]
+  changes: list[str] = [*map(markup.code, rules)]
   of_methods = (f for m in plan.board.methods.values() for f in m.flags)
   if any(map(registry.is_own, (*plan.board.tasks, *of_methods))):
     changes.append('those of your own tasks and methods')
@@ -210,12 +211,12 @@ def _tasks_table(rules: board.Leaderboard) -> str:
   rows = [
       [
           task.name,
-          ' '.join(f'`{flag}`' for flag in task.flags) or advice.NONE,
-          f'`{task.metric}`',
+          markup.Markup(' '.join(map(markup.code, task.flags)) or advice.NONE),
+          markup.code(task.metric),
           str(task.num_seeds),
           advice.format_points(task.margin),
           f'{task.target:g} %',
-          task.note or advice.NONE,
+          markup.Markup(task.note or advice.NONE),
       ]
       for task in rules.tasks.values()
   ]
@@ -261,7 +262,7 @@ def _show_mean(standing: Optional[results_lib.Standing]) -> str:
   if standing is None:
     return advice.NONE
   text = views.format_value(standing.mean, standing.std, 2)
-  return f'**{text}**' if _is_good(standing) else text
+  return markup.Markup(f'**{text}**') if _is_good(standing) else text
 
 
 def _is_good(standing: results_lib.Standing) -> bool:
@@ -274,7 +275,8 @@ def _warn_of(failed: Sequence[trials_lib.Trial]) -> list[str]:
   if not failed:
     return []
   names = dict.fromkeys(
-      f'{_method_of(trial)} on {trial.home.name}' for trial in failed
+      markup.text(f'{_method_of(trial)} on {trial.home.name}')
+      for trial in failed
   )
   text = 'These methods may be missing above, because runs failed: '
   return [pages.paragraph(f'{text}{", ".join(names)}.')]
@@ -320,13 +322,14 @@ def _row(
     standing: results_lib.Standing, outcome: results_lib.Outcome
 ) -> list[str]:
   verdict = standing.verdict
+  is_good = _is_good(standing)
   is_best = verdict is seed_statistics.Answer.BEST
   quantities = (getattr(outcome, name) for name in _QUANTITIES.values())
   return [
       standing.method,
       views.format_value(standing.mean, standing.std, 2),
       advice.NONE if is_best else advice.format_interval(standing.difference),
-      f'**{verdict.value}**' if _is_good(standing) else verdict.value,
+      markup.Markup(f'**{verdict.value}**' if is_good else verdict.value),
       *map(advice.format_number, quantities),
       advice.format_assignment(outcome.assignment),
   ]
@@ -371,7 +374,8 @@ def _failure_blocks(failed: Sequence[trials_lib.Trial]) -> list[str]:
   if not failed:
     return []
   rows = [
-      [trial.home.name, f'`{trial.name}`', f'`{trial.log}`'] for trial in failed
+      [trial.home.name, markup.code(trial.name), markup.code(trial.log)]
+      for trial in failed
   ]
   return [
       pages.heading('Failed runs'),
@@ -388,10 +392,10 @@ def _search_blocks(rules: board.Leaderboard) -> list[str]:
   rows = [
       [
           method.name,
-          f'`{" ".join(method.flags)}`',
-          f'`--{item.flag}`',
-          f'`{item.values}`',
-          item.reason,
+          markup.code(' '.join(method.flags)),
+          markup.code(f'--{item.flag}'),
+          markup.code(item.values),
+          markup.Markup(item.reason),
       ]
       for method in rules.methods.values()
       for item in method.search
@@ -409,7 +413,7 @@ def _missing_blocks(
   """Returns the section of missing runs, with the commands of all."""
   blocks = []
   rows = [
-      [*fields, f'`{command}`']
+      [*fields, markup.code(command)]
       for *fields, command in execution.list_missing(
           catalogue, per_method=False
       )

@@ -11,6 +11,7 @@ from typing import Any, Optional
 
 from experiments import csv_files
 from experiments import formatting
+from experiments import markup
 from experiments import pages
 from experiments import settings as settings_lib
 from experiments.report import figure_data
@@ -75,12 +76,13 @@ def write_comparison(
           'Over several seeds, numbers are the mean ± the standard deviation. '
           f'`{_ESTIMATES["last_10_evaluations"]}` is the mean of the last ten '
           'evaluations, or of all if there are fewer. '
-          f'`best` is for replication only: chosen on the {data} data.'
+          '`best` is for replication only: chosen on the '
+          f'{markup.text(data)} data.'
       ),
       pages.table(columns, rows),
       pages.figure(
           picture,
-          f'{label} by round; the band is the range of the seeds.',
+          f'{markup.text(label)} by round; the band is the range of the seeds.',
           command,
       ),
       *pages.origin([run for found in runs.values() for run in found], command),

@@ -9,6 +9,7 @@ from typing import Any, Optional
 
 from experiments import command_line
 from experiments import csv_files
+from experiments import markup
 from experiments import pages
 from experiments import published
 from experiments.report import answer
@@ -356,7 +357,7 @@ def _missing(
       )
       time = times.describe(cell, len(seeds))
       shown_seeds = ', '.join(map(str, seeds))
-      rows.append([_name(cell), shown_seeds, time, f'`{command}`'])
+      rows.append([_name(cell), shown_seeds, time, markup.code(command)])
   if not rows:
     return []
   header = ['cell', 'seeds', 'expected time', 'command']

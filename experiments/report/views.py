@@ -10,6 +10,7 @@ import itertools
 import math
 from typing import Optional
 
+from experiments import markup
 from experiments import pages
 from experiments import published
 
@@ -232,7 +233,8 @@ def build_gap_tables(table: published.Table, numbers: Numbers) -> list[str]:
     if standing.gap <= CLOSE if has_points else standing.place == 1:
       text = f'**{text}**'
     mark = _FAR_MARK if standing.gap > _FAR_BEHIND and has_points else ''
-    return f'{text} ({_format_number(standing.gap, decimals)}){mark}'
+    gap = _format_number(standing.gap, decimals)
+    return markup.Markup(f'{text} ({gap}){mark}')
 
   legend = _GAP_LEGEND + (_PERCENT_LEGEND if in_percent else '.')
   groups = {group for group, _, _ in standings}

@@ -84,9 +84,11 @@ def read(folder: pathlib.Path) -> list[dict[str, Any]]:
     The distinct environments; none if the record is missing or damaged.
   """
   try:
-    return json.loads((folder / _FILE).read_text(encoding='utf-8'))
+    found = json.loads((folder / _FILE).read_text(encoding='utf-8'))
   except (OSError, ValueError):
     return []
+  is_whole = isinstance(found, list) and all(isinstance(e, dict) for e in found)
+  return found if is_whole else []
 
 
 def record(folder: pathlib.Path):

@@ -10,6 +10,7 @@ from typing import Any, Optional
 
 import matplotlib
 from matplotlib import figure
+from matplotlib import text as text_lib
 from matplotlib import ticker
 from matplotlib.backends import backend_agg
 
@@ -146,6 +147,19 @@ def write_cell(
   )
 
 
+def _show_as_written(drawing: figure.Figure):
+  """Makes '$' in names a character, not the start of a formula."""
+  axes = [axis for a in drawing.axes for axis in (a.xaxis, a.yaxis)]
+  labels = {axis: axis.get_ticklabels(which='both') for axis in axes}
+  for written in drawing.findobj(text_lib.Text):
+    written.set_parse_math(False)
+  for axis, of_axis in labels.items():
+    # These write powers of ten as formulas.
+    is_log = isinstance(axis.get_major_formatter(), ticker.LogFormatter)
+    for label in of_axis:
+      label.set_parse_math(is_log)
+
+
 def save(drawing: figure.Figure, path: _files.PathLike, title: str = ''):
   """Writes a figure with a title, which may be empty, to a file atomically.
 
@@ -163,6 +177,7 @@ def save(drawing: figure.Figure, path: _files.PathLike, title: str = ''):
     width = int(drawing.get_figwidth() * _CHARACTERS_PER_INCH)
     title = textwrap.fill(title, width)
     drawing.suptitle(title, x=0.02, ha='left', fontweight='bold', fontsize=11)
+  _show_as_written(drawing)
   with _files.replacing(path) as file, matplotlib.rc_context(_FILES):
     drawing.savefig(
         file, format=suffix[1:], dpi=_DPI, metadata=_METADATA[suffix]
