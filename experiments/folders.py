@@ -125,7 +125,7 @@ def checkpoint_rounds(run: pathlib.Path) -> list[int]:
   """
   stems = [path.stem for path in run.glob(f'checkpoints/{_CHECKPOINT}*.npz')]
   numbers = [stem.removeprefix(_CHECKPOINT) for stem in stems]
-  return sorted(int(number) for number in numbers if number.isdigit())
+  return sorted(int(n) for n in numbers if n.isascii() and n.isdecimal())
 
 
 def check_checkpoint(run: pathlib.Path, newest: int):

@@ -13,7 +13,7 @@ from typing import Any, Literal, Optional
 from experiments import flag_table
 from experiments import registry
 from experiments.flag_table import field
-from experiments.run_results import run_folder
+from tff_adaptive import _metric_modes
 from tff_adaptive import _packages
 
 # The flags that replace numbers of a task's protocol.
@@ -48,6 +48,7 @@ _USERS = {
     'evaluation_examples': (CENTRAL,),
     'evaluation_clients': (PER_CLIENT, PERSONALIZED),
     'personalization_epochs': (PERSONALIZED,),
+    'metric_modes': (PER_CLIENT, PERSONALIZED),
 }
 # Values of flags that give the same run as without the flag.
 DEFAULTS: dict[str, Any] = {
@@ -133,6 +134,9 @@ class Settings:
       personalized evaluations, sampled by --seed. Default: all.
     personalization_epochs: The number of fine-tuning epochs of personalized
       evaluations, with the client optimizer of the run. Default: 1.
+    metric_modes: Whether the largest or the smallest values are the best, for
+      metrics of per_client and personalized evaluations whose names do not
+      tell, such as turnover:max,drift:min. Default: what the names say.
     rounds_per_evaluation: Evaluate after every this many rounds, and after the
       last.
     rounds_per_checkpoint: Save after every this many rounds, and after the
@@ -152,7 +156,8 @@ class Settings:
     monitored_metric: The column of metrics.csv that --early_stopping_patience
       and --keep_best monitor. Default: evaluation/accuracy.
     monitored_mode: Whether the largest or the smallest value is the best.
-      Default: min for a loss or an error, otherwise max.
+      Default: what the name of --monitored_metric says, such as min for a loss
+      or an error; required if it does not tell.
     weights_average_decay: Also evaluate the moving average of the global
       weights over rounds, with this decay; 1 is the mean of all rounds.
       Default: no average.
@@ -206,6 +211,7 @@ class Settings:
   evaluation_examples: Optional[int] = field(lower_bound=1)
   evaluation_clients: Optional[int] = field(lower_bound=1, is_addition=True)
   personalization_epochs: Optional[int] = field(lower_bound=1, is_addition=True)
+  metric_modes: Optional[Mapping[str, str]] = field(is_addition=True)
   rounds_per_evaluation: int = field(5, lower_bound=1)
   rounds_per_checkpoint: int = field(10, lower_bound=1, is_hparam=False)
   checkpoints_to_keep: int = field(3, lower_bound=1, is_hparam=False)
@@ -409,6 +415,20 @@ def _parse_bounds(items: list[str]) -> dict[str, float]:
   return bounds
 
 
+def _parse_modes(items: list[str]) -> dict[str, str]:
+  """Returns the modes of metrics by name."""
+  modes = {}
+  for item in items:
+    name, _, mode = item.partition(':')
+    if not name or mode not in _metric_modes.MODES:
+      raise flag_table.HparamError(
+          '--metric_modes takes comma-separated name:max and name:min pairs, '
+          f'found {item!r}'
+      )
+    modes[name] = mode
+  return modes
+
+
 def _complete_faults(values: dict[str, Any], algorithm: registry.Row):
   """Replaces 0 by None, as recorded by runs older than these flags."""
   for flag in ('drop_clients', 'straggler_fraction'):
@@ -430,6 +450,8 @@ def _complete_evaluations(values: dict[str, Any]):
       flag_table.check_name(flag, name, EVALUATIONS)
     # In a fixed order.
     values[flag] = tuple(name for name in EVALUATIONS if name in values[flag])
+  if values['metric_modes'] is not None:
+    values['metric_modes'] = _parse_modes(values['metric_modes'])
   if not values['evaluations']:
     raise flag_table.HparamError(
         f'--evaluations takes one or more of {", ".join(EVALUATIONS)}, found '
@@ -462,10 +484,16 @@ def _complete_callbacks(values: dict[str, Any]):
         )
     return
   _set_defaults(values, {'monitored_metric': DEFAULT_METRIC})
-  is_higher_better = run_folder.is_higher_better(values['monitored_metric'])
-  _set_defaults(
-      values, {'monitored_mode': 'max' if is_higher_better else 'min'}
-  )
+  try:
+    values['monitored_mode'] = _metric_modes.mode_of(
+        values['monitored_metric'],
+        values['monitored_mode'],
+        '--monitored_mode',
+    )
+  except _metric_modes.UnknownModeError as error:
+    raise flag_table.HparamError(
+        f'--monitored_metric={values["monitored_metric"]}: {error}'
+    ) from error
 
 
 def _check_trackers(values: Mapping[str, Any]):

@@ -2,16 +2,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads the metrics of a run and summarizes a column by one number."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 import math
 import re
 import statistics
+from typing import Optional
 
 from tff_adaptive import _files
 
 # Rounds, and the values in these rounds.
 Series = tuple[Sequence[int], Sequence[float]]
 _Columns = dict[str, tuple[list[int], list[float]]]
+# The number of the line, the round, and the fields by column.
+Row = tuple[int, int, dict[str, str]]
 
 # The estimates of a run's result from its values over rounds.
 LAST_10_EVALUATIONS = 'last_10_evaluations'
@@ -25,25 +28,10 @@ _NUM_LAST_EVALUATIONS = 10
 _NUM_LAST_ROUNDS = 100
 # Above the relative error of a float32, as which metrics are measured.
 _ROUNDING = 1e-7
-# A loss or an error by its usual names, or a statistic of one over clients.
-_LOWER_IS_BETTER = re.compile(
-    r'(loss|error|cross_?entropy|perplexity|divergence|deviance|poisson|hinge'
-    r'|huber|log_?cosh|(\b|_)(nll|mape|msle|[rw]?mse|w?mae))'
-    r'(_rate|_sum|_per_[a-z]+)?(_\d+)?'
-    r'(_(weighted_)?mean|_median|_worst_decile)?$'
+_NUMBER = re.compile(
+    r'[+-]?(([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?|inf|nan)'
 )
-
-
-def is_higher_better(metric: str) -> bool:
-  """Returns whether higher values of a metric are better.
-
-  Args:
-    metric: The name of the metric, or of its column.
-
-  Returns:
-    False for losses and errors, and for their statistics over clients.
-  """
-  return not _LOWER_IS_BETTER.search(metric)
+_ROUND = re.compile('0|[1-9][0-9]{0,17}')
 
 
 def read_columns(metrics_csv: _files.PathLike) -> _Columns:
@@ -59,8 +47,8 @@ def read_columns(metrics_csv: _files.PathLike) -> _Columns:
 
   Raises:
     OSError: If the file cannot be read.
-    ValueError: If a row is damaged: the number of fields or the round number is
-      wrong, or there is text among numbers; names the file and the line.
+    ValueError: If it is damaged, see `read_rows`, or there is text among
+      numbers; names the file and the line.
 
   Example:
     >>> with open('metrics.csv', 'w') as file:
@@ -68,21 +56,19 @@ def read_columns(metrics_csv: _files.PathLike) -> _Columns:
     >>> read_columns('metrics.csv')['evaluation/accuracy']
     ([5, 10], [0.41, 0.65])
   """
+  return to_columns(metrics_csv, read_rows(metrics_csv))
+
+
+def to_columns(metrics_csv: _files.PathLike, rows: Iterable[Row]) -> _Columns:
+  """Returns the columns of the rows of a file; see `read_columns`."""
   columns: _Columns = {}
   words: dict[str, int] = {}
-  for line_num, row in _read_rows(metrics_csv):
-    text = row.get(_ROUND_NUM, '')
-    if not text.isdecimal():
-      what = f'{_ROUND_NUM} must be an integer, found {text!r}'
-      raise _damage(metrics_csv, line_num, what)
-    round_num = int(text)
+  for line_num, round_num, row in rows:
     for name, text in row.items():
-      try:
-        value = float(text) if text else math.nan
-      except ValueError:
+      value = parse_number(text) if text else math.nan
+      if value is None:
         words.setdefault(name, line_num)
-        continue
-      if math.isfinite(value):
+      elif math.isfinite(value):
         rounds, values = columns.setdefault(name, ([], []))
         rounds.append(round_num)
         values.append(value)
@@ -92,22 +78,74 @@ def read_columns(metrics_csv: _files.PathLike) -> _Columns:
   return columns
 
 
-def _read_rows(
-    metrics_csv: _files.PathLike,
-) -> Iterator[tuple[int, dict[str, str]]]:
-  """Yields the line number and the fields by column of each complete row."""
+def parse_number(text: str) -> Optional[float]:
+  """Returns a number as a writer writes it, also inf and nan; else None.
+
+  Python itself also reads '1_0' as 10, and digits of other scripts.
+  """
+  return float(text) if _NUMBER.fullmatch(text) else None
+
+
+def parse_round(text: str) -> Optional[int]:
+  """Returns a round number as a writer writes it; else None."""
+  return int(text) if _ROUND.fullmatch(text) else None
+
+
+def read_rows(metrics_csv: _files.PathLike) -> Iterator[Row]:
+  """Yields the complete rows, each with its line and its round.
+
+  Args:
+    metrics_csv: See `read_columns`.
+
+  Yields:
+    The number of the line, the round, and the fields by column.
+
+  Raises:
+    OSError: If the file cannot be read.
+    ValueError: If a column is there twice; if the number of fields or the round
+      is wrong, a round does not come after the one before, or a field has a
+      line break; names the file and the line.
+  """
   names: list[str] = []
+  newest = -1
   try:
     for line_num, fields in _files.read_lines(metrics_csv):
       if not names:
         names = fields
-      elif len(fields) == len(names):
-        yield line_num, dict(zip(names, fields))
-      else:
+        twice = [name for name in names if names.count(name) > 1]
+        if twice:
+          what = f'the column {twice[0]!r} is there twice'
+          raise _damage(metrics_csv, line_num, what)
+        continue
+      if len(fields) != len(names):
         what = f'{len(fields)} fields for {len(names)} columns'
         raise _damage(metrics_csv, line_num, what)
+      if any('\n' in field or '\r' in field for field in fields):
+        what = 'a field has a line break, so a quote may be missing'
+        raise _damage(metrics_csv, line_num, what)
+      row = dict(zip(names, fields))
+      newest = _next_round(metrics_csv, line_num, row, newest)
+      yield line_num, newest, row
   except _files.DamagedCSVError as error:
     raise _damage(metrics_csv, error.line_num, str(error)) from error
+
+
+def _next_round(
+    metrics_csv: _files.PathLike,
+    line_num: int,
+    row: Mapping[str, str],
+    newest: int,
+) -> int:
+  """Returns the round of a row, which must come after the newest one."""
+  text = row.get(_ROUND_NUM, '')
+  found = parse_round(text)
+  if found is None:
+    what = f'{_ROUND_NUM} must be an integer, found {text!r}'
+    raise _damage(metrics_csv, line_num, what)
+  if found <= newest:
+    what = f'{_ROUND_NUM} {found} comes after {newest}'
+    raise _damage(metrics_csv, line_num, what)
+  return found
 
 
 def _damage(

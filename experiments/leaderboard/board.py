@@ -15,6 +15,7 @@ from experiments import registry
 from experiments.published import files
 from tasks import catalogue
 from tasks import definitions
+from tff_adaptive import _metric_modes
 
 _PATH = published.ROOT / 'experiments' / 'presets' / 'leaderboard.yaml'
 # The value of --methods for all methods.
@@ -152,13 +153,18 @@ class Leaderboard:
   excluded: Mapping[str, str]
 
   def __post_init__(self):
-    """Raises a PublishedError if a final seed is that of the trials."""
+    """Raises a PublishedError if a final seed or a metric is not valid."""
     tuning_seed = self.protocol.tuning_seed
     for name, task in self.tasks.items():
       if tuning_seed in task.seeds:
         raise published.PublishedError(
             'tuning_seed must not be one of the final seeds, but task '
             f'{name} has {tuning_seed} among them; take fewer seeds'
+        )
+      if _metric_modes.find_mode(task.metric) != _metric_modes.MAX:
+        raise published.PublishedError(
+            f'the metric of task {name} must be one whose larger values are '
+            f'better, found {task.metric!r}'
         )
 
   def restrict(

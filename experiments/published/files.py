@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads the data files of published tables and figures.
 
-A file names its `title` and `source`; the `metric`, its `scale` and whether
-`higher_is_better`; the `estimate` of a run's result; the number of `seeds`; and
-the axes `groups`, `rows` and `columns`. An axis is a list of names, or of
-mappings with a `name` and flags, or the name of the paper's table that has it;
-an entry that is `like` another table has the flags that it has there.
+A file names its `title` and `source`; the `metric`, its `scale` and, if its
+name does not tell, whether `higher_is_better`; the `estimate` of a run's
+result; the number of `seeds`; and the axes `groups`, `rows` and `columns`. An
+axis is a list of names, or of mappings with a `name` and flags, or the name of
+the paper's table that has it; an entry that is `like` another table has the
+flags that it has there.
 
 Flags are in lists under `specified`, `assumed` and `lost`. Those of a cell are
 the flags of the file, of its group, column and row, and of the items of `cells`
@@ -141,7 +142,7 @@ class _File:
         seeds=int(self.raw.get('seeds', 1)),
         cells=self._read_cells(list(axes.values())),
         **axes,
-        default_measure=_read_measure(self.raw),
+        default_measure=_read_measure(self.raw, self.place),
         **self._read_texts(chosen_on_test=False),
     )
     others = self._find_all(self.raw.get('beside') or [])
@@ -203,7 +204,7 @@ class _File:
         estimate=self.raw['estimate'],
         cells=self._replace_numbers(table.cells, list(axes.values())),
         **axes,
-        default_measure=_read_measure(self.raw),
+        default_measure=_read_measure(self.raw, self.place),
     )
 
   def read_axis(self, axis: str) -> tables.Axis:
@@ -241,7 +242,10 @@ class _File:
       check_choice(entry.name, list(by_name), f'{place} like {item["like"]}')
       entry = by_name[entry.name]
     if any(key in item for key in _MEASURE_KEYS):
-      measure = _read_measure({**self.raw, **item})
+      inherited = dict(self.raw)
+      if 'metric' in item:  # The direction is that of another metric.
+        inherited.pop('higher_is_better', None)
+      measure = _read_measure({**inherited, **item}, place)
       entry = dataclasses.replace(entry, measure=measure)
     flags = entry.flags + tuple(tables.from_mapping(item))
     return dataclasses.replace(entry, flags=flags)
@@ -337,11 +341,20 @@ def _as_list(names: Any) -> list[str]:
   return [str(n) for n in (names if isinstance(names, list) else [names])]
 
 
-def _read_measure(raw: Mapping[str, Any]) -> tables.Measure:
+def _read_measure(raw: Mapping[str, Any], place: str) -> tables.Measure:
+  higher_is_better = raw.get('higher_is_better')
+  if higher_is_better is None:
+    try:
+      higher_is_better = run_folder.is_higher_better(raw['metric'])
+    except ValueError as error:
+      raise tables.PublishedError(
+          f'{place} needs higher_is_better: the name of the metric '
+          f'{raw["metric"]!r} does not tell'
+      ) from error
   return tables.Measure(
       metric=raw['metric'],
       scale=float(raw.get('scale', 1.0)),
-      higher_is_better=bool(raw.get('higher_is_better', True)),
+      higher_is_better=bool(higher_is_better),
   )
 
 

@@ -14,6 +14,7 @@ import pathlib
 import statistics
 from typing import Any, Optional
 
+from tff_adaptive import _metric_modes
 from tff_adaptive import _run_metrics
 
 # The ways to summarize a column, see `tff_adaptive.analysis.summarize`.
@@ -21,7 +22,7 @@ LAST_10_EVALUATIONS = _run_metrics.LAST_10_EVALUATIONS
 BEST = _run_metrics.BEST
 ESTIMATES = _run_metrics.ESTIMATES
 
-is_higher_better = _run_metrics.is_higher_better
+is_higher_better = _metric_modes.is_higher_better
 
 # Columns of metrics.csv.
 ROUND_NUM = 'round_num'
@@ -237,9 +238,9 @@ def read_seeds(path: pathlib.Path) -> dict[int, Run]:
   """
   runs = {}
   for folder in path.glob('seed_*'):
-    text = folder.name.removeprefix('seed_')
-    if text.isdecimal() and is_run(folder):
-      runs[int(text)] = read_run(folder)
+    seed = _run_metrics.parse_round(folder.name.removeprefix('seed_'))
+    if seed is not None and is_run(folder):
+      runs[seed] = read_run(folder)
   return dict(sorted(runs.items()))
 
 
@@ -310,6 +311,7 @@ def read_last_row(path: pathlib.Path) -> dict[str, float]:
     with contextlib.suppress(csv.Error):
       fields = next(csv.reader([line], strict=True), [])
       for name, text in zip(names, fields if len(fields) == len(names) else ()):
-        with contextlib.suppress(ValueError):
-          newest[name] = float(text)
+        value = _run_metrics.parse_number(text)
+        if value is not None:
+          newest[name] = value
   return newest

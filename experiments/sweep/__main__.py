@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 import dataclasses
 import functools
 import shlex
-from typing import Optional
+from typing import Literal, Optional
 
 from absl import flags
 
@@ -43,6 +43,7 @@ _OF_SEARCHES = (
     'search_seed',
     'select_by',
     'metric',
+    'metric_mode',
     'best_per',
     'transfer_to',
 )
@@ -72,8 +73,10 @@ class _Flags:
       replicate papers, the last ten on the test data.
     sweep_name: The folder of the sweep in --output_dir.
     metric: The evaluation metric, as in the column evaluation/METRIC of
-      metrics.csv; a name with a slash is a column itself. The smallest value is
-      the best if it is a loss or an error by its name.
+      metrics.csv; a name with a slash is a column itself.
+    metric_mode: Whether the largest or the smallest value of --metric is the
+      best. Default: what its name says, such as min for a loss or an error;
+      required if it does not tell.
     best_per: A swept flag: choose the best for each of its values.
     transfer_to: Flagfiles of other tasks, with each of which the best is also
       run.
@@ -94,6 +97,7 @@ class _Flags:
   )
   sweep_name: Optional[str] = None
   metric: str = 'accuracy'
+  metric_mode: Optional[Literal['max', 'min']] = None
   best_per: Optional[str] = None
   transfer_to: Sequence[str] = ()
   seeds: Optional[Sequence[str]] = None
@@ -139,6 +143,7 @@ def _build_search(flag_values: flags.FlagValues) -> searches.Search:
       sweep_name=flag_values.sweep_name,
       selection=scores.SELECTIONS[flag_values.select_by],
       metric=flag_values.metric,
+      metric_mode=flag_values.metric_mode,
       best_per=flag_values.best_per,
       transfer_to=flag_values.transfer_to,
   )

@@ -16,6 +16,7 @@ from experiments.run_results import run_folder
 from experiments.run_results import seed_statistics
 from experiments.sweep import search_spaces
 from experiments.sweep import trials as trials_lib
+from tff_adaptive import _metric_modes
 
 # These use the clients' test examples, whatever --evaluation_data says.
 _AVERAGE = 'evaluation_average/'  # Of the average of a run's weights.
@@ -27,6 +28,24 @@ _OF_CLIENTS = tuple(
 _ESTIMATES = (run_folder.LAST_10_EVALUATIONS, run_folder.BEST)
 # Reported for every run.
 MEASURED = (*_ESTIMATES, *run_folder.TOTALS)
+
+
+def is_metric_higher_better(metric: str, mode: Optional[str] = None) -> bool:
+  """Returns whether higher values of the reported metric are better.
+
+  Args:
+    metric: The value of --metric.
+    mode: The value of --metric_mode; None for what the name says.
+
+  Raises:
+    HparamError: If the name of the metric does not tell.
+  """
+  try:
+    return _metric_modes.mode_of(metric, mode, '--metric_mode') == (
+        _metric_modes.MAX
+    )
+  except _metric_modes.UnknownModeError as error:
+    raise hparams.HparamError(f'--metric={metric}: {error}') from error
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,9 +81,19 @@ class Selection:
       return self.column
     return metric if '/' in metric else f'{self.column}{metric}'
 
-  def is_higher_better(self, metric: str) -> bool:
-    """Returns whether higher scores are better."""
-    return run_folder.is_higher_better(self.column_of(metric))
+  def is_higher_better(self, metric: str, mode: Optional[str] = None) -> bool:
+    """Returns whether higher scores are better.
+
+    Args:
+      metric: The value of --metric.
+      mode: The value of --metric_mode; None for what the name says.
+
+    Raises:
+      HparamError: If the name of the metric does not tell.
+    """
+    if not self.column.endswith('/'):  # Another column than that of --metric.
+      return run_folder.is_higher_better(self.column)
+    return is_metric_higher_better(metric, mode)
 
   def check_metric(self, metric: str):
     """Raises if a metric does not belong to this criterion.

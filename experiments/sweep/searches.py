@@ -90,6 +90,11 @@ def _read_rows(path: pathlib.Path) -> Iterator[Mapping[str, str]]:
         f'{path} is damaged ({error}); remove it to have it written again'
     ) from error
   for fields in lines[1:]:
+    if len(fields) != len(lines[0]):
+      raise command_line.UserError(
+          f'{path} is damaged ({len(fields)} fields for {len(lines[0])} '
+          'columns); remove it to have it written again'
+      )
     yield dict(zip(lines[0], fields))
 
 
@@ -103,6 +108,8 @@ class Search:
     selection: The criterion for the best.
     metric: The evaluation metric.
     best_per: A swept flag, to choose the best for each of its values.
+    metric_mode: Whether the largest or the smallest value of the metric is the
+      best, 'max' or 'min'; None for what its name says.
   """
 
   trials: Sequence[trials_lib.Trial]
@@ -110,6 +117,7 @@ class Search:
   selection: scores.Selection
   metric: str
   best_per: Optional[str] = None
+  metric_mode: Optional[str] = None
 
   @property
   def home(self) -> pathlib.Path:
@@ -124,7 +132,10 @@ class Search:
   def rank(self, results: _Results) -> list[scores.Configuration]:
     """Returns the configurations, the best first."""
     return scores.rank(
-        results, higher_is_better=self.selection.is_higher_better(self.metric)
+        results,
+        higher_is_better=self.selection.is_higher_better(
+            self.metric, self.metric_mode
+        ),
     )
 
   def write(self, results: _Results):
@@ -192,6 +203,7 @@ def build_search(
     selection: scores.Selection,
     metric: str,
     best_per: Optional[str] = None,
+    metric_mode: Optional[str] = None,
     transfer_to: Sequence[str] = (),
     **places: Any,
 ) -> Search:
@@ -203,6 +215,7 @@ def build_search(
     selection: The criterion for the best.
     metric: The evaluation metric.
     best_per: A swept flag, to choose the best for each of its values.
+    metric_mode: 'max' or 'min'; see `Search`.
     transfer_to: Flagfiles of other tasks.
     **places: Seeds and folders; see `trials.build_search_trials`.
 
@@ -211,9 +224,10 @@ def build_search(
 
   Raises:
     HparamError: If the flags of a trial are invalid, on this or another task,
-      or the metric does not belong to the criterion.
+      the metric does not belong to the criterion, or its mode is unknown.
   """
   selection.check_metric(metric)
+  scores.is_metric_higher_better(metric, metric_mode)
   names = [flag for flag, _ in assignments[0]]
   if best_per is not None and best_per not in names:
     raise hparams.HparamError(
@@ -235,7 +249,7 @@ def build_search(
   trials = build()
   scores.check(selection, trials)
   transfers = [t for path in transfer_to for t in build(transfer_to=path)]
-  return Search(trials, transfers, selection, metric, best_per)
+  return Search(trials, transfers, selection, metric, best_per, metric_mode)
 
 
 def run(search: Search, *, num_at_once: Optional[int] = None):
@@ -257,7 +271,9 @@ def run(search: Search, *, num_at_once: Optional[int] = None):
       measure_fn=functools.partial(
           scores.measure,
           metric=search.metric,
-          higher_is_better=run_folder.is_higher_better(search.metric),
+          higher_is_better=scores.is_metric_higher_better(
+              search.metric, search.metric_mode
+          ),
           selection=search.selection,
       ),
   )

@@ -13,6 +13,7 @@ from experiments import hparams
 from experiments import registry
 from experiments import settings as settings_lib
 from experiments.train import run_parts
+from tff_adaptive import _metric_modes
 from tff_adaptive import client_works
 from tff_adaptive import runtime
 from tff_adaptive.data import client_data
@@ -79,7 +80,13 @@ def build_evaluations(
       devices=_device(choices),
   )
   test = build_central(task.central_test)
-  by_clients = _build_by_clients(choices, settings, task)
+  try:
+    by_clients = _build_by_clients(choices, settings, task)
+  except _metric_modes.UnknownModeError as error:
+    raise ValueError(
+        f'the worst clients are those with the worst values, but {error} '
+        '(--metric_modes=NAME:MODE)'
+    ) from error
 
   in_training: dict[str, Callable[..., Any]] = dict(by_clients)
   final = dict(by_clients)
@@ -248,6 +255,7 @@ def _common_arguments(
       'num_clients': None if most is None else min(most, num_clients),
       'seed': settings.seed,
       'devices': _device(choices),
+      'modes': settings.metric_modes,
   }
 
 

@@ -115,6 +115,18 @@ class SettingsTest(parameterized.TestCase):
           'min',
       ),
       (
+          'count',
+          ['--keep_best', '--monitored_metric=evaluation/false_positives'],
+          'evaluation/false_positives',
+          'min',
+      ),
+      (
+          'unknown',
+          ['--keep_best', '--monitored_metric=foo', '--monitored_mode=max'],
+          'foo',
+          'max',
+      ),
+      (
           'mode',
           ['--keep_best', '--monitored_metric=loss', '--monitored_mode=max'],
           'loss',
@@ -139,6 +151,25 @@ class SettingsTest(parameterized.TestCase):
           'mode',
           ['--monitored_mode=min'],
           '--monitored_mode needs --early_stopping_patience or --keep_best',
+      ),
+      (
+          'direction',
+          ['--keep_best', '--monitored_metric=evaluation/turnover'],
+          '--monitored_metric=evaluation/turnover: the name of the metric '
+          "'evaluation/turnover' does not tell whether larger values are "
+          "better; give --monitored_mode: 'max' if they are, 'min' if smaller "
+          'ones are',
+      ),
+      (
+          'modes',
+          ['--evaluations=per_client', '--metric_modes=turnover'],
+          '--metric_modes takes comma-separated name:max and name:min pairs, '
+          "found 'turnover'",
+      ),
+      (
+          'modes_of_central',
+          ['--metric_modes=turnover:max'],
+          '--metric_modes needs --evaluations=per_client or personalized',
       ),
       (
           'averages',

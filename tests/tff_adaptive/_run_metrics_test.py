@@ -5,9 +5,11 @@
 import math
 
 from absl.testing import parameterized
+import numpy as np
 
 from tests import folder_testing
 from tff_adaptive import _run_metrics
+from tff_adaptive.simulation import metrics_writers
 
 _ROUNDS = list(range(5, 205, 5))
 _VALUES = [0.001 * round_num for round_num in _ROUNDS]
@@ -20,31 +22,6 @@ class RunMetricsTest(parameterized.TestCase):
     csv = folder / 'metrics.csv'
     csv.write_text(text)
     return _run_metrics.read_columns(csv)
-
-  @parameterized.parameters(
-      ('accuracy', True),
-      ('clients/step_size_mean', True),
-      ('evaluation/clients/accuracy_worst_decile', True),
-      ('gmae', True),
-      ('loss', False),
-      ('mae', False),
-      ('perplexity', False),
-      ('log_cosh', False),
-      ('categorical_hinge', False),
-      ('kl_divergence', False),
-      ('cross_entropy', False),
-      ('wmse', False),
-      ('nll', False),
-      ('word_error_rate', False),
-      ('loss_per_token', False),
-      ('evaluation/mean_squared_error_1_worst_decile', False),
-      ('sparse_categorical_crossentropy', False),
-      ('evaluation/clients/val_rmse_median', False),
-      ('evaluation/mean_squared_error', False),
-      ('evaluation/personalized/after/error_median', False),
-  )
-  def test_losses_and_errors_are_better_when_lower(self, metric, expected):
-    self.assertEqual(_run_metrics.is_higher_better(metric), expected)
 
   def test_columns_hold_finite_numbers_with_their_rounds(self):
     self.assertEqual(
@@ -74,6 +51,51 @@ class RunMetricsTest(parameterized.TestCase):
   def test_damaged_rows_are_named(self, rows, sentence):
     with self.assertRaisesRegex(ValueError, f'metrics.csv, {sentence}'):
       self._read(f'round_num,a\n{rows}')
+
+  @parameterized.named_parameters(
+      ('a_quote', '1,"1\n2,5\n3,6\n', 'line '),
+      ('two_quotes', '1,"1\n2,5"\n3,6\n', 'line 3 .*line break'),
+      ('a_repeated_round', '1,1\n1,5\n', 'line 3 .*round_num 1 comes after 1'),
+      ('no_order', '2,1\n1,5\n', 'line 3 .*round_num 1 comes after 2'),
+      ('zeros', '01,1\n', "line 2 .*round_num .* found '01'"),
+      ('other_digits', '\u0661,1\n', 'line 2 .*round_num .* found'),
+      ('underscore_round', '1_0,1\n', "line 2 .*round_num .* found '1_0'"),
+      ('underscore', '1,1\n2,1_0\n', 'line 3 .*a is not a number'),
+      ('blanks', '1,1\n2, 1 \n', 'line 3 .*a is not a number'),
+      ('infinity', '1,1\n2,infinity\n', 'line 3 .*a is not a number'),
+      ('other_number', '1,1\n2,\u0661\n', 'line 3 .*a is not a number'),
+  )
+  def test_rows_that_python_would_read_are_damaged(self, rows, sentence):
+    with self.assertRaisesRegex(ValueError, f'metrics.csv, {sentence}'):
+      self._read(f'round_num,a\n{rows}')
+
+  @parameterized.parameters('round_num,a,a', 'round_num,round_num', 'a,a')
+  def test_a_column_that_is_there_twice_is_damaged(self, header):
+    with self.assertRaisesRegex(ValueError, 'line 1 .*is there twice'):
+      self._read(f'{header}\n1,1,2\n')
+
+  @parameterized.parameters(
+      ('1', 1.0),
+      ('-0.5', -0.5),
+      ('1e-05', 1e-05),
+      ('1.', 1.0),
+      ('.5', 0.5),
+      ('-inf', -math.inf),
+      ('1_0', None),
+      (' 1', None),
+      ('1\n', None),
+      ('0x1', None),
+      ('infinity', None),
+      ('', None),
+  )
+  def test_numbers_are_those_that_writers_write(self, text, expected):
+    self.assertEqual(_run_metrics.parse_number(text), expected)
+
+  @parameterized.parameters(1e-300, 1 / 3, 2.0**60, 123456789.0, -7.5e22)
+  def test_every_number_that_is_written_is_read(self, value):
+    for number in (value, np.float32(value)):
+      text = metrics_writers._format(number)
+      self.assertEqual(_run_metrics.parse_number(text), float(text))
 
   def test_a_file_without_rounds_is_damaged(self):
     with self.assertRaisesRegex(ValueError, 'metrics.csv, line 2 .*round_num'):

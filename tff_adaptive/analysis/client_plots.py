@@ -363,6 +363,7 @@ def _drop_not_finite(
       itertools.compress(metrics.client_ids, is_finite),
       metrics.num_examples[is_finite],
       {metric: values[is_finite]},
+      metrics.modes,
   )
 
 
@@ -372,6 +373,8 @@ def _draw_marks(
   """Plots the statistics as lines, with a legend."""
   summary = metrics.summarize()
   for name, label, color, dashes in _MARKS:
+    if f'{metric}_{name}' not in summary:  # A count has no worst clients.
+      continue
     value = summary[f'{metric}_{name}']
     number = f'{100 * value:.1f} %' if _is_share(metric) else f'{value:.3g}'
     axes.axvline(

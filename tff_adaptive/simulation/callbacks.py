@@ -50,7 +50,7 @@ import attrs
 import numpy as np
 import tensorflow_federated as tff
 
-from tff_adaptive import _run_metrics
+from tff_adaptive import _metric_modes
 from tff_adaptive.data import specs
 from tff_adaptive.privacy import accounting
 from tff_adaptive.privacy import differential_privacy
@@ -162,7 +162,6 @@ class Callback:
 
 
 DEFAULT_METRIC = f'{metrics_writers.EVALUATION_PREFIX}/accuracy'
-_MODES = ('max', 'min')
 
 
 class UnknownMetricError(ValueError):
@@ -194,15 +193,16 @@ class Monitor:
       min_delta: The minimum improvement, non-negative.
 
     Raises:
-      ValueError: If an argument is invalid.
+      ValueError: If an argument is invalid, or `mode` is None and the name does
+        not tell.
     """
     if not isinstance(metric, str) or not metric:
       raise ValueError(
           f'`metric` must be the name of a column, found {metric!r}.'
       )
     if mode is None:
-      mode = 'max' if _run_metrics.is_higher_better(metric) else 'min'
-    if mode not in _MODES:
+      mode = _metric_modes.mode_of(metric)
+    if mode not in _metric_modes.MODES:
       raise ValueError(f"`mode` must be 'max' or 'min', found {mode!r}.")
     if not (math.isfinite(min_delta) and min_delta >= 0.0):
       raise ValueError(
@@ -301,13 +301,14 @@ class EarlyStopping(Callback):
         ends training, a positive integer. Defaults to 5.
       min_delta: The minimum improvement, in the unit of the metric,
         non-negative. Defaults to 0.
-      mode: 'max' if larger values are better, or 'min'. Defaults to 'min' for a
-        metric with the name of a loss or an error, such as 'evaluation/loss' or
-        'clients/mse', and to 'max' for all others.
+      mode: 'max' if larger values are better, or 'min'. Defaults to what the
+        name says: 'min' for losses and errors, such as 'evaluation/loss' or
+        'clients/false_positives', 'max' for such as 'evaluation/recall'.
 
     Raises:
       TypeError: If `patience` is not an integer.
-      ValueError: If an argument is invalid.
+      ValueError: If an argument is invalid, or `mode` is None and the name does
+        not tell.
     """
     specs.check_positive('patience', patience)
     self._monitor = Monitor(metric, mode, min_delta)

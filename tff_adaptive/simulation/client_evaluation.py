@@ -17,7 +17,7 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_adaptive import _run_metrics
+from tff_adaptive import _metric_modes
 from tff_adaptive.client_works import evaluation
 from tff_adaptive.client_works import local_training
 from tff_adaptive.client_works import model_adapter
@@ -49,9 +49,12 @@ class ClientMetrics:
       shape [num_clients].
     values: The values of each metric by name, float64 of shape [num_clients],
       the loss first.
+    modes: 'max' or 'min' by metric, for metrics whose name does not tell
+      whether larger values are better. Defaults to none.
 
   Raises:
-    ValueError: If an array does not have one value per client.
+    ValueError: If an array does not have one value per client, or a mode is
+      unknown.
 
   Example:
     >>> found = ClientMetrics(
@@ -65,6 +68,7 @@ class ClientMetrics:
       converter=lambda array: np.asarray(array, np.int64)
   )
   values: Mapping[str, np.ndarray] = attrs.field(converter=_as_values)
+  modes: Mapping[str, str] = attrs.field(factory=dict, converter=dict)
 
   def __attrs_post_init__(self):
     expected = (len(self.client_ids),)
@@ -75,6 +79,7 @@ class ClientMetrics:
             f'`{name}` must have one value for each of {expected[0]} clients, '
             f'found shape {array.shape}.'
         )
+    _metric_modes.check_modes(self.modes, self.modes, '`modes`')
 
   def summarize(
       self, prefix: str = ''
@@ -88,8 +93,9 @@ class ClientMetrics:
       the value on all examples together, if a metric is a mean over examples;
     - `median`: the median of the v_i;
     - `worst_decile`: the mean of the worst floor(n / 10) of the v_i, at least
-      one. The worst are the largest values of a loss or an error, and the
-      smallest of other metrics.
+      one. The worst are the largest values of a metric whose mode is 'min',
+      such as a loss, and the smallest if it is 'max'. Left out for counts, such
+      as `num_examples`, and for names without a mode.
 
     A NaN makes all statistics of its metric NaN, as does a lack of examples.
 
@@ -106,28 +112,31 @@ class ClientMetrics:
     """
     summary = collections.OrderedDict()
     for metric, values in self.values.items():
-      for name, value in _summarize(metric, values, self.num_examples).items():
+      mode = self.modes.get(metric) or _metric_modes.find_mode(metric)
+      for name, value in _summarize(values, self.num_examples, mode).items():
         summary[f'{prefix}{metric}_{name}'] = value
     return summary
 
 
 def _summarize(
-    metric: str, values: np.ndarray, num_examples: np.ndarray
+    values: np.ndarray, num_examples: np.ndarray, mode: Optional[str]
 ) -> dict[str, float]:
-  """Returns the four statistics of one metric."""
+  """Returns the statistics of one metric; `worst_decile` needs a mode."""
+  found = dict.fromkeys(('mean', 'weighted_mean', 'median'), math.nan)
+  if mode is not None:
+    found['worst_decile'] = math.nan
   if not np.any(num_examples):
-    names = ('mean', 'weighted_mean', 'median', 'worst_decile')
-    return dict.fromkeys(names, math.nan)
-  sign = -1.0 if _run_metrics.is_higher_better(metric) else 1.0
-  # Sorting puts NaN last, so that it counts as worst.
-  from_best = sign * np.sort(sign * values)
-  num_worst = max(1, len(values) // 10)
-  return {
-      'mean': float(values.mean()),
-      'weighted_mean': float(np.average(values, weights=num_examples)),
-      'median': float(np.median(values)),
-      'worst_decile': float(from_best[-num_worst:].mean()),
-  }
+    return found
+  found['mean'] = float(values.mean())
+  found['weighted_mean'] = float(np.average(values, weights=num_examples))
+  found['median'] = float(np.median(values))
+  if mode is not None:
+    sign = -1.0 if mode == _metric_modes.MAX else 1.0
+    # Sorting puts NaN last, so that it counts as worst.
+    from_best = sign * np.sort(sign * values)
+    num_worst = max(1, len(values) // 10)
+    found['worst_decile'] = float(from_best[-num_worst:].mean())
+  return found
 
 
 _DEFAULT_BATCH_SIZE = 256
@@ -204,7 +213,17 @@ def _chunks(
     yield chunk
 
 
-def _to_metrics(client_ids: Sequence[str], rows: Any) -> ClientMetrics:
+def _check_modes(rows_type: Any, modes: Optional[Mapping[str, str]]):
+  """Raises unless every metric of an evaluation has a mode, or counts."""
+  names = tff.types.type_to_tf_tensor_specs(rows_type)['metrics']
+  _metric_modes.check_modes(names, modes or {}, '`modes`')
+
+
+def _to_metrics(
+    client_ids: Sequence[str],
+    rows: Any,
+    modes: Optional[Mapping[str, str]] = None,
+) -> ClientMetrics:
   """Returns the metrics of the clients with examples."""
   num_examples = rows['num_examples']
   has_examples = num_examples > 0
@@ -212,6 +231,7 @@ def _to_metrics(client_ids: Sequence[str], rows: Any) -> ClientMetrics:
       itertools.compress(client_ids, has_examples),
       num_examples[has_examples],
       {name: values[has_examples] for name, values in rows['metrics'].items()},
+      modes or {},
   )
 
 
@@ -253,6 +273,7 @@ def build_client_evaluation(
     batch_size: int = _DEFAULT_BATCH_SIZE,
     devices: str = plans.AUTO,
     plan: str = plans.AUTO,
+    modes: Optional[Mapping[str, str]] = None,
 ) -> Callable[[tff.learning.models.ModelWeights], ClientMetrics]:
   """Builds a function that evaluates weights on every client's examples.
 
@@ -272,6 +293,9 @@ def build_client_evaluation(
       to the first GPU, else the CPU.
     plan: The plan, see `compiled_context`. Defaults to the choice for the
       device.
+    modes: 'max' or 'min' by metric, for metrics whose name does not tell
+      whether larger values are better, as the worst clients depend on that.
+      Defaults to none.
 
   Returns:
     A function from `tff.learning.models.ModelWeights` to `ClientMetrics`: the
@@ -280,7 +304,8 @@ def build_client_evaluation(
 
   Raises:
     TypeError: If a number is not an integer.
-    ValueError: If a number is not positive, or there are fewer clients.
+    ValueError: If a number is not positive, there are fewer clients, or the
+      name of a metric does not tell its mode and `modes` does not have it.
 
   Example:
     >>> evaluate = build_client_evaluation(model, digits.train_data)
@@ -295,8 +320,10 @@ def build_client_evaluation(
         clients, chunk, round_num=0, seed=seed, plan=batches
     )
 
+  computation = evaluation.build_evaluation_computation(model)
+  _check_modes(computation.type_signature.result.member, modes)
   evaluate = _build_evaluator(
-      evaluation.build_evaluation_computation(model),
+      computation,
       client_ids,
       collect,
       clients.num_examples,
@@ -304,7 +331,7 @@ def build_client_evaluation(
       plan=plan,
       seed=seed,
   )
-  return lambda weights: _to_metrics(client_ids, evaluate(weights))
+  return lambda weights: _to_metrics(client_ids, evaluate(weights), modes)
 
 
 def build_personalized_evaluation(
@@ -325,6 +352,7 @@ def build_personalized_evaluation(
     seed: int = 0,
     devices: str = plans.AUTO,
     plan: str = plans.AUTO,
+    modes: Optional[Mapping[str, str]] = None,
 ) -> Callable[[tff.learning.models.ModelWeights], PersonalizedMetrics]:
   """Builds a function that evaluates the gain of fine-tuning on each client.
 
@@ -360,6 +388,7 @@ def build_personalized_evaluation(
       augmentation and their dropout masks. Defaults to 0.
     devices: See `build_client_evaluation`.
     plan: See `build_client_evaluation`.
+    modes: See `build_client_evaluation`.
 
   Returns:
     A function from `tff.learning.models.ModelWeights` to `PersonalizedMetrics`.
@@ -368,8 +397,8 @@ def build_personalized_evaluation(
     TypeError: If a number is not an integer, or `optimizer` is not an
       optimizer.
     ValueError: If a number is not positive, no client is in both sources, there
-      are fewer than `num_clients`, or the optimizer needs values that a server
-      shares, as in SCAFFOLD.
+      are fewer than `num_clients`, the optimizer needs values that a server
+      shares, as in SCAFFOLD, or the mode of a metric is unknown.
 
   Example:
     >>> train, test = transforms.split_examples(
@@ -411,10 +440,12 @@ def build_personalized_evaluation(
         train=trained.batches(0)[:num_steps], test=tested.batches(0)
     )
 
+  computation = evaluation.build_personalization_computation(
+      model, optimizer, gradient_options
+  )
+  _check_modes(computation.type_signature.result.member['after'], modes)
   train_and_test = _build_evaluator(
-      evaluation.build_personalization_computation(
-          model, optimizer, gradient_options
-      ),
+      computation,
       client_ids,
       lambda chunk: list(map(collect_one, chunk)),
       lambda client_id: (
@@ -431,8 +462,8 @@ def build_personalized_evaluation(
   def evaluate(weights):
     rows = train_and_test(weights)
     return PersonalizedMetrics(
-        _to_metrics(client_ids, rows['before']),
-        _to_metrics(client_ids, rows['after']),
+        _to_metrics(client_ids, rows['before'], modes),
+        _to_metrics(client_ids, rows['after'], modes),
     )
 
   return evaluate

@@ -52,12 +52,13 @@ class BestCheckpoint(callbacks.Callback):
       metric: The name of a column of `metrics.csv`. If another callback
         measures it, list that callback first. Defaults to
         'evaluation/accuracy'.
-      mode: 'max' if larger values are better, or 'min'. Defaults to 'min' for a
-        metric with the name of a loss or an error, such as 'evaluation/loss' or
-        'clients/mse', and to 'max' for all others.
+      mode: 'max' if larger values are better, or 'min'. Defaults to what the
+        name says: 'min' for losses and errors, such as 'evaluation/loss' or
+        'clients/false_positives', 'max' for such as 'evaluation/recall'.
 
     Raises:
-      ValueError: If an argument is invalid.
+      ValueError: If an argument is invalid, or `mode` is None and the name does
+        not tell.
     """
     self._monitor = callbacks.Monitor(metric, mode)
     self.path = pathlib.Path(directory) / _FILE_NAME

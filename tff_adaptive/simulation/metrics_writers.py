@@ -26,6 +26,7 @@ from tensorboard.compat.proto import summary_pb2
 from tensorboard.summary.writer import record_writer
 
 from tff_adaptive import _files
+from tff_adaptive import _run_metrics
 from tff_adaptive.client_works import totals
 from tff_adaptive.data import cohort as cohort_lib
 from tff_adaptive.simulation import client_states
@@ -55,7 +56,10 @@ def append(path: pathlib.Path, data: bytes):
   Raises:
     OSError: If the file cannot be written; names the file.
   """
-  with _files.write_errors_of(path), open(path, 'ab', buffering=0) as file:
+  with (
+      _files.write_errors_of(path),
+      open(path, 'ab', buffering=0, opener=_files.open_no_link) as file,
+  ):
     size = file.seek(0, os.SEEK_END)
     try:
       rest = memoryview(data)
@@ -74,16 +78,25 @@ def _replace_rows(
   _files.write(path, _files.to_csv([header, *rows]))
 
 
-def _read_rows(path: pathlib.Path) -> tuple[list[str], list[list[str]]]:
-  """Returns the header and the complete rows of a CSV file, if it exists."""
+def _read_metrics(
+    path: pathlib.Path, last_round: Optional[int] = None
+) -> list[dict[str, str]]:
+  """Returns the checked rows of a `metrics.csv` up to a round, if it exists."""
+  rows: list[_run_metrics.Row] = []
   try:
-    lines = [fields for _, fields in _files.read_lines(path)]
+    for row in _run_metrics.read_rows(path):
+      rows.append(row)
+      # Later rows, which may be damaged, are not read.
+      if last_round is not None and row[1] >= last_round:
+        break
+    _run_metrics.to_columns(path, rows)
   except FileNotFoundError:
-    return [], []
-  except _files.DamagedCSVError as error:
-    raise _damaged(path, error) from error
-  header = lines[0] if lines else []
-  return header, [row for row in lines[1:] if len(row) == len(header)]
+    return []
+  except ValueError as error:
+    raise MetricsFileError(
+        f'{error}, after removing the folder of the run'
+    ) from error
+  return [row for _, _, row in rows]
 
 
 ROUND_NUM_KEY = 'round_num'
@@ -247,24 +260,26 @@ class CSVMetricsWriter(_FileWriter):
       round_num: The number of finished rounds; 0 removes the file.
 
     Raises:
-      MetricsFileError: If a row up to `round_num` is missing, or the file is
-        otherwise damaged.
+      MetricsFileError: If a row up to `round_num` is missing or damaged; names
+        the file and the line.
       OSError: If the file cannot be written; names it.
     """
     if round_num == 0:
       self._columns = []
       self._path.unlink(missing_ok=True)
       return
-    header, rows = _read_rows(self._path)
-    rows = rows[:round_num]
-    if [row[0] for row in rows] != [str(i + 1) for i in range(round_num)]:
+    rows = _read_metrics(self._path, round_num)
+    found = [row[ROUND_NUM_KEY] for row in rows]
+    if found != [str(i + 1) for i in range(round_num)]:
       raise MetricsFileError(
           f'{self._path} does not have a row for every round up to '
           f'{round_num}, the round of the newest checkpoint; restore the file '
           'or remove the folder of the run'
       )
-    self._columns = header
-    _replace_rows(self._path, header, rows)
+    self._columns = list(rows[0])
+    _replace_rows(
+        self._path, self._columns, [list(row.values()) for row in rows]
+    )
 
   def write(self, round_num: int, row: Mapping[str, Any]):
     """Adds a row; see the base class."""
@@ -281,8 +296,7 @@ class CSVMetricsWriter(_FileWriter):
   def _add_columns(self, names: Sequence[str]):
     """Inserts new columns before `seconds` and rewrites the existing rows."""
     old = self._columns
-    rows = _read_rows(self._path)[1] if old else []
-    named = [dict(zip(old, row)) for row in rows]
+    named = _read_metrics(self._path) if old else []
     columns = sorted([*old, *names], key=lambda name: name == SECONDS_KEY)
     rows = [[row.get(name, '') for name in columns] for row in named]
     _replace_rows(self._path, columns, rows)
@@ -420,15 +434,35 @@ class RejectedClientsWriter(_FileWriter):
     if round_num == 0:
       self._path.unlink(missing_ok=True)
       return
-    _, rows = _read_rows(self._path)
-    for row in rows:
-      if not row[0].isdecimal():
-        raise _damaged(self._path, f'{row[0]!r} is not a round number')
-    rows = [row for row in rows if int(row[0]) <= round_num]
+    rows = [row for row in self._read() if int(row[0]) <= round_num]
     if not rows:
       self._path.unlink(missing_ok=True)
       return
     _replace_rows(self._path, _COLUMNS, rows)
+
+  def _read(self) -> list[list[str]]:
+    """Returns the rows, in the order of their rounds, if the file exists."""
+    rows: list[list[str]] = []
+    newest = 0
+    try:
+      for line_num, row in _files.read_lines(self._path):
+        found = _run_metrics.parse_round(row[0])
+        if len(row) != len(_COLUMNS):
+          reason = f'{len(row)} fields for {len(_COLUMNS)} columns'
+        elif line_num == 1:
+          continue
+        elif found is None or found < newest:
+          reason = f'{row[0]!r} is not a round number after {newest}'
+        else:
+          newest = found
+          rows.append(row)
+          continue
+        raise _damaged(self._path, f'line {line_num}: {reason}')
+    except FileNotFoundError:
+      return []
+    except _files.DamagedCSVError as error:
+      raise _damaged(self._path, error) from error
+    return rows
 
   def write(self, round_num: int, row: Mapping[str, Any]):
     """Does nothing: other writers write metrics."""

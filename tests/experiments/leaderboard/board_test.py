@@ -58,6 +58,10 @@ class RulesTest(parameterized.TestCase):
       ({'rounds': 1}, "board.yaml takes .* found 'rounds'"),
       ({'tasks': {'digit': _TASK}}, "a task must be one of .* found 'digit'"),
       ({'tasks': {'digits': {}}}, "task digits needs 'num_seeds'"),
+      (
+          {'tasks': {'digits': {**_TASK, 'metric': 'loss'}}},
+          "digits must be one whose larger values are better, found 'loss'",
+      ),
       ({'tuning_seed': 1}, 'final seeds, but task digits has 1 among them'),
       (
           {'methods': {'FedAvg': {'flags': [], 'search': ['rates']}}},

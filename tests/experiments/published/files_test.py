@@ -180,6 +180,16 @@ class FilesTest(parameterized.TestCase):
         table.columns[1].measure, tables.Measure('loss', 1.0, False)
     )
 
+  def test_the_name_of_a_metric_tells_its_direction(self):
+    other = {**_TABLE['columns'][1], 'metric': 'recall'}
+    raw = dict(_TABLE, metric='loss', columns=[_TABLE['columns'][0], other])
+    for given, expected in (({}, False), ({'higher_is_better': True}, True)):
+      table = self._read({**raw, **given})
+      self.assertEqual(table.measure('MNIST').higher_is_better, expected)
+      self.assertTrue(table.measure('FMNIST').higher_is_better)
+    raw = dict(raw, higher_is_better=False)
+    self.assertTrue(self._read(raw).measure('FMNIST').higher_is_better)
+
   def test_table_stands_beside_another(self):
     self._write(_TABLE)
     raw = dict(
@@ -327,6 +337,10 @@ class FilesTest(parameterized.TestCase):
           "has '.*algorithm.*', but no --algorithm",
       ),
       (dict(_TABLE, cells=[{'rows': 'SGD'}]), "cells takes group.*'rows'"),
+      (
+          dict(_TABLE, metric='turnover'),
+          "table_1 needs higher_is_better: .* 'turnover' does not tell",
+      ),
   )
   def test_bad_table_is_explained(self, raw, message):
     self.assertRegex(self._read_error(raw), message)

@@ -118,12 +118,22 @@ class ScoresTest(parameterized.TestCase):
       (scores.TRAIN_ACCURACY, 'accuracy', True),
       (scores.VALIDATION, 'recall_at_5', True),
       (scores.VALIDATION, 'loss', False),
+      (scores.VALIDATION, 'false_positives', False),
       (scores.VALIDATION, 'evaluation_average/loss', False),
       (scores.VALIDATION, 'mean_squared_error', False),
       (scores.POSTHOC_TEST, 'evaluation/clients/loss_mean', False),
   )
   def test_what_is_better(self, selection, metric, expected):
     self.assertEqual(selection.is_higher_better(metric), expected)
+
+  def test_a_metric_whose_name_does_not_tell_needs_a_mode(self):
+    for selection in (scores.VALIDATION, scores.TRAIN_ACCURACY):
+      with self.assertRaisesRegex(
+          hparams.HparamError, '--metric=.* --metric_m'
+      ):
+        selection.is_higher_better('turnover')
+      self.assertFalse(selection.is_higher_better('turnover', 'min'))
+    self.assertFalse(scores.TRAIN_LOSS.is_higher_better('turnover'))
 
   @parameterized.parameters(
       (scores.TRAIN_ACCURACY, 'evaluation/accuracy', 'a column of train/, fou'),

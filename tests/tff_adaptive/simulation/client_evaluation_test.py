@@ -11,10 +11,11 @@ from absl.testing import parameterized
 import numpy as np
 import pytest
 import tensorflow as tf
+import tensorflow_federated as tff
 
 from tests.tff_adaptive import testing
 from tests.tff_adaptive.simulation import evaluation_testing
-from tff_adaptive import _run_metrics
+from tff_adaptive import _metric_modes
 from tff_adaptive import optimizers
 from tff_adaptive.client_works import local_training
 from tff_adaptive.data import batching
@@ -48,7 +49,7 @@ class ClientMetricsTest(parameterized.TestCase):
 
   def test_every_statistic_of_a_loss_is_better_when_lower(self):
     for name in _metrics([1.0], metric='loss').summarize('clients/'):
-      self.assertFalse(_run_metrics.is_higher_better(name), name)
+      self.assertFalse(_metric_modes.is_higher_better(name), name)
 
   @parameterized.parameters((1, 1), (9, 1), (10, 1), (19, 1), (20, 2), (35, 3))
   def test_worst_decile_is_a_tenth_rounded_down_and_one_at_least(
@@ -59,6 +60,34 @@ class ClientMetricsTest(parameterized.TestCase):
     self.assertEqual(accuracy, np.arange(num_worst).mean())
     loss = _metrics(values, metric='loss').summarize()['loss_worst_decile']
     self.assertEqual(loss, num_clients - 1 - np.arange(num_worst).mean())
+
+  @parameterized.parameters(
+      ('false_positives', None, 3.0),
+      ('ece', None, 3.0),
+      ('recall', None, 1.0),
+      ('turnover', 'max', 1.0),
+      ('turnover', 'min', 3.0),
+      ('recall', 'min', 3.0),
+  )
+  def test_the_worst_clients_are_those_of_the_mode(self, name, mode, worst):
+    metrics = client_evaluation.ClientMetrics(
+        ['a', 'b', 'c'],
+        [1, 1, 1],
+        {name: [1.0, 3.0, 2.0]},
+        modes={} if mode is None else {name: mode},
+    )
+    self.assertEqual(metrics.summarize()[f'{name}_worst_decile'], worst)
+
+  @parameterized.parameters('num_batches', 'turnover')
+  def test_a_metric_without_mode_has_no_worst_clients(self, name):
+    self.assertEqual(
+        list(_metrics([1.0, 3.0], metric=name).summarize()),
+        [f'{name}_mean', f'{name}_weighted_mean', f'{name}_median'],
+    )
+
+  def test_a_mode_is_max_or_min(self):
+    with self.assertRaisesRegex(ValueError, "must be 'max' or 'min', found"):
+      client_evaluation.ClientMetrics(['a'], [1], {'b': [1.0]}, {'b': 'up'})
 
   def test_every_metric_is_summarized_in_order(self):
     metrics = client_evaluation.ClientMetrics(
@@ -177,6 +206,33 @@ class ClientEvaluationTest(tf.test.TestCase, parameterized.TestCase):
       self.assertEqual(found.client_ids, _WITH_EXAMPLES)
       self.assertEqual(list(found.values), ['loss', 'accuracy'])
       self._check(found, source, _weights(seed))
+
+  def test_a_metric_whose_name_does_not_tell_needs_a_mode(self):
+    model = tff.learning.models.functional_model_from_keras(
+        testing.keras_model(),
+        loss_fn=testing.loss(),
+        input_spec=(
+            tf.TensorSpec([None, 5], tf.float32),
+            tf.TensorSpec([None], tf.int32),
+        ),
+        metrics_constructor=lambda: collections.OrderedDict(
+            turnover=tf.keras.metrics.SparseCategoricalAccuracy(),
+            num_batches=tf.keras.metrics.SparseCategoricalCrossentropy(),
+        ),
+    )
+    with self.assertRaisesRegex(
+        ValueError, "'turnover' does not tell .*`modes`"
+    ):
+      client_evaluation.build_client_evaluation(model, _clients(1))
+    with self.assertRaisesRegex(
+        ValueError, "'turnover' does not tell .*`modes`"
+    ):
+      client_evaluation.build_personalized_evaluation(
+          model, _clients(1), _clients(2), optimizers.build_sgd()
+      )
+    client_evaluation.build_client_evaluation(
+        model, _clients(1), modes={'turnover': 'min'}
+    )
 
   @pytest.mark.slow
   def test_variable_model_equals_each_client_alone(self):

@@ -177,7 +177,7 @@ class CSVMetricsWriterTest(parameterized.TestCase):
       ('empty', ''),
       ('short', 'round_num,loss\n1,0.5\n'),
       ('gap', 'round_num,loss\n1,0.5\n3,0.5\n'),
-      ('broken', 'round_num,loss\n1,0.5\n2\n'),
+      ('from_0', 'round_num,loss\n0,0.5\n2,0.5\n'),
   )
   def test_missing_rows_are_an_error(self, text):
     if text is not None:
@@ -187,6 +187,35 @@ class CSVMetricsWriterTest(parameterized.TestCase):
         metrics_writers.MetricsFileError, 'every round up to 2'
     ):
       writer.resume(2)
+
+  @parameterized.named_parameters(
+      ('short', '1,0.5\n2\n', 'line 3 .*1 fields for 2 columns'),
+      ('repeated', '1,0.5\n1,0.5\n2,0.5\n', 'line 3 .*1 comes after 1'),
+      ('underscore', '1,0.5\n2,1_0\n', 'line 3 .*loss is not a number'),
+      ('quote', '1,"0.5\n2,0.5"\n3,0.5\n', 'line 3 '),
+  )
+  def test_damaged_rows_are_an_error(self, rows, sentence):
+    text = f'round_num,loss\n{rows}'
+    self.path.write_text(text)
+    writer = metrics_writers.CSVMetricsWriter(self.path)
+    with self.assertRaisesRegex(
+        metrics_writers.MetricsFileError, f'metrics.csv, {sentence}'
+    ):
+      writer.resume(2)
+    self.assertEqual(self.path.read_text(), text)
+
+  def test_a_column_that_is_there_twice_is_an_error(self):
+    self.path.write_text('round_num,loss,loss\n1,0.5,0.5\n')
+    writer = metrics_writers.CSVMetricsWriter(self.path)
+    with self.assertRaisesRegex(
+        metrics_writers.MetricsFileError, "line 1 .*'loss' is there twice"
+    ):
+      writer.resume(1)
+
+  def test_damaged_rows_after_the_checkpoint_are_dropped(self):
+    self.path.write_text('round_num,loss\n1,0.5\n2,x,y\n')
+    metrics_writers.CSVMetricsWriter(self.path).resume(1)
+    self.assertEqual(self.path.read_text(), 'round_num,loss\n1,0.5\n')
 
   @parameterized.parameters(
       (0.1, '0.1'),
@@ -325,7 +354,7 @@ class FindRejectedTest(parameterized.TestCase):
     self.assertEmpty(metrics_writers.find_rejected([[], []], metrics))
 
 
-class RejectedClientsWriterTest(absltest.TestCase):
+class RejectedClientsWriterTest(parameterized.TestCase):
 
   def setUp(self):
     super().setUp()
@@ -386,6 +415,16 @@ class RejectedClientsWriterTest(absltest.TestCase):
     self.assertEqual(self.path.read_bytes(), whole)
     self._writer(0)
     self.assertFalse(self.path.exists())
+
+  @parameterized.parameters(
+      ('1,ann\n', 'line 2: 2 fields for 3 columns'),
+      ('2,ann,x\n1,ann,x\n', "line 3: '1' is not a round number after 2"),
+      ('1_0,ann,x\n', "line 2: '1_0' is not a round number"),
+  )
+  def test_damaged_rows_are_an_error(self, rows, sentence):
+    self.path.write_text(f'round_num,client_id,reason\n{rows}')
+    with self.assertRaisesRegex(metrics_writers.MetricsFileError, sentence):
+      self._writer(7)
 
   def test_a_new_run_does_not_read_the_file(self):
     self.path.write_text('not a table of clients\n')
