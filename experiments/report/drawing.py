@@ -33,6 +33,7 @@ _LABELS = {
     'clients/loss': 'training loss',
     'train/accuracy': 'training accuracy',
 }
+_PNG_SIGNATURE = b'\x89PNG\r\n\x1a\n'
 
 
 def draw(
@@ -96,7 +97,7 @@ def _copy_pictures(
   for result in results:
     for run in result.runs.values():
       picture = run.path / 'plots' / f'{kind}.png'
-      data = picture.read_bytes() if picture.is_file() else b''
+      data = _read_picture(picture)
       if not data or data in seen:
         continue
       seen.add(data)
@@ -107,6 +108,17 @@ def _copy_pictures(
       place = ', '.join(filter(None, names))
       copied[path] = f'{figures.KINDS[kind].caption}: {place}.'
   return copied
+
+
+def _read_picture(path: pathlib.Path) -> bytes:
+  """Returns a picture that a run has made; empty if there is none.
+
+  A folder of somebody else may have a link to another file in its place.
+  """
+  if path.is_symlink() or path.parent.is_symlink() or not path.is_file():
+    return b''
+  data = path.read_bytes()
+  return data if data.startswith(_PNG_SIGNATURE) else b''
 
 
 def _draw_partitions(

@@ -59,16 +59,40 @@ class DrawingTest(page_testing.PageTestCase):
     for cell, data in zip(table.cells, (b'one', b'one', b'two')):
       plots = self.runs_dir / cell.experiment_name / 'seed_0' / 'plots'
       plots.mkdir()
-      (plots / f'{kind}.png').write_bytes(data)
+      (plots / f'{kind}.png').write_bytes(made_up_runs.PNG + data)
     self.write(table)
     found = sorted((self.output_dir / 'paper').glob('*.png'))
     self.assertEqual(
         [p.name for p in found], ['table_1_1.png', 'table_1_2.png']
     )
-    self.assertEqual([p.read_bytes() for p in found], [b'one', b'two'])
+    self.assertEqual(
+        [p.read_bytes() for p in found],
+        [made_up_runs.PNG + data for data in (b'one', b'two')],
+    )
     # Methods do not differ in their clients, but in the moments of these.
     for row in ('a', 'c'):
       self.assertEqual(f'CKA: {row}' in self.read('.md'), kind == 'cka', row)
+
+  @parameterized.parameters('text', 'link', 'folder')
+  def test_what_is_no_picture_of_a_run_is_not_copied(self, kind):
+    table = made_up_runs.build_table(figure={'kind': 'partition'})
+    self.write_runs(table, [0.5])
+    plots = self.runs_dir / table.cells[0].experiment_name / 'seed_0' / 'plots'
+    elsewhere = self.runs_dir / 'elsewhere'
+    elsewhere.mkdir()
+    secret = elsewhere / 'partition.png'
+    secret.write_bytes(b'TOP SECRET' if kind == 'text' else made_up_runs.PNG)
+    if kind == 'folder':
+      plots.symlink_to(elsewhere)
+    else:
+      plots.mkdir()
+      copied = plots / 'partition.png'
+      if kind == 'link':
+        copied.symlink_to(secret)
+      else:
+        copied.write_bytes(b'TOP SECRET')
+    self.write(table)
+    self.assertEmpty(list((self.output_dir / 'paper').glob('*.png')))
 
   def test_words_as_settings(self):
     table = made_up_runs.build_table(

@@ -11,6 +11,8 @@ from typing import Any, Optional
 from experiments import published
 
 _STEP_SIZES = ('mean', 'min', 'max')
+# The beginning of every PNG file.
+PNG = b'\x89PNG\r\n\x1a\n'
 
 
 def build_table(

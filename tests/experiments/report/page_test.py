@@ -169,11 +169,11 @@ class PageTest(page_testing.PageTestCase):
     self.write_runs(table, [0.5])
     plots = self.runs_dir / table.cells[0].experiment_name / 'seed_0' / 'plots'
     plots.mkdir()
-    (plots / 'partition.png').write_bytes(b'one')
+    (plots / 'partition.png').write_bytes(made_up_runs.PNG + b'one')
     self.write(table)
     before = file_testing.read_files(self.output_dir)
     self.assertLen(before, 4)
-    (plots / 'partition.png').write_bytes(b'twice')
+    (plots / 'partition.png').write_bytes(made_up_runs.PNG + b'twice')
     for max_size in (1, 100):  # The picture fits into the second one.
       with (
           file_testing.max_file_size(max_size),
@@ -417,7 +417,7 @@ class SeedsTest(page_testing.PageTestCase):
     self._write_seeds(table.cells[0], [0.9, 0.9])
     folder = self.runs_dir / table.cells[0].experiment_name
     (folder / 'seed_0' / 'plots').mkdir()
-    (folder / 'seed_0' / 'plots' / 'cka.png').write_bytes(b'picture')
+    (folder / 'seed_0' / 'plots' / 'cka.png').write_bytes(made_up_runs.PNG)
     self.write(table)
     text = self.read('.md')
     self.assertIn('](table_1_1.png)', text)
