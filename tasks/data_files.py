@@ -54,6 +54,7 @@ def find_data_file(
         f'{path.name} was not found: put it at {path}, or download it with '
         f'`.venv/bin/python -m tasks.fetch {dataset} --data_dir={data_dir}`.'
     )
+  _files.tell_of_reading(path)
   return path
 
 
@@ -108,6 +109,8 @@ def read_prepared(
   def read(split: str) -> Any:
     return tfds.as_numpy(builder.as_dataset(split=split, batch_size=-1))
 
+  for path in sorted(version.rglob('*')):
+    _files.tell_of_reading(path)
   try:
     builder = tfds.builder_from_directory(version)
     return {part: to_examples(read(part)) for part in ('train', 'test')}

@@ -18,6 +18,7 @@ from experiments import hparams
 from experiments import published
 from experiments import registry
 from experiments.run_results import agreement
+from experiments.run_results import inputs
 from experiments.run_results import run_folder
 from experiments.sweep import search_spaces
 from tff_adaptive import _files
@@ -45,6 +46,7 @@ class Trial:
     folder: The folder of the run.
     arguments: The flags of `experiments.train`.
     hparams: The values of the flags; None for the task's default.
+    data_dir: The folder of the data sets. Default: none.
   """
 
   labels: Mapping[str, str]
@@ -53,6 +55,7 @@ class Trial:
   folder: pathlib.Path
   arguments: tuple[str, ...]
   hparams: Mapping[str, Any]
+  data_dir: Optional[str] = None
 
   @property
   def name(self) -> str:
@@ -223,6 +226,7 @@ def build_trial(
       root / folder,
       arguments,
       _collect_hparams(choices, settings),
+      settings.data_dir,
   )
 
 
@@ -376,8 +380,8 @@ class Record:
   def is_finished(self, trial: Trial) -> bool:
     """Returns whether a trial need not be started.
 
-    A trial whose flags may have changed is started: then the run itself
-    continues, or rejects the change.
+    A trial whose flags, code or data may have changed is started: then the run
+    itself continues, or rejects the change.
 
     Args:
       trial: The trial.
@@ -388,7 +392,7 @@ class Record:
       that all rounds were trained with these values and plotted.
     """
     recorded = run_folder.read_hparams(trial.folder)
-    if recorded is None:
+    if recorded is None or _has_changed(trial, recorded):
       return False
     if trial.name in self._finished:
       given = json.loads(json.dumps(dict(trial.hparams)))
@@ -404,6 +408,32 @@ class Record:
       return False
     wanted = agreement.of_arguments(trial.arguments)
     return not wanted.find_differences(recorded)
+
+
+def _has_changed(trial: Trial, recorded: Mapping[str, Any]) -> bool:
+  """Returns whether a run began with other code, data or weights."""
+  if inputs.describe_change(trial.folder, trial.data_dir) is not None:
+    return True
+  for kind in registry.RULES:
+    row = registry.ROWS[kind].get(trial.hparams.get(kind, ''))
+    found = None if row is None else recorded.get(f'{row.label}_file')
+    if found not in (None, row and row.digest):
+      return True
+  path = trial.hparams.get('initial_weights')
+  digest = recorded.get('initial_weights_sha256')
+  if path is None or digest is None:
+    return False
+  command_line.prepare_libraries()
+  # Imported late, as TensorFlow takes seconds.
+  from tff_adaptive.simulation import checkpoints  # pylint: disable=import-outside-toplevel
+  from tff_adaptive.simulation import weights_files  # pylint: disable=import-outside-toplevel
+
+  try:
+    return weights_files.read_weights(path).digest() != digest
+  except FileNotFoundError:  # Nothing to compare.
+    return False
+  except (checkpoints.CheckpointError, weights_files.WeightsFileError):
+    return True
 
 
 def _was_killed_at_its_end(folder: pathlib.Path) -> bool:

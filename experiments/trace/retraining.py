@@ -22,6 +22,7 @@ from experiments import folders
 from experiments import hparams
 from experiments import registry
 from experiments import rounds as rounds_lib
+from experiments.run_results import inputs
 from experiments.run_results import run_folder
 from experiments.train import run_parts
 from experiments.train import training_run
@@ -73,6 +74,9 @@ def _read_run(path: pathlib.Path, data_dir: Optional[str]) -> RecordedRun:
         'the data sets; synthetic data are in OUTPUT_DIR/'
         f'{run_parts.SYNTHETIC_DATA}'
     )
+  change = inputs.describe_change(path, data_dir)
+  if change is not None:
+    raise command_line.UserError(f'cannot repeat a round: {change}')
   trained_on = choices[registry.RUNTIME].row.name
   if trained_on == registry.NATIVE:
     print(

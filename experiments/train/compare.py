@@ -21,6 +21,7 @@ from experiments import settings as settings_lib
 from experiments.flag_table import field
 from experiments.leaderboard import board
 from experiments.run_results import agreement
+from experiments.run_results import inputs
 from experiments.run_results import run_folder
 from experiments.sweep import running
 from experiments.sweep import scores
@@ -241,6 +242,9 @@ def _check_folders(trials: Sequence[trials_lib.Trial]):
   record = trials_lib.Record(trials[0].home)
   for trial in trials:
     recorded = run_folder.read_hparams(trial.folder)
+    change = inputs.describe_change(trial.folder, trial.data_dir)
+    if change is not None:
+      raise command_line.UserError(change)
     if recorded is None or record.is_finished(trial):
       continue
     wanted = agreement.of_arguments(trial.arguments)

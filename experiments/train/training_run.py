@@ -4,6 +4,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 import contextlib
+import functools
 from typing import Any, Optional
 
 import attrs
@@ -15,6 +16,7 @@ from experiments import hparams
 from experiments import registry
 from experiments import settings as settings_lib
 from experiments.run_results import environments
+from experiments.run_results import inputs
 from experiments.train import evaluation_results
 from experiments.train import evaluations as evaluations_lib
 from experiments.train import run_parts
@@ -223,11 +225,14 @@ def _train(
 ):
   """Trains in a locked folder."""
   tf.keras.utils.set_random_seed(settings.seed)
-  with _errors_of_user(
-      TypeError,
-      ValueError,
-      FileNotFoundError,
-      run_directory.RunDirectoryError,
+  with (
+      _errors_of_user(
+          TypeError,
+          ValueError,
+          FileNotFoundError,
+          run_directory.RunDirectoryError,
+      ),
+      inputs.watched() as reads,
   ):
     run = _build(choices, settings, directory)
   # Only now, since afterwards a model's random ops cannot even be built.
@@ -241,10 +246,21 @@ def _train(
   ):
     directory.open(run.hparams, run.uses_total_rounds)
     environments.record(directory.path)
+    record_inputs = functools.partial(
+        inputs.record,
+        directory.path,
+        data_dir=settings.data_dir,
+        has_own=any(registry.is_own(c.row.name) for c in choices.values()),
+    )
+    record_inputs(reads)
     _draw_partition(run.task, directory)
     # Seeded, so that a resumed run on the native runtime has the same numbers.
     with run.choices[registry.RUNTIME].build(seeded_clients=True):
-      result = run.train()
+      with inputs.watched() as reads:
+        try:
+          result = run.train()
+        finally:  # Clients may be read when they are sampled.
+          record_inputs(reads)
       _report(run, result, directory)
       test = _evaluate_at_end(run, result, directory)
   _print_last_line(test)
@@ -271,14 +287,15 @@ def _build(
   protocol = run_parts.build_protocol(choices, settings)
   recorded = directory.read_hparams()
   choices = _keep_plan(choices, recorded)
-  start = warm_start.read(settings.initial_weights, recorded, directory.path)
+  with inputs.unwatched():  # Their digest is recorded instead.
+    start = warm_start.read(settings.initial_weights, recorded, directory.path)
   values = _collect_hparams(choices, settings, protocol, start)
   uses_total_rounds = [
       kind
       for kind, choice in choices.items()
       if 'total_rounds' in choice.row.supplied
   ]
-  _check_files(choices, recorded or {}, directory)
+  _check_files(choices, recorded or {}, directory, settings.data_dir)
   directory.check(values, uses_total_rounds)
   run_callbacks = run_parts.build_callbacks(settings, directory)
   task = run_parts.build_task(choices, settings)
@@ -333,8 +350,9 @@ def _check_files(
     choices: _Choices,
     recorded: Mapping[str, Any],
     directory: run_directory.RunDirectory,
+    data_dir: Optional[str],
 ):
-  """Raises if the file of a user's own rule is not that of the run."""
+  """Raises if the code of a user's own or the data are not those of the run."""
   for kind, choice in choices.items():
     found = recorded.get(choice.file_name)
     if found is not None and found != choice.row.digest:
@@ -343,6 +361,9 @@ def _check_files(
           f'in {directory.path} began; choose another --experiment_name, or '
           'delete that run'
       )
+  change = inputs.describe_change(directory.path, data_dir)
+  if change is not None:
+    raise command_line.UserError(change)
 
 
 def _build_writers(

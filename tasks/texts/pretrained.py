@@ -235,6 +235,7 @@ def _existing(pretrained_dir: _files.PathLike, *names: str) -> pathlib.Path:
   folder = pathlib.Path(pretrained_dir)
   for name in names:
     if (folder / name).exists():
+      _files.tell_of_reading(folder / name)
       return folder / name
   raise FileNotFoundError(
       f'`pretrained_dir` must be a folder with {" or ".join(names)}, as '

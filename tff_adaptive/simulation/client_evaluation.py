@@ -68,7 +68,7 @@ class ClientMetrics:
       converter=lambda array: np.asarray(array, np.int64)
   )
   values: Mapping[str, np.ndarray] = attrs.field(converter=_as_values)
-  modes: Mapping[str, str] = attrs.field(factory=dict, converter=dict)
+  modes: Mapping[str, str] = attrs.field(factory=dict)
 
   def __attrs_post_init__(self):
     expected = (len(self.client_ids),)

@@ -6,18 +6,24 @@ import dataclasses
 import json
 import os
 import pathlib
+import sys
 import tempfile
+from unittest import mock
 
 from absl.testing import parameterized
+import numpy as np
 
 from experiments import command_line
 from experiments import hparams
 from experiments import published
+from experiments import registry
 from experiments.run_results import agreement
+from experiments.run_results import inputs
 from experiments.sweep import trials as trials_lib
 from tests import folder_testing
 from tests.experiments import hparams_testing
 from tests.experiments.sweep import sweep_testing
+from tff_adaptive.simulation import weights_files
 
 
 class RecordsTest(folder_testing.FolderTestCase):
@@ -109,6 +115,64 @@ class RecordsTest(folder_testing.FolderTestCase):
     self._write(trial, total_rounds=rounds)
     self.assertTrue(self._is_finished(trial))
     self._write(trial, num_rounds=4, total_rounds=2 * rounds)
+    self.assertFalse(self._is_finished(trial))
+
+  @parameterized.parameters(True, False)
+  def test_a_run_of_other_data_is_not_finished(self, is_recorded):
+    data_dir = self.folder / 'data'
+    data_dir.mkdir()
+    data = data_dir / 'a.csv'
+    data.write_text('1')
+    trial = self._trial(data_dir=str(data_dir))
+    self._write(trial)
+    reads = inputs.Reads({str(data)})
+    inputs.record(trial.folder, reads, str(data_dir), has_own=False)
+    if is_recorded:
+      trials_lib.Record(trial.home).add(trial)
+    self.assertTrue(self._is_finished(trial))
+    data.write_text('2')
+    self.assertFalse(self._is_finished(trial))
+    moved = self._trial(data_dir=str(data_dir.rename(self.folder / 'moved')))
+    self.assertFalse(self._is_finished(moved))
+    (self.folder / 'moved' / 'a.csv').write_text('1')
+    self.assertTrue(self._is_finished(moved))
+
+  def test_a_run_of_other_weights_is_not_finished(self):
+    path = self.folder / 'weights.npz'
+    np.savez(path, a=np.float32(1))
+    trial = self._trial(initial_weights=str(path))
+    digest = weights_files.read_weights(path).digest()
+    self._write(trial, initial_weights_sha256=digest)
+    trials_lib.Record(trial.home).add(trial)
+    self.assertTrue(self._is_finished(trial))
+    np.savez(path, a=np.float32(2))
+    self.assertFalse(self._is_finished(trial))
+    np.savez_compressed(path, a=np.float32(1))  # The same weights.
+    self.assertTrue(self._is_finished(trial))
+    path.unlink()
+    self.assertTrue(self._is_finished(trial))
+
+  def test_a_run_of_another_file_of_a_rule_is_not_finished(self):
+    (self.folder / 'own_of_trials.py').write_text(
+        'def build_small(rate: float = 0.1):\n  pass\n'
+    )
+    place = 'own_of_trials:build_small'
+    rows = registry.ROWS[registry.CLIENT_OPTIMIZER]
+    path = [str(self.folder), *sys.path]
+    self.enter_context(mock.patch.object(sys, 'path', path))
+    self.enter_context(mock.patch.dict(rows))
+    trial = trials_lib.build_trial(
+        {},
+        [f'--client_optimizer={place}', '--total_rounds=3'],
+        seed=0,
+        output_dir=str(self.folder),
+        home='home',
+        name='a',
+    )
+    self._write(trial)
+    trials_lib.Record(trial.home).add(trial)
+    self.assertTrue(self._is_finished(trial))
+    rows[place] = dataclasses.replace(rows[place], digest='another')
     self.assertFalse(self._is_finished(trial))
 
   def test_a_record_without_a_folder_does_not_count(self):

@@ -1,0 +1,158 @@
+# Copyright 2026 The tff_adaptive Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests that old results are not shown as those of changed code or data."""
+
+import sys
+from unittest import mock
+
+import numpy as np
+import pytest
+
+from tests import folder_testing
+from tests import program_testing
+
+_HELPER = 'FACTOR = 1.0\n'
+_RULE = '''
+import tensorflow_federated as tff
+
+import own_helper
+
+def build_mine(learning_rate: float = 0.1) -> tff.learning.optimizers.Optimizer:
+  """Builds SGD.
+
+  Args:
+    learning_rate: The step size, not negative.
+  """
+  return tff.learning.optimizers.build_sgdm(learning_rate * own_helper.FACTOR)
+'''
+_TASK = """
+import numpy as np
+from tasks import definitions
+from docs.examples import wine
+
+MINE = definitions.ClassificationTask(
+    name='mine',
+    data=definitions.NpzData('mine.npz', shape=(3,), classes=2),
+    models=wine.build_logistic,
+    clients=definitions.Partition(num_clients=2, alpha=0.5, noun='rows'),
+    protocol=definitions.Protocol(
+        client_batch_size=4, client_epochs=1, clients_per_round=2,
+        total_rounds=2,
+    ),
+)
+"""
+
+
+class ChangedInputsTest(folder_testing.FolderTestCase):
+
+  def setUp(self):
+    super().setUp()
+    (self.folder / 'own_helper.py').write_text(_HELPER)
+    (self.folder / 'own_rule.py').write_text(_RULE)
+    (self.folder / 'own_task.py').write_text(_TASK)
+    self._write_data(0)
+    # Programs begin with the paths of this process.
+    path = [str(self.folder), *sys.path]
+    self.enter_context(mock.patch.object(sys, 'path', path))
+
+  def _write_data(self, seed):
+    generator = np.random.default_rng(seed)
+    arrays = {}
+    for split in ('train', 'test'):
+      arrays[f'x_{split}'] = generator.normal(size=(40, 3)).astype('float32')
+      arrays[f'y_{split}'] = np.arange(40) % 2
+    (self.folder / 'data').mkdir(exist_ok=True)
+    np.savez(self.folder / 'data' / 'mine.npz', **arrays)
+
+  def _call(self, program, *arguments):
+    return program_testing.run(
+        f'experiments.{program}',
+        '--output_dir=runs',
+        *arguments,
+        cwd=self.folder,
+        PYTHONPATH=f'{self.folder}:{program_testing.ROOT}',
+    )
+
+  def _compare(self):
+    return self._call(
+        'train',
+        '--task=digits',
+        '--total_rounds=1',
+        '--num_clients=5',
+        '--clients_per_round=2',
+        '--compare=sgd,own_rule:build_mine',
+        '--jobs=1',
+    )
+
+  def test_a_helper_of_a_rule_that_changed_is_named(self):
+    result = self._compare()
+    self.assertEqual(result.returncode, 0, result.stderr)
+    again = self._compare()
+    self.assertEqual(again.returncode, 0, again.stderr)
+    self.assertIn('mine', again.stdout)
+    (self.folder / 'own_helper.py').write_text('FACTOR = 0.0\n')
+    result = self._compare()
+    self.assertEqual(result.returncode, 2)
+    self.assertRegex(
+        result.stderr,
+        '^error: the module own_helper.py has changed since the run in '
+        'runs/digits.compare/mine/seed_0 began; choose another',
+    )
+    self.assertNotIn('last 10', result.stdout)
+    (self.folder / 'own_helper.py').write_text(_HELPER)
+    self.assertEqual(self._compare().returncode, 0)
+
+  def _train(self, *arguments):
+    return self._call(
+        'train',
+        '--task=own_task:MINE',
+        '--data_dir=data',
+        '--client_optimizer=sgd',
+        '--experiment_name=run',
+        *arguments,
+    )
+
+  def test_data_and_modules_of_a_task_that_changed_are_named(self):
+    result = self._train()
+    self.assertEqual(result.returncode, 0, result.stderr)
+    result = self._train()
+    self.assertIn('already finished', result.stdout)
+    self._write_data(1)
+    for total_rounds in (2, 3):
+      result = self._train(f'--total_rounds={total_rounds}')
+      self.assertEqual(result.returncode, 2)
+      self.assertStartsWith(
+          result.stderr,
+          'error: the data file data/mine.npz has changed since the run in '
+          'runs/run began',
+      )
+    self._write_data(0)
+    self.assertEqual(self._train().returncode, 0)
+    (self.folder / 'own_task.py').write_text(f'{_TASK}\n')
+    result = self._train()
+    self.assertEqual(result.returncode, 2)
+    self.assertStartsWith(result.stderr, 'error: the module own_task.py has')
+
+  @pytest.mark.slow
+  def test_a_sweep_does_not_show_them_as_done(self):
+    def sweep():
+      return self._call(
+          'sweep',
+          '--task=own_task:MINE',
+          '--data_dir=data',
+          '--client_optimizer=sgd',
+          '--sweep_name=rates',
+          '--grid=client_learning_rate=0.1',
+          '--jobs=1',
+      )
+
+    result = sweep()
+    self.assertEqual(result.returncode, 0, result.stderr)
+    self._write_data(1)
+    result = sweep()
+    self.assertEqual(result.returncode, 1)
+    self.assertIn('1 of 1 trials failed', result.stderr)
+    logs = ''.join(
+        path.read_text() for path in (self.folder / 'runs').rglob('*.log')
+    )
+    self.assertIn('the data file data/mine.npz has changed', logs)

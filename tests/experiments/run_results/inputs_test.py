@@ -1,0 +1,189 @@
+# Copyright 2026 The tff_adaptive Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of the record of the files that determine a run."""
+
+import importlib
+import os
+import sqlite3
+import sys
+from unittest import mock
+
+from absl.testing import parameterized
+import numpy as np
+
+from experiments.run_results import inputs
+from tests import folder_testing
+from tff_adaptive import _files
+
+
+class InputsTest(parameterized.TestCase):
+
+  def setUp(self):
+    super().setUp()
+    self.folder = folder_testing.new(self)
+    self.run_folder = self.folder / 'runs' / 'a'
+    self.run_folder.mkdir(parents=True)
+    self.data_dir = self.folder / 'data'
+    self.data_dir.mkdir()
+    self.enter_context(mock.patch.dict(sys.modules))
+    path = [str(self.folder), *sys.path]
+    self.enter_context(mock.patch.object(sys, 'path', path))
+    for name in ('helper_of_own', 'own_of_inputs'):
+      (self.folder / f'{name}.py').write_text('X = 1\n', encoding='utf-8')
+    source = 'import helper_of_own\nY = helper_of_own.X\n'
+    (self.folder / 'own_of_inputs.py').write_text(source, encoding='utf-8')
+    importlib.invalidate_caches()
+
+  def _record(self, *opened, has_own=False):
+    inputs.record(
+        self.run_folder,
+        inputs.Reads(set(map(str, opened))),
+        str(self.data_dir),
+        has_own=has_own,
+    )
+
+  def _change(self, data_dir=None):
+    return inputs.describe_change(
+        self.run_folder, str(data_dir or self.data_dir)
+    )
+
+  def test_what_python_reads_is_heard(self):
+    text, array, base, raw, told = (
+        self.data_dir / name for name in ('t.csv', 'a.npz', 'b.db', 'r', 'x.h5')
+    )
+    text.write_text('1,2\n')
+    np.savez(array, x=np.zeros(3))
+    sqlite3.connect(base).close()
+    raw.write_bytes(b'1')
+    written = self.data_dir / 'written'
+    with inputs.watched() as found:
+      text.read_text()
+      np.load(array)['x']  # pylint: disable=expression-not-assigned
+      sqlite3.connect(base).close()
+      os.close(os.open(raw, os.O_RDONLY))
+      _files.tell_of_reading(told)
+      written.write_text('x')
+      os.close(os.open(written, os.O_RDWR))
+      with inputs.unwatched():
+        written.read_text()
+      with inputs.watched() as inner:
+        raw.read_bytes()
+    raw.with_name('later').write_text('')
+    self.assertEqual(
+        {path for path in found.paths if path.startswith(str(self.data_dir))},
+        {str(path) for path in (text, array, base, raw, told)},
+    )
+    self.assertEqual(inner.paths, {str(raw)})
+
+  def test_a_helper_that_is_imported_counts(self):
+    importlib.import_module('own_of_inputs')
+    self._record(has_own=True)
+    self.assertIsNone(self._change())
+    path = self.folder / 'helper_of_own.py'
+    path.write_text('X = 2\n', encoding='utf-8')
+    self.assertEqual(
+        self._change(),
+        f'the module {path} has changed since the run in {self.run_folder} '
+        'began; choose another --experiment_name, or delete that run',
+    )
+    path.unlink()
+    self.assertStartsWith(self._change(), f'the module {path} has gone since')
+
+  def test_modules_of_python_and_of_this_project_do_not_count(self):
+    found = inputs._modules()
+    self.assertNotIn('numpy', found)
+    self.assertNotIn('os', found)
+    self.assertNotIn('experiments.run_results.inputs', found)
+    importlib.import_module('helper_of_own')
+    self.assertIn('helper_of_own', inputs._modules())
+
+  def test_without_own_parts_modules_are_not_recorded(self):
+    importlib.import_module('own_of_inputs')
+    self._record()
+    self.assertEmpty(os.listdir(self.run_folder))
+
+  @parameterized.parameters(inputs._MAX_DIGEST_BYTES, 0)
+  def test_a_data_file_that_changes_is_named(self, max_bytes):
+    path = self.data_dir / 'a.csv'
+    path.write_text('1\n')
+    with mock.patch.object(inputs, '_MAX_DIGEST_BYTES', max_bytes):
+      self._record(path)
+    self.assertIsNone(self._change())
+    path.write_text('2\n')
+    os.utime(path, (1e9, 1e9))
+    self.assertStartsWith(
+        self._change(), f'the data file {path} has changed since the run in'
+    )
+
+  def test_only_the_content_of_small_data_files_counts(self):
+    path = self.data_dir / 'a.csv'
+    path.write_text('1\n')
+    self._record(path)
+    os.utime(path, (1e9, 1e9))
+    self.assertIsNone(self._change())
+    path.write_text('2\n')
+    os.utime(path, (1e9, 1e9))
+    self.assertIsNotNone(self._change())
+
+  def test_the_folder_of_the_data_may_be_moved(self):
+    path = self.data_dir / 'sets' / 'a.csv'
+    path.parent.mkdir()
+    path.write_text('1\n')
+    self._record(path)
+    moved = self.data_dir.rename(self.folder / 'moved')
+    self.assertIsNone(self._change())  # There is nothing to compare.
+    self.assertIsNone(self._change(moved))
+    (moved / 'sets' / 'a.csv').write_text('2\n')
+    self.assertIn(str(moved / 'sets' / 'a.csv'), self._change(moved))
+
+  def test_outputs_and_what_is_not_there_do_not_count(self):
+    metrics = self.run_folder / 'metrics.csv'
+    metrics.write_text('round_num\n')
+    self._record(metrics, '/proc/cpuinfo', np.__file__, self.folder / 'none')
+    self.assertEqual(os.listdir(self.run_folder), ['metrics.csv'])
+
+  def test_files_of_trackers_and_settings_do_not_count(self):
+    home = self.folder / 'home'
+    self.enter_context(mock.patch.dict(os.environ, HOME=str(home)))
+    names = ('.netrc', '.config/x', '.cache/y', '.keras/datasets/a.npz', 'b')
+    paths = [home / name for name in names]
+    paths += [self.folder / 'mlruns' / 'meta.yaml', self.folder / 'wandb' / 's']
+    for path in paths:
+      path.parent.mkdir(parents=True, exist_ok=True)
+      path.write_text('1')
+    self._record(*paths)
+    for path in paths:
+      path.write_text('2')
+    self.assertIn('.keras/datasets/a.npz has changed', self._change())
+    (home / '.keras' / 'datasets' / 'a.npz').write_text('1')
+    self.assertIn('home/b has changed', self._change())
+    (home / 'b').write_text('1')
+    self.assertIsNone(self._change())
+
+  def test_files_that_are_written_meanwhile_do_not_count(self):
+    path = self.data_dir / 'a'
+    reads = inputs.Reads({str(path)})
+    path.write_text('1')
+    os.utime(path, (2e9, 2e9))
+    inputs.record(self.run_folder, reads, None, has_own=False)
+    self.assertEmpty(os.listdir(self.run_folder))
+
+  def test_files_are_added_and_the_first_record_stays(self):
+    first, second = self.data_dir / 'a', self.data_dir / 'b'
+    first.write_text('1')
+    second.write_text('1')
+    self._record(first)
+    before = (self.run_folder / 'inputs.json').stat().st_ino
+    self._record(first)
+    self.assertEqual((self.run_folder / 'inputs.json').stat().st_ino, before)
+    first.write_text('2')
+    self._record(first, second)
+    self.assertIn('data/a has changed', self._change())
+    first.write_text('1')
+    second.write_text('2')
+    self.assertIn('data/b has changed', self._change())
+
+  @parameterized.parameters('', '{', '[]', '{"data": {"a": 1}}', '{"data": 1}')
+  def test_a_damaged_record_is_none(self, text):
+    (self.run_folder / 'inputs.json').write_text(text)
+    self.assertIsNone(self._change())
