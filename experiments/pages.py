@@ -67,12 +67,12 @@ class Figure(str):
   """The block of a picture that the program made.
 
   Attributes:
-    path: The PNG file.
+    name: The name of the PNG file.
     alternative: The text in place of the picture.
     below: The Markdown below the picture.
   """
 
-  path: pathlib.Path
+  name: str
   alternative: str
   below: str
 
@@ -106,7 +106,7 @@ def figure(path: pathlib.Path, caption: str, command: str) -> Figure:
   alternative = caption.replace('[', '(').replace(']', ')')
   below = f'{caption} Made by {markup.code(command)}.'
   block = Figure(f'![{alternative}]({path.name})\n\n{below}')
-  block.path, block.alternative, block.below = path, alternative, below
+  block.name, block.alternative, block.below = path.name, alternative, below
   return block
 
 
@@ -192,12 +192,13 @@ def to_markdown(title: str, blocks: Sequence[str]) -> str:
   return '\n\n'.join([f'# {_line(title)}', *blocks]) + '\n'
 
 
-def to_html(title: str, blocks: Sequence[str]) -> str:
+def to_html(title: str, blocks: Sequence[str], folder: pathlib.Path) -> str:
   """Returns a page as HTML with embedded pictures.
 
   Args:
     title: The title of the page.
     blocks: The blocks of the page, in order.
+    folder: The folder of its pictures.
 
   Returns:
     The text of the file.
@@ -205,16 +206,17 @@ def to_html(title: str, blocks: Sequence[str]) -> str:
   Raises:
     OSError: If a picture cannot be read.
   """
-  body = '\n'.join(map(_block_to_html, [f'# {_line(title)}', *blocks]))
+  blocks = [f'# {_line(title)}', *blocks]
+  body = '\n'.join(_block_to_html(block, folder) for block in blocks)
   body = body.replace('<table>', '<div class="wide"><table>')
   body = body.replace('</table>', '</table></div>')
   return _TEMPLATE.format(title=html.escape(title), style=_STYLE, body=body)
 
 
-def _block_to_html(block: str) -> str:
+def _block_to_html(block: str, folder: pathlib.Path) -> str:
   if not isinstance(block, Figure):
     return markup.to_html(block)
-  data = base64.b64encode(block.path.read_bytes()).decode('ascii')
+  data = base64.b64encode((folder / block.name).read_bytes()).decode('ascii')
   alternative = html.escape(html.unescape(block.alternative))
   picture = f'<img alt="{alternative}" src="data:image/png;base64,{data}">'
   return f'<p>{picture}</p>\n{markup.to_html(block.below)}'
@@ -232,7 +234,7 @@ def write_page(path: pathlib.Path, title: str, blocks: Sequence[str]):
     OSError: If a picture cannot be read, or a file cannot be written.
   """
   _files.write(with_suffix(path, '.md'), to_markdown(title, blocks))
-  _files.write(with_suffix(path, '.html'), to_html(title, blocks))
+  _files.write(with_suffix(path, '.html'), to_html(title, blocks, path.parent))
 
 
 def with_suffix(path: pathlib.Path, suffix: str) -> pathlib.Path:

@@ -125,7 +125,7 @@ class PayloadTest(parameterized.TestCase):
 
   @parameterized.parameters(*_PAYLOADS)
   def test_even_a_sentence_has_no_tags_pictures_and_scripts(self, payload):
-    page = pages.to_html('', [pages.paragraph(payload), payload])
+    page = pages.to_html('', [pages.paragraph(payload), payload], self.folder)
     for tag, attributes in _Reader(page).tags:
       self.assertNotIn(tag, ('script', 'img', 'svg', 'iframe', 'b'))
       self.assertNotIn('onclick', attributes)

@@ -3,6 +3,7 @@
 """Tests of pages as Markdown and HTML."""
 
 import html.parser
+import pathlib
 
 from absl.testing import absltest
 
@@ -121,5 +122,5 @@ run <this> && that
 
   def test_an_address_that_runs_code_is_no_link(self):
     blocks = [pages.paragraph('[x](javascript:alert)')]
-    text = pages.to_html('', blocks)
+    text = pages.to_html('', blocks, pathlib.Path())
     self.assertNotIn('a', dict(_read(text).tags))
