@@ -284,7 +284,7 @@ def _figures(
   """Returns the pictures, or a note that there are none yet."""
   if not pictures and table.figure is None:
     return []
-  blocks = [
+  blocks: list[str] = [
       pages.figure(path, caption, command) for path, caption in pictures.items()
   ] or [pages.paragraph('None yet: no valid run has its data.')]
   if figures.read_options(table).kind == figures.CKA:

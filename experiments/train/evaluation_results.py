@@ -123,10 +123,10 @@ def _to_table(found: Mapping[str, Any]) -> Iterator[str]:
   for name, metrics in by_clients.items():
     summary = metrics.summarize()
     for metric in metrics.values:
-      found = (summary.get(f'{metric}_{column}') for column in _COLUMNS)
+      values = (summary.get(f'{metric}_{column}') for column in _COLUMNS)
       numbers = ''.join(
           f'{"-" if value is None else format(value, ".4g"):>12}'
-          for value in found
+          for value in values
       )
       count = len(metrics.client_ids)
       yield f'{name:<20}{count:>8,}  {metric:<16}{numbers}'
