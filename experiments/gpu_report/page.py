@@ -17,7 +17,7 @@ from experiments import pages
 from experiments.benchmark import reports
 from experiments.gpu_report import parts as parts_lib
 from experiments.run_results import environments
-from tff_adaptive import _files
+from tff_adaptive import _run_metrics
 
 _NOTHING = '-'
 _LINES_OF_LOG = 15
@@ -216,9 +216,7 @@ def _read_seconds(report: parts_lib.Report, name: str) -> Optional[float]:
   path = report.path(name, '.csv')
   if report.results.get(name, {}).get('error') or not path.exists():
     return None
-  lines = [fields for _, fields in _files.read_lines(path)]
-  column = lines[0].index('seconds')
-  seconds = [float(fields[column]) for fields in lines[1:]]
+  _, seconds = _run_metrics.read_columns(path)['seconds']
   return statistics.median(seconds[_WARM_UP_ROUNDS:])
 
 

@@ -212,7 +212,9 @@ def read_run(path: pathlib.Path) -> Run:
   try:
     hparams = json.loads((path / 'hparams.json').read_text(encoding='utf-8'))
     hparams['total_rounds'] = int(hparams['total_rounds'])
-  except (KeyError, TypeError, ValueError) as error:
+    for name in ('seed', 'rounds_per_evaluation'):
+      int(hparams.get(name) or 0)  # Raises unless it is a number.
+  except (AttributeError, KeyError, TypeError, ValueError) as error:
     raise RunError(f'{path}/hparams.json is damaged, train again') from error
   try:
     columns = _run_metrics.read_columns(path / 'metrics.csv')

@@ -205,16 +205,16 @@ class MetricsWriter(abc.ABC):
 
 
 def _format(value: Any) -> str:
-  """Returns the shortest text that reads back as the same number."""
+  """Returns a text in one line; that of a number reads back as the same."""
   if isinstance(value, str):
-    return value
+    return ' '.join(value.splitlines())  # Readers take a line for a row.
   array = np.asarray(value)
   if array.dtype.kind in 'biu':
     return str(int(array))
   if array.dtype == np.float32:
     return str(np.float32(array))
   if array.dtype.kind == 'S':
-    return array.item().decode()
+    return _format(array.item().decode())
   return repr(float(array))
 
 

@@ -72,6 +72,16 @@ class RunFolderTest(folder_testing.FolderTestCase):
     self.assertEqual(run.summarize('clients/loss', 'final'), 0.25)
     self.assertTrue(math.isnan(run.summarize('accuracy', 'final')))
 
+  @parameterized.parameters('seed_\u0663', 'seed_\u00b2')
+  def test_other_digits_are_no_seeds(self, name):
+    self._write(name=name)
+    self.assertEqual(run_folder.read_seeds(self.folder), {})
+
+  def test_the_last_row_has_numbers_alone(self):
+    metrics = 'round_num,a\n1,0.5\n2,1_0\n'
+    row = run_folder.read_last_row(self._write(metrics))
+    self.assertEqual(row, {'round_num': 2.0, 'a': 0.5})
+
   def test_a_row_that_is_being_written_is_not_there_yet(self):
     run = run_folder.read_run(self._write(_HEADER + _ROWS + '4,0.8'))
     self.assertEqual(run.rounds_done, 3)
@@ -79,6 +89,7 @@ class RunFolderTest(folder_testing.FolderTestCase):
   @parameterized.named_parameters(
       ('metrics', {'metrics': _HEADER + '1,2\n'}, 'metrics.csv, line 2 is dam'),
       ('no_number', {'total_rounds': 'x'}, 'hparams.json is damaged'),
+      ('no_seed', {'seed': '<b>'}, 'hparams.json is damaged'),
       ('no_rounds', {'total_rounds': None}, 'hparams.json is damaged'),
   )
   def test_damaged_files(self, files, sentence):
@@ -92,7 +103,7 @@ class RunFolderTest(folder_testing.FolderTestCase):
     self.assertIsNone(run_folder.read_hparams(self.folder))
 
   def test_seeds_are_found_in_their_order(self):
-    for name in ('seed_10', 'seed_2', 'seed_x', 'other'):
+    for name in ('seed_10', 'seed_2', 'seed_02', 'seed_1_0', 'seed_x', 'other'):
       self._write(name=name)
     self.assertEqual(list(run_folder.read_seeds(self.folder)), [2, 10])
     self.assertEqual(run_folder.read_seeds(self.folder / 'missing'), {})

@@ -8,7 +8,6 @@ import pathlib
 import tempfile
 from unittest import mock
 
-from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 import pytest
@@ -219,6 +218,8 @@ class CSVMetricsWriterTest(parameterized.TestCase):
 
   @parameterized.parameters(
       (0.1, '0.1'),
+      ('two\nlines', 'two lines'),
+      (np.bytes_(b'two\r\nlines'), 'two lines'),
       (np.float32(0.1), '0.1'),
       (np.float64(1) / 3, '0.3333333333333333'),
       (tf.bfloat16.as_numpy_dtype(0.5), '0.5'),
