@@ -16,6 +16,7 @@ import numpy as np
 from tasks.texts import word_vocabulary
 from tff_adaptive import _error_texts
 from tff_adaptive import _files
+from tff_adaptive.data import specs
 
 _CONFIG = 'config.json'
 _MODEL_TYPE = 'distilbert'
@@ -149,7 +150,13 @@ def load_encoder_weights(pretrained_dir: _files.PathLike) -> list[np.ndarray]:
           f'{path} must hold {name} of shape {list(shape)} to match {_CONFIG}, '
           f'found {list(found) if name in tensors else "none"}.'
       )
-    weights.append(tensors[name].astype(np.float32, copy=False))
+    weight, changed = specs.cast(tensors[name], np.float32)
+    if specs.kind(tensors[name].dtype) != 'f' or changed.any():
+      raise ValueError(
+          f'{path} must hold {name} as floats that float32 can hold, found '
+          f'{tensors[name].dtype}.'
+      )
+    weights.append(weight)
   return weights
 
 

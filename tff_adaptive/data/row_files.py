@@ -75,13 +75,14 @@ class CSVFile(RowFile):
         )
         for name, shape in self._shapes.items()
     }
-    # Of the columns of numbers.
-    self._parsers = {
-        column: _cell_parser(features[name].dtype)
-        for name, columns in self._columns.items()
-        for column in columns
-        if features[name].dtype.name != 'string'
-    }
+    self._texts: set[str] = set()
+    self._parsers: dict[str, Callable[[str], Any]] = {}
+    for name, columns in self._columns.items():
+      dtype = features[name].dtype
+      if dtype.name == 'string':
+        self._texts.update(columns)
+      else:
+        self._parsers.update(dict.fromkeys(columns, _cell_parser(dtype)))
 
   def rows(self) -> Iterator[tuple[int, Mapping[str, Any]]]:
     with open(self.path, encoding=_ENCODING, newline='') as file:
@@ -131,7 +132,9 @@ class CSVFile(RowFile):
           f'{self.where(line)} has {len(cells)} cells, where the header has '
           f'{len(header)}; put double quotes around cells that hold commas.'
       )
-    if cells[0].startswith(_MARK) or (cells == header and len(cells) > 1):
+    is_text = header[0] in self._texts
+    has_mark = cells[0].startswith(_MARK) and not is_text
+    if has_mark or (cells == header and len(cells) > 1):
       raise ValueError(
           f'{self.where(line)} begins another file, with a header or a byte '
           'order mark of its own; remove what files must have only once.'

@@ -59,11 +59,12 @@ def read_clients(
     apply.
 
   A CSV file has double quotes as in RFC 4180: around cells with commas or line
-  ends, with quotes written twice inside. A stray quote never joins rows without
-  an error, with one exception: two stray quotes at the begin and the end of
-  cells enclose correct CSV, which is refused only if one of the lines between
-  them reads as a row, with numbers in the columns of the features that are
-  numbers. A JSON object must not have a key twice. Empty lines are skipped.
+  ends, with quotes written twice inside. A stray quote is an error; but two of
+  them, where a cell begins and where another one ends, are correct CSV. That is
+  refused if one of the lines between them reads as a row, with numbers in the
+  columns of the features that are numbers. The header, and a byte order mark,
+  are only in the first line. A JSON object must not have a key twice. Empty
+  lines are skipped.
 
   Other columns are ignored. Values of other types are converted if that loses
   at most the last digits of floats: integers to other integers or to floats,

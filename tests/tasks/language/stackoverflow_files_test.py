@@ -58,6 +58,7 @@ class CountsTest(parameterized.TestCase):
       ('tags_empty', 'tag', b'', 'has no tags'),
       ('tags_truncated', 'tag', b'{"a": 3, "b', 'must be a JSON object'),
       ('tags_a_list', 'tag', b'["a"]', 'must be a JSON object'),
+      ('tags_twice', 'tag', b'{"a": 3, "b": 2, "a": 1}', 'tag is there more'),
       ('tags_no_number', 'tag', b'{"a": null}', 'must be a JSON object'),
       ('tags_infinite', 'tag', b'{"a": 1e999}', 'must be a JSON object'),
   )
@@ -72,6 +73,15 @@ class CountsTest(parameterized.TestCase):
       load(self.data_dir, 1)
     self.assertIn(str(path), str(caught.exception))
     self.assertNotIn('\n', str(caught.exception))
+
+  def test_a_byte_order_mark_is_no_part_of_a_word(self):
+    for kind in ('word', 'tag'):
+      path = self.counts / f'stackoverflow.{kind}_count'
+      path.write_bytes(b'\xef\xbb\xbf' + path.read_bytes())
+    words = stackoverflow_files.load_word_vocabulary(self.data_dir, 1)
+    self.assertEqual(words, ['.'])
+    tags = stackoverflow_files.load_tag_vocabulary(self.data_dir, 5)
+    self.assertEqual(tags, list(stackoverflow_testing.TAGS))
 
   def test_missing_counts_say_how_they_are_downloaded(self):
     for load, kind in (

@@ -82,6 +82,18 @@ class PretrainedTest(parameterized.TestCase):
       )
     self._assert_weights()
 
+  @parameterized.parameters((np.uint16, 7, 'uint16'), (float, 1e300, 'float64'))
+  def test_weights_that_are_no_floats_of_32_bits(self, dtype, value, found):
+    (self.folder / 'tf_model.h5').unlink()
+    tensors = _to_torch(self.model)
+    name = next(n for n in tensors if n.endswith('word_embeddings.weight'))
+    tensors[name] = np.full(tensors[name].shape, value, dtype)
+    safetensors.save_file(tensors, self.folder / 'model.safetensors')
+    self._assert_refused(
+        pretrained.load_encoder_weights,
+        f'safetensors must hold .*word_embeddings.weight .* found {found}',
+    )
+
   def test_config_has_the_sizes(self):
     config = pretrained.load_config(self.folder)
     self.assertEqual((config['dim'], config['n_layers']), (16, 2))

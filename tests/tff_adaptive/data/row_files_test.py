@@ -179,6 +179,11 @@ class RowFilesTest(data_source_testing.DataSourceTestCase):
       examples = sources.read_examples(path, _TEXTS)
       self.assertEqual(examples['t'].tolist(), [t.encode() for t in texts])
 
+  def test_texts_may_begin_with_a_byte_order_mark(self):
+    path = self.text_file('data.csv', '\ufefft,y\n\ufeffa,1\n')
+    examples = sources.read_examples(path, _TEXTS)
+    self.assertEqual(examples['t'].tolist(), ['\ufeffa'.encode()])
+
   def test_quotes_inside_of_cells_are_text(self):
     path = self.text_file('data.csv', 'y,t\n1,5" pipe\n2, "a"\n3,"""q"""\n')
     examples = sources.read_examples(path, _TEXTS)
