@@ -78,12 +78,14 @@ class Settings:
     num_clients: Train on this many of the task's clients, sampled by --seed.
       Default: all.
     heldout_clients: Hold out this many clients, sampled by --seed, and test on
-      their examples instead of the task's test data. Default: none.
-    heldout_fraction: Hold out this fraction of every client's examples, and
-      test on them instead of the task's test data. Default: none.
+      their examples instead of the task's test data; copies of these are left
+      out of training. Default: none.
+    heldout_fraction: Hold out this fraction of every client's examples, with
+      all copies, and test on them instead of the task's test data. Default:
+      none.
     validation_fraction: Hold out this fraction of every client's training
-      examples, for --evaluation_data=validation. Default: the task's own
-      validation data, if any.
+      examples, with all copies, for --evaluation_data=validation. Default: the
+      task's own validation data, if any.
     drop_clients: The probability, keyed by --seed, that a sampled client drops
       out of its round. Default: 0.
     straggler_fraction: The probability, keyed by --seed, that a client is a

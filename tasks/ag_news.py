@@ -35,7 +35,7 @@ AG_NEWS = definitions.ClassificationTask(
         'distilbert': 'tasks.texts.text_models:build_distilbert',
         'bag_of_words': 'tasks.texts.text_models:build_bag_of_words',
     },
-    clients=clients.Partition(50, alpha=1.0, noun='texts'),
+    clients=clients.delta_sgd_clients(50, alpha=1.0, noun='texts'),
     protocol=definitions.Protocol(
         client_batch_size=16,
         client_epochs=1,

@@ -34,7 +34,7 @@ CIFAR10 = definitions.ClassificationTask(
     data=cifar_data.CIFAR10,
     models=MODELS,
     model_help='The model to train; v2 models are those of FedOpt.',
-    clients=clients.Partition(100, alpha=0.1),
+    clients=clients.delta_sgd_clients(100, alpha=0.1),
     protocol=definitions.Protocol(
         client_batch_size=64,
         client_epochs=1,

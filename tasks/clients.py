@@ -29,7 +29,7 @@ _USED_BY = {
 
 @attrs.frozen
 class Partition:
-  """A partition by class, by default as in the Delta-SGD experiments.
+  """A partition by class; by default every row belongs to one client.
 
   Turns the arguments of `tff_adaptive.data.partition.by_scheme` into arguments
   of a task.
@@ -39,12 +39,16 @@ class Partition:
     alpha: The default concentration of the Dirichlet partitions.
     noun: The plural noun for examples in help texts.
     scheme: The default scheme, a name in `partition.SCHEMES`.
+    default_size: The number of examples per client if `examples_per_client` is
+      unset and the scheme does not divide all rows by itself, such as '500'.
+      None (the default) divides all rows evenly.
   """
 
   num_clients: Optional[int] = 100
   alpha: float = 0.1
   noun: str = 'images'
-  scheme: str = 'dirichlet_with_replacement'
+  scheme: str = 'dirichlet_without_replacement'
+  default_size: Optional[str] = None
 
   @property
   def arguments(self) -> tuple[Argument, ...]:
@@ -75,8 +79,9 @@ class Partition:
             'examples_per_client',
             None,
             f'{noun.capitalize()} per client: a number such as 500, or a range '
-            'to sample from such as 100-500; unset: 500, or all if the '
-            'partition divides all.',
+            'to sample from such as 100-500; unset: '
+            f'{self.default_size or "an even share"}, or all if the partition '
+            'divides all.',
             type=str,
         ),
         Argument(
@@ -118,7 +123,14 @@ class Partition:
       TypeError: If a number is not an integer.
       ValueError: If an argument is out of range, or has no effect.
     """
-    return self._split(examples, args, seed, args.partition, args.num_clients)
+    return self._split(
+        examples,
+        args,
+        seed,
+        args.partition,
+        args.num_clients,
+        self.default_size,
+    )
 
   def choose(
       self, clients: client_data.ClientArrays, args: Any, seed: int
@@ -144,6 +156,16 @@ class Partition:
             f'{value!r}: it has no effect there.'
         )
 
+  def _check_enough(
+      self, num_clients: int, examples: Mapping[str, np.ndarray]
+  ) -> None:
+    """Raises a ValueError unless every client can get an example."""
+    if num_clients > len(examples['y']):
+      raise ValueError(
+          f'`num_clients` must be at most {len(examples["y"])}, the number of '
+          f'training {self.noun}, found {num_clients}.'
+      )
+
   def _split(
       self,
       examples: Mapping[str, np.ndarray],
@@ -151,13 +173,15 @@ class Partition:
       seed: int,
       scheme: str,
       num_clients: int,
-      default_size: str = '500',
+      default_size: Optional[str],
       **options: Any,
   ) -> client_data.PackedClientArrays:
     self._check_used(args, scheme)
     size = args.examples_per_client or None  # Empty: not set.
     if size is None and scheme not in _DIVIDE_ALL:
       size = default_size
+      if size is None:
+        self._check_enough(num_clients, examples)
     rows = partition_lib.by_scheme(
         scheme,
         examples['y'],
@@ -171,6 +195,29 @@ class Partition:
         **options,
     )
     return client_data.PackedClientArrays.from_partition(examples, rows)
+
+
+def delta_sgd_clients(
+    num_clients: int, alpha: float, noun: str = 'images'
+) -> Partition:
+  """Returns the clients of the Delta-SGD experiments, which share examples.
+
+  Each of them samples 500 examples with replacement from the whole data set, as
+  the authors' code does, so that examples occur several times in a client and
+  in several clients.
+
+  Args:
+    num_clients: The default number of clients.
+    alpha: The default concentration.
+    noun: The plural noun for examples in help texts.
+
+  References:
+    Kim et al., Adaptive Federated Learning with Auto-Tuned Clients, ICLR 2024,
+    https://arxiv.org/abs/2306.11201, and its published code.
+  """
+  return Partition(
+      num_clients, alpha, noun, 'dirichlet_with_replacement', '500'
+  )
 
 
 @attrs.frozen
@@ -272,11 +319,7 @@ class DirichletClients(Partition):
   ) -> client_data.PackedClientArrays:
     """Splits examples among clients; see `Partition.split`."""
     labels, num_clients = examples['y'], args.num_clients
-    if num_clients > len(labels):
-      raise ValueError(
-          f'`num_clients` must be at most {len(labels)}, the number of '
-          f'training {self.noun}, found {num_clients}.'
-      )
+    self._check_enough(num_clients, examples)
     if np.isposinf(args.alpha):
       rows = partition_lib.iid(len(labels), num_clients, seed)
     else:

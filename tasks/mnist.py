@@ -22,7 +22,7 @@ MNIST = definitions.ClassificationTask(
         'logistic': 'tasks.images.mnist_models:build_logistic',
         'mlp': 'tasks.images.mnist_models:build_mlp',
     },
-    clients=clients.Partition(100, alpha=0.1),
+    clients=clients.delta_sgd_clients(100, alpha=0.1),
     protocol=definitions.Protocol(
         client_batch_size=64,
         client_epochs=1,

@@ -184,11 +184,12 @@ def write_cifar100(path: pathlib.Path, generator: np.random.Generator) -> None:
 def write_shakespeare(
     path: pathlib.Path, generator: np.random.Generator
 ) -> None:
-  """Writes TFF's file of Shakespeare: a few lines, repeated."""
+  """Writes TFF's file of Shakespeare: a few lines, their words in any order."""
 
   def draw(size):
-    lines = generator.choice(np.array(_LINES, np.object_), size=size)
-    return {'snippets': lines}
+    chosen = generator.choice(np.array(_LINES, np.object_), size=size)
+    words = [generator.permutation(line.split(b' ')) for line in chosen]
+    return {'snippets': np.array([b' '.join(w) for w in words], np.object_)}
 
   _write_sqlite(
       path,

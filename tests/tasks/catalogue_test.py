@@ -12,6 +12,11 @@ from tasks import catalogue
 from tasks import definitions
 from tests import folder_testing
 from tff_adaptive.data import checks
+from tff_adaptive.data import client_data
+from tff_adaptive.data import feature_arrays
+from tff_adaptive.data import partition
+from tff_adaptive.data import transforms
+from tff_adaptive.simulation import task as task_lib
 
 _PROTOCOL = definitions.Protocol(
     4, 1, clients_per_round=2, total_rounds=3, max_examples=8
@@ -35,6 +40,14 @@ _TASKS = tuple(catalogue.TASKS.items())
 
 def _small(definition):
   return _SMALL.get(definition.name, {})
+
+
+def _rows(examples):
+  """Returns the bytes of each example."""
+  return [
+      b''.join(value.tobytes() for value in row)
+      for row in zip(*examples.values())
+  ]
 
 
 class CatalogueTest(parameterized.TestCase):
@@ -65,6 +78,46 @@ class CatalogueTest(parameterized.TestCase):
     checks.check_central_examples(
         task.central_test, num_classes=task.num_classes
     )
+
+  @parameterized.named_parameters(*_TASKS)
+  def test_no_held_out_example_is_trained_on(self, definition):
+    task = self._create(definition)
+    for hold_out, amount, part in (
+        (task_lib.hold_out_examples, 0.25, 'central_test'),
+        (task_lib.hold_out_validation, 0.25, 'validation'),
+        (task_lib.hold_out_clients, 3, 'central_test'),
+    ):
+      held_out = hold_out(task, amount, seed=0)
+      trained = transforms.concatenate(held_out.train_data)
+      if task.augmentation is not None:
+        trained = task.augmentation.for_evaluation(trained)
+      tested = _rows(getattr(held_out, part))
+      self.assertEmpty(set(tested) & set(_rows(trained)))
+      if amount < 1:
+        share = len(tested) / task.train_data.total_examples
+        self.assertBetween(share, 0.22, 0.28)
+
+  def test_no_held_out_example_of_a_small_file_is_trained_on(self):
+    train_data = self._create(catalogue.TASKS['digits']).train_data
+    examples = feature_arrays.take(train_data.values, slice(1437))
+    parts = partition.by_scheme(
+        'dirichlet_with_replacement',
+        examples['y'],
+        50,
+        seed=0,
+        alpha=0.1,
+        examples_per_client='500',
+    )
+    clients = client_data.PackedClientArrays.from_partition(examples, parts)
+    train, test = transforms.split_examples(clients, 0.3, seed=0)
+    trained, tested = (set(part.indices.tolist()) for part in (train, test))
+    self.assertEmpty(trained & tested)
+    self.assertLen(trained | tested, 1437)
+    for name in clients.client_ids:
+      share = test.num_examples(name) / clients.num_examples(name)
+      self.assertBetween(share, 0.15, 0.45)
+    share = test.total_examples / clients.total_examples
+    self.assertBetween(share, 0.29, 0.31)
 
   @parameterized.named_parameters(*_TASKS)
   @pytest.mark.sample(2)

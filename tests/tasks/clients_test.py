@@ -24,9 +24,10 @@ def _split(clients, num_examples=1200, seed=1, **changes):
 class ClientsTest(parameterized.TestCase):
 
   @parameterized.parameters(
-      ({'num_clients': 1}, 500, 510, True),
-      ({'num_clients': 1, 'examples_per_client': ''}, 500, 510, True),
-      ({'examples_per_client': '10-20', 'alpha': 0.5}, 20, 60, True),
+      ({}, 1200, 1200, False),
+      ({'num_clients': 7, 'examples_per_client': ''}, 1200, 1200, False),
+      ({'partition': 'iid'}, 1200, 1200, False),
+      ({'partition': 'dirichlet_with_replacement'}, 1200, 1220, True),
       ({'examples_per_client': '30', 'partition': 'iid'}, 60, 60, False),
       ({'examples_per_client': '10-20', 'partition': 'iid'}, 20, 40, False),
       (
@@ -45,6 +46,25 @@ class ClientsTest(parameterized.TestCase):
     found = _split(clients_lib.Partition(), **changes)
     self.assertBetween(found.total_examples, low, high)
     self.assertEqual(len(set(found.indices)) < found.total_examples, repeats)
+
+  @parameterized.parameters(
+      ({'num_clients': 1}, 500, 510, True),
+      ({'num_clients': 1, 'examples_per_client': ''}, 500, 510, True),
+      ({'examples_per_client': '10-20', 'alpha': 0.5}, 20, 60, True),
+      ({'partition': 'dirichlet_without_replacement'}, 1000, 1000, False),
+  )
+  def test_clients_of_delta_sgd_repeat_examples(
+      self, changes, low, high, repeats
+  ):
+    found = _split(clients_lib.delta_sgd_clients(2, alpha=0.1), **changes)
+    self.assertBetween(found.total_examples, low, high)
+    self.assertEqual(len(set(found.indices)) < found.total_examples, repeats)
+
+  def test_more_clients_than_examples_raise(self):
+    with self.assertRaisesRegex(
+        ValueError, '`num_clients` must be at most 5.*images, found 6'
+    ):
+      _split(clients_lib.Partition(), num_examples=5, num_clients=6)
 
   @parameterized.parameters(
       ('iid', 'alpha', 0.5),

@@ -131,6 +131,14 @@ class DefinitionsTest(folder_testing.FolderTestCase):
     self.assertIsNotNone(task.representation_fn)
     self.assertIsNone(self._create(model_id='logistic').representation_fn)
 
+  def test_every_example_belongs_to_one_client(self):
+    np.savez(self.folder / 'leaves.npz', **self.arrays)
+    clients = LEAVES.create(self.folder).train_data
+    np.testing.assert_array_equal(np.sort(clients.indices), np.arange(30))
+    self.assertEqual(
+        [clients.num_examples(n) for n in clients.client_ids], [6] * 5
+    )
+
   def test_bytes_are_divided_by_255(self):
     self.arrays['x_train'] = np.full([30, 6], 255, np.uint8)
     self.arrays['x_test'] = np.full([9, 6], 51, np.uint8)

@@ -8,10 +8,12 @@ import collections
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
+from absl import logging
 import numpy as np
 
 from tff_adaptive.data import client_data
 from tff_adaptive.data import feature_arrays
+from tff_adaptive.data import held_out
 from tff_adaptive.data import random_streams
 
 if TYPE_CHECKING:
@@ -208,25 +210,97 @@ def select_clients(
   return client_data.PackedClientArrays.from_partition(source.values, parts)
 
 
+def split_clients(
+    source: client_data.ClientArrays, test_ids: Iterable[str]
+) -> tuple[client_data.ClientArrays, client_data.ClientArrays]:
+  """Holds out whole clients for testing.
+
+  The held-out clients keep all their examples. Copies of these are left out of
+  the other clients, so that nothing that is tested on is trained on; a logged
+  warning counts them, unless the clients are lazy.
+
+  Args:
+    source: The clients. Of lazy ones, only the held-out clients are read here;
+      the numbers of examples of the others become known when they are read.
+    test_ids: The ids of the clients to hold out.
+
+  Returns:
+    The remaining clients, and the held-out clients. The former leave out
+    clients of which nothing remains; lazy ones become empty instead.
+
+  Raises:
+    KeyError: If a client is unknown.
+    ValueError: If `test_ids` is empty, names a client twice or names all
+      clients, or the others have no other examples.
+
+  Example:
+
+    >>> clients = client_data.PackedClientArrays.from_clients(
+    ...     {'a': {'x': np.arange(3)}, 'b': {'x': np.arange(2, 4)}})
+    >>> train, test = split_clients(clients, ['b'])
+    >>> train.examples('a')['x'].tolist(), test.examples('b')['x'].tolist()
+    ([0, 1], [2, 3])
+  """
+  test = select_clients(source, test_ids)
+  dropped = set(test.client_ids)
+  rest = [name for name in source.client_ids if name not in dropped]
+  is_packed = isinstance(source, client_data.PackedClientArrays)
+  digests = _digests(source, source.client_ids if is_packed else dropped)
+  test_rows = np.unique(np.concatenate([digests[name] for name in dropped]))
+  if is_packed:
+    is_copy = {name: np.isin(digests[name], test_rows) for name in rest}
+    num_copies = sum(int(part.sum()) for part in is_copy.values())
+    num_train = sum(map(len, is_copy.values()))
+    if num_copies == num_train:
+      raise ValueError(
+          f'All {num_train} examples of the other clients equal an example of '
+          'the held-out clients, so that none remains to train on; hold out '
+          'fewer clients, or use a partition without replacement.'
+      )
+    if num_copies:
+      logging.warning(
+          '%d of %d training examples equal an example of a held-out client '
+          'and are left out.',
+          num_copies,
+          num_train,
+      )
+    return _train_part(source, is_copy), test
+
+  def load(name):
+    examples = source.examples(name)
+    is_copy = np.isin(held_out.row_digests(examples), test_rows)
+    return feature_arrays.take(examples, ~is_copy)
+
+  train = client_data.LazyClientArrays(
+      rest, load, source.element_spec, cache_bytes=0
+  )
+  return train, test
+
+
 def split_examples(
     source: client_data.ClientArrays, test_fraction: float, seed: int
 ) -> tuple[client_data.ClientArrays, client_data.ClientArrays]:
   """Holds out a part of each client's examples for testing.
 
+  Equal examples are on the same side, in whichever clients they are: see
+  `held_out.choose_examples`.
+
   Args:
-    source: The clients.
+    source: The clients. Lazy ones are all read once here, which takes long for
+      a large file: select clients first. Eight bytes per example are kept.
     test_fraction: The fraction of a client's examples to hold out, in (0, 1);
       its number of examples is rounded down, so a small client may have none.
+      Clients with many repeated examples deviate, as these are sampled.
     seed: The seed of the split, which also depends on the client id.
 
   Returns:
     The clients with their training examples, and the clients with their test
-    examples, both in stored order. The latter leaves out clients without test
-    examples.
+    examples, both in stored order. Both leave out clients without such
+    examples, but clients that had none at all remain in the former.
 
   Raises:
-    ValueError: If `test_fraction` is out of range, or no client has enough
-      examples.
+    ValueError: If `test_fraction` is out of range, or there are too few
+      different examples for it.
 
   Example:
 
@@ -242,47 +316,66 @@ def split_examples(
         f'{test_fraction}.'
     )
 
-  sizes = {name: source.num_examples(name) for name in source.client_ids}
-  test_sizes = {name: int(sizes[name] * test_fraction) for name in sizes}
-  if not any(test_sizes.values()):
+  digests = _digests(source, source.client_ids)
+  is_test = held_out.choose_examples(digests, test_fraction, seed)
+  num_test = sum(int(part.sum()) for part in is_test.values())
+  num_all = sum(map(len, is_test.values()))
+  if num_test in (0, num_all):
+    num_rows = len(np.unique(np.concatenate(list(digests.values()))))
     raise ValueError(
-        f'No client has enough examples to hold out a fraction of '
-        f'{test_fraction}; the largest has {max(sizes.values())}.'
+        f'The examples are too few to hold out a fraction of {test_fraction}: '
+        f'the largest client has {max(map(len, is_test.values()))}, and '
+        f'{num_rows} of all {num_all} are different; choose another fraction.'
     )
-
-  def order(name):
-    generator = random_streams.stream(seed, random_streams.DATA_SPLIT, name)
-    return generator.permutation(sizes[name])
-
-  def train_part(name):
-    return np.sort(order(name)[test_sizes[name] :])
-
-  def test_part(name):
-    return np.sort(order(name)[: test_sizes[name]])
-
-  return (
-      _parts(source, {n: sizes[n] - test_sizes[n] for n in sizes}, train_part),
-      _parts(source, {n: k for n, k in test_sizes.items() if k}, test_part),
-  )
+  test = {n: np.flatnonzero(part) for n, part in is_test.items() if part.any()}
+  return _train_part(source, is_test), _take_positions(source, test)
 
 
-def _parts(
-    source: client_data.ClientArrays,
-    sizes: Mapping[str, int],
-    choose: Callable[[str], np.ndarray],
+def _digests(
+    source: client_data.ClientArrays, client_ids: Iterable[str]
+) -> dict[str, np.ndarray]:
+  """Returns the digests of the examples of some clients."""
+  if isinstance(source, client_data.PackedClientArrays):
+    digests = held_out.row_digests(source.values)
+    return {name: digests[source.rows(name)] for name in client_ids}
+  return {
+      name: held_out.row_digests(source.examples(name)) for name in client_ids
+  }
+
+
+def _train_part(
+    source: client_data.ClientArrays, is_left_out: Mapping[str, np.ndarray]
 ) -> client_data.ClientArrays:
-  """Returns clients with the examples that a function selects."""
+  """Returns clients without some examples, and without those left with none."""
+  kept = {
+      name: np.flatnonzero(~part)
+      for name, part in is_left_out.items()
+      if not part.size or not part.all()
+  }
+  if len(kept) < len(is_left_out):
+    logging.warning(
+        '%d of %d clients are left without training examples and left out.',
+        len(is_left_out) - len(kept),
+        len(is_left_out),
+    )
+  return _take_positions(source, kept)
+
+
+def _take_positions(
+    source: client_data.ClientArrays, positions: Mapping[str, np.ndarray]
+) -> client_data.ClientArrays:
+  """Returns clients with the examples at some positions."""
   if isinstance(source, client_data.PackedClientArrays):
     return client_data.PackedClientArrays.from_partition(
         source.values,
-        {name: source.rows(name, choose(name)) for name in sizes},
+        {name: source.rows(name, part) for name, part in positions.items()},
     )
   return client_data.LazyClientArrays(
-      sizes,
-      lambda name: source.take(name, choose(name)),
+      positions,
+      lambda name: source.take(name, positions[name]),
       source.element_spec,
       cache_bytes=0,
-      client_sizes=sizes,
+      client_sizes={name: len(part) for name, part in positions.items()},
   )
 
 

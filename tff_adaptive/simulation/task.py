@@ -238,6 +238,9 @@ def _preprocess_fn(
 def hold_out_clients(task: Task, num_clients: int, seed: int) -> Task:
   """Holds out some clients for testing only.
 
+  Copies of their examples are left out of the clients to train on, see
+  `data.transforms.split_clients`.
+
   Args:
     task: The task.
     num_clients: The number of sampled clients that are not trained on.
@@ -249,9 +252,9 @@ def hold_out_clients(task: Task, num_clients: int, seed: int) -> Task:
 
   Raises:
     TypeError: If the seed is not an integer.
-    ValueError: If no clients, or fewer than a round needs, would remain to
-      train on, the seed is negative, or the task's augmentation has no
-      `evaluation_fn`.
+    ValueError: If no examples, or fewer clients than a round needs, would
+      remain to train on, the seed is negative, or the task's augmentation has
+      no `evaluation_fn`.
 
   Example:
 
@@ -270,14 +273,8 @@ def hold_out_clients(task: Task, num_clients: int, seed: int) -> Task:
         f'`num_clients` must be at most {total - 1} of the {total} clients, so '
         f'that one remains to train on; found {num_clients}.'
     )
-  held_out = transforms.sample_client_ids(clients.client_ids, num_clients, seed)
-  dropped = set(held_out)
-  kept = [name for name in clients.client_ids if name not in dropped]
-  return _with_held_out(
-      task,
-      transforms.select_clients(clients, kept),
-      transforms.select_clients(clients, held_out),
-  )
+  sampled = transforms.sample_client_ids(clients.client_ids, num_clients, seed)
+  return _with_held_out(task, *transforms.split_clients(clients, sampled))
 
 
 def take_clients(task: Task, num_clients: int, seed: int) -> Task:
@@ -321,10 +318,13 @@ def take_clients(task: Task, num_clients: int, seed: int) -> Task:
 def hold_out_examples(task: Task, test_fraction: float, seed: int) -> Task:
   """Holds out a part of each client's training examples for testing.
 
+  No example of any client is both trained on and held out, see
+  `data.transforms.split_examples`.
+
   Args:
     task: The task.
     test_fraction: The fraction to hold out, in (0, 1); the number of examples
-      is rounded down.
+      is rounded down, and near the fraction if clients repeat examples.
     seed: The seed of the split.
 
   Returns:
@@ -332,8 +332,8 @@ def hold_out_examples(task: Task, test_fraction: float, seed: int) -> Task:
     data, by client and centrally.
 
   Raises:
-    ValueError: If `test_fraction` is out of range, no client has enough
-      examples, or the task's augmentation has no `evaluation_fn`.
+    ValueError: If `test_fraction` is out of range, there are too few different
+      examples for it, or the task's augmentation has no `evaluation_fn`.
 
   Example:
 
@@ -354,10 +354,13 @@ def hold_out_examples(task: Task, test_fraction: float, seed: int) -> Task:
 def hold_out_validation(task: Task, fraction: float, seed: int) -> Task:
   """Holds out a part of each client's training examples for validation.
 
+  No example of any client is both trained on and held out, see
+  `data.transforms.split_examples`.
+
   Args:
     task: The task.
     fraction: The fraction to hold out, in (0, 1); the number of examples is
-      rounded down.
+      rounded down, and near the fraction if clients repeat examples.
     seed: The seed of the split.
 
   Returns:
@@ -366,8 +369,8 @@ def hold_out_validation(task: Task, fraction: float, seed: int) -> Task:
     same.
 
   Raises:
-    ValueError: If `fraction` is out of range, no client has enough examples, or
-      the task's augmentation has no `evaluation_fn`.
+    ValueError: If `fraction` is out of range, there are too few different
+      examples for it, or the task's augmentation has no `evaluation_fn`.
 
   Example:
 

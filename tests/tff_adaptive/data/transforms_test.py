@@ -42,6 +42,28 @@ def _values(source):
   }
 
 
+def _repeating():
+  """Returns clients that sample 1,000 rows of 700 values with replacement."""
+  generator = np.random.default_rng(0)
+  values = {
+      'x': np.float32(np.append(np.arange(700), np.arange(300))),
+      'y': np.zeros([1000], np.int32),
+  }
+  rows = {f'{i}': generator.integers(0, 1000, 100 + i) for i in range(30)}
+  return client_data.PackedClientArrays.from_partition(values, rows)
+
+
+def _lazily_repeating():
+  packed = _repeating()
+  return client_data.LazyClientArrays(
+      packed.client_ids, packed.examples, packed.element_spec
+  )
+
+
+def _all_rows(source):
+  return set(transforms.concatenate(source)['x'].tolist())
+
+
 class MapClientsTest(parameterized.TestCase):
 
   @parameterized.parameters(_packed, _lazy)
@@ -206,8 +228,120 @@ class SplitExamplesTest(parameterized.TestCase):
       transforms.split_examples(_packed(), fraction, 0)
 
   def test_too_few_examples_raise(self):
-    with self.assertRaisesRegex(ValueError, 'No client.*the largest has 8'):
+    with self.assertRaisesRegex(
+        ValueError, 'too few.* of 0.1: the largest client has 8, .* all 12 are'
+    ):
       transforms.split_examples(_packed(), 0.1, 0)
+    same = client_data.PackedClientArrays.from_clients({'a': {'x': [1.0] * 9}})
+    for fraction in (0.1, 0.9):
+      with self.assertRaisesRegex(ValueError, 'has 9, and 1 of all 9 are'):
+        transforms.split_examples(same, fraction, 0)
+
+  @parameterized.parameters(_repeating, _lazily_repeating)
+  def test_copies_of_an_example_are_on_one_side(self, source_fn):
+    source = source_fn()
+    for fraction in (0.1, 0.3):
+      train, test = transforms.split_examples(source, fraction, seed=0)
+      trained, tested = _all_rows(train), _all_rows(test)
+      self.assertEmpty(trained & tested)
+      self.assertEqual(trained | tested, _all_rows(source))
+      self.assertEqual(
+          train.total_examples + test.total_examples, source.total_examples
+      )
+      self.assertAlmostEqual(
+          test.total_examples / source.total_examples, fraction, delta=0.02
+      )
+      for name in source.client_ids:
+        share = test.num_examples(name) / source.num_examples(name)
+        self.assertAlmostEqual(share, fraction, delta=0.15)
+
+  def test_repeating_clients_are_split_alike_if_lazy(self):
+    packed = transforms.split_examples(_repeating(), 0.3, seed=3)
+    lazy = transforms.split_examples(_lazily_repeating(), 0.3, seed=3)
+    for one, other in zip(packed, lazy):
+      self.assertEqual(_values(one), _values(other))
+
+  def test_a_part_of_a_part_is_its_fraction(self):
+    rest, _ = transforms.split_examples(_repeating(), 0.3, seed=0)
+    train, test = transforms.split_examples(rest, 0.3, seed=0)
+    self.assertEmpty(_all_rows(train) & _all_rows(test))
+    share = test.total_examples / rest.total_examples
+    self.assertAlmostEqual(share, 0.3, delta=0.02)
+
+  @parameterized.parameters(True, False)
+  def test_clients_without_training_examples_are_left_out(self, is_lazy):
+    clients = {
+        'a': {'x': np.float32([1, 1])},
+        'b': {'x': np.float32([1, 2])},
+        'c': {'x': np.float32([])},
+    }
+    if is_lazy:
+      source = client_data.LazyClientArrays(clients, clients.get, _SPEC)
+    else:
+      source = client_data.PackedClientArrays.from_clients(clients)
+    with self.assertLogs('absl', 'WARNING') as logs:
+      train, test = transforms.split_examples(source, 0.6, seed=0)
+    self.assertEqual(_values(train), {'b': [2], 'c': []})
+    self.assertEqual(_values(test), {'a': [1, 1], 'b': [1]})
+    self.assertIn('1 of 3 clients are left without', logs.output[0])
+
+
+class SplitClientsTest(parameterized.TestCase):
+
+  @parameterized.parameters(_packed, _lazy)
+  def test_clients_without_copies_are_those_selected(self, source_fn):
+    train, test = transforms.split_clients(source_fn(), ['cid'])
+    self.assertEqual(
+        _values(train),
+        _values(transforms.select_clients(_packed(), ['ann', 'bob'])),
+    )
+    self.assertEqual(
+        _values(test), _values(transforms.select_clients(_packed(), ['cid']))
+    )
+    with self.assertRaisesRegex(KeyError, "'dan'"):
+      transforms.split_clients(source_fn(), ['dan'])
+
+  @parameterized.parameters(_repeating, _lazily_repeating)
+  def test_copies_are_left_out_of_the_others(self, source_fn):
+    source = source_fn()
+    held_out = transforms.sample_client_ids(source.client_ids, 3, seed=0)
+    train, test = transforms.split_clients(source, held_out)
+    self.assertEqual(test.client_ids, held_out)
+    for name in held_out:
+      self.assertEqual(
+          test.examples(name)['x'].tolist(), source.examples(name)['x'].tolist()
+      )
+    tested = set(transforms.concatenate(test)['x'].tolist())
+    num_left_out = 0
+    for name in train.client_ids:
+      rows = source.examples(name)['x'].tolist()
+      kept = [row for row in rows if row not in tested]
+      self.assertEqual(train.examples(name)['x'].tolist(), kept)
+      self.assertEqual(train.num_examples(name), len(kept))
+      num_left_out += len(rows) - len(kept)
+    self.assertGreater(num_left_out, 1000)
+
+  def test_examples_left_out_are_counted(self):
+    clients = {
+        'a': {'x': np.float32([1, 2, 1])},
+        'b': {'x': np.float32([1])},
+        'c': {'x': np.float32([1, 3])},
+    }
+    source = client_data.PackedClientArrays.from_clients(clients)
+    with self.assertLogs('absl', 'WARNING') as logs:
+      train, _ = transforms.split_clients(source, ['c'])
+    self.assertEqual(_values(train), {'a': [2]})
+    self.assertIn('3 of 4 training examples equal an example', logs.output[0])
+    self.assertIn('1 of 2 clients are left without', logs.output[1])
+    with self.assertRaisesRegex(ValueError, 'All 1 examples of the other'):
+      transforms.split_clients(source, ['a', 'c'])
+
+  def test_lazy_clients_are_read_when_they_are_needed(self):
+    read = []
+    train, _ = transforms.split_clients(_lazy(read), ['ann'])
+    self.assertEqual(read, ['ann'])
+    self.assertIsNone(train.known_num_examples('cid'))
+    self.assertEqual(train.num_examples('cid'), 8)
 
 
 class TogetherTest(absltest.TestCase):
