@@ -20,7 +20,7 @@ import numpy as np
 from tff_adaptive.data import specs
 
 # The uses of streams. They are part of the key: no two uses share numbers. Two
-# functions may have one use: `sample_examples_evenly` and `split_examples` have
+# functions may have one use: `sample_examples_evenly` and `held_out` have
 # DATA_SPLIT, `sample_examples` and `sample_client_examples` EXAMPLE_SUBSET.
 AUGMENTATION = 'augmentation'
 CLIENT_DROP_OUT = 'client_drop_out'
