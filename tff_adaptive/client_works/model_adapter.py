@@ -22,6 +22,7 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_adaptive import _autograph
+from tff_adaptive.client_works import derived_tensors
 
 _ASSIGNMENTS = (
     'AssignVariableOp',
@@ -340,9 +341,11 @@ class _LocalVariableModel(LocalModel):
       self,
       model: tff.learning.models.VariableModel,
       warn: Callable[[tuple[str, ...]], None],
+      derives_tensors: bool,
   ):
     self._model = model
     self._warn = warn
+    self._derives_tensors = derives_tensors
     self._trainable = tuple(model.trainable_variables)
 
   def start(self, weights):
@@ -357,17 +360,20 @@ class _LocalVariableModel(LocalModel):
     for variable, value in zip(self._trainable, trainable):
       variable.assign(value)
 
+  def _call_forward(self, batch, training):
+    if self._derives_tensors and not tf.executing_eagerly():
+      return derived_tensors.call_forward(self._model, batch, training)
+    return _autograph.call(self._model.forward_pass, batch, training=training)
+
   def forward(self, trainable, batch, training):
     self._assign(trainable)
-    return _autograph.call(self._model.forward_pass, batch, training=training)
+    return self._call_forward(batch, training)
 
   def value_and_grad(self, trainable, batch, loss_term=None):
     self._assign(trainable)
     with find_moved(self._model.non_trainable_variables) as moved:
       evaluation = _differentiate(
-          lambda: _autograph.call(
-              self._model.forward_pass, batch, training=True
-          ),
+          lambda: self._call_forward(batch, training=True),
           self._trainable,
           # A function of the variables, so that its gradient reaches them.
           lambda: (
@@ -463,6 +469,7 @@ def _adapt_variable(
   # A graph of its own, so that no variable outlives this inspection.
   with tf.Graph().as_default():
     model = build()
+    derives_tensors = derived_tensors.exist(model)
     return ModelAdapter(
         weights_spec=tf.nest.map_structure(
             lambda v: tf.TensorSpec(v.shape, v.dtype),
@@ -474,7 +481,9 @@ def _adapt_variable(
         initial_weights=lambda: tff.learning.models.ModelWeights.from_model(
             build()
         ),
-        build_local_model=lambda: _LocalVariableModel(build(), warn),
+        build_local_model=lambda: _LocalVariableModel(
+            build(), warn, derives_tensors
+        ),
     )
 
 

@@ -8,6 +8,7 @@ of tensors, which larger functions can call. In doing so,
 
 - variables and lookup tables become anonymous, so that every call has its own
   and calls may run concurrently;
+- reads of variables come after the assignment of received values;
 - random ops become stateless and take a seed;
 - sequences are read from tensors where possible, see `sequences`.
 """
@@ -27,6 +28,7 @@ from tff_adaptive import _function_library
 from tff_adaptive import _random_ops
 from tff_adaptive.data import batching
 from tff_adaptive.runtime import computations
+from tff_adaptive.runtime import read_order
 from tff_adaptive.runtime import sequences
 from tff_adaptive.runtime import sums
 from tff_adaptive.runtime import values
@@ -438,6 +440,7 @@ def build_graph_function(
   reads_tensors = tensor_sequences and dataset_op is None
   if reads_tensors:
     sequences.read_sequences_from_tensors(serialized)
+  read_order.read_assigned_values(serialized)
   return GraphFunction(
       signature, reads_tensors, takes_seed, serialized, dataset_op
   )
