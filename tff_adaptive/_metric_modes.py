@@ -93,7 +93,19 @@ _COUNTS = re.compile(
 
 
 class UnknownModeError(ValueError):
-  """The name of a metric does not tell whether larger values are better."""
+  """The name of a metric does not tell whether larger values are better.
+
+  Attributes:
+    metric: The name.
+  """
+
+  def __init__(self, metric: str, argument: str):
+    super().__init__(
+        f'the name of the metric {metric!r} does not tell whether larger '
+        f'values are better; give {argument}: {MAX!r} if they are, {MIN!r} if '
+        'smaller ones are'
+    )
+    self.metric = metric
 
 
 def find_mode(metric: str) -> Optional[str]:
@@ -153,11 +165,7 @@ def mode_of(
   """
   mode = given or find_mode(metric)
   if mode is None:
-    raise UnknownModeError(
-        f'the name of the metric {metric!r} does not tell whether larger '
-        f'values are better; give {argument}: {MAX!r} if they are, {MIN!r} if '
-        'smaller ones are'
-    )
+    raise UnknownModeError(metric, argument)
   return mode
 
 

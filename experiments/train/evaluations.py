@@ -70,8 +70,9 @@ def build_evaluations(
     The evaluations; all their random samples have been drawn.
 
   Raises:
-    ValueError: If the task lacks the data for an evaluation, or the client
-      optimizer cannot train a client separately.
+    ValueError: If the task lacks the data for an evaluation, the client
+      optimizer cannot train a client separately, or the name of a metric does
+      not tell which clients are the worst.
   """
   model = task.model
   build_central = functools.partial(
@@ -84,8 +85,9 @@ def build_evaluations(
     by_clients = _build_by_clients(choices, settings, task)
   except _metric_modes.UnknownModeError as error:
     raise ValueError(
-        f'the worst clients are those with the worst values, but {error} '
-        '(--metric_modes=NAME:MODE)'
+        f'the name of the metric {error.metric!r} does not tell which clients '
+        f'are the worst; give --metric_modes={error.metric}:max if larger '
+        f'values are better, or --metric_modes={error.metric}:min'
     ) from error
 
   in_training: dict[str, Callable[..., Any]] = dict(by_clients)

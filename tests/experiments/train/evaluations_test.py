@@ -18,6 +18,7 @@ from experiments.train import run_parts
 from tests import folder_testing
 from tests.experiments import hparams_testing
 from tests.experiments.train import trainer_testing
+from tff_adaptive import _metric_modes
 from tff_adaptive.analysis import training_curve
 from tff_adaptive.data import batching
 from tff_adaptive.simulation import central_evaluation
@@ -71,6 +72,32 @@ class FlagsTest(parameterized.TestCase):
     self.assertEqual(recorded['evaluation_data'], 'train')
     self.assertEqual(recorded['evaluation_clients'], 5)
     self.assertEqual(recorded['personalization_epochs'], 2)
+
+  def test_modes_of_metrics_are_recorded(self):
+    _, settings = _read(
+        '--evaluations=per_client', '--metric_modes=turnover:max,a/drift:min'
+    )
+    self.assertEqual(
+        settings.hparams()['metric_modes'],
+        {'turnover': 'max', 'a/drift': 'min'},
+    )
+
+  def test_a_metric_without_a_mode_names_the_flag(self):
+    arguments = ('--evaluations=per_client', '--heldout_fraction=0.2')
+    choices, settings = _read(*arguments)
+    build = mock.patch.object(
+        evaluations.client_evaluation,
+        'build_client_evaluation',
+        side_effect=_metric_modes.UnknownModeError('turnover', '`modes`'),
+    )
+    with (
+        build,
+        self.assertRaisesRegex(
+            ValueError,
+            "the metric 'turnover' does not tell .* --metric_modes=turnover:",
+        ),
+    ):
+      evaluations.build_evaluations(choices, settings, _build_task(*arguments))
 
   def test_flags_of_the_end_alone_are_not_recorded(self):
     _, settings = _read(
