@@ -31,10 +31,12 @@ import numpy as np
 import psutil
 
 from benchmarks.peers import federation
+from experiments import markup
 from experiments import pages
 from experiments.benchmark import reports
 from experiments.benchmark import workloads
 from experiments.run_results import environments
+from tff_adaptive import _files
 
 _FOLDER = pathlib.Path(__file__).parent
 _OURS = 'tff_adaptive, compiled'
@@ -241,7 +243,7 @@ def format_section(lines: Sequence[reports.Line]) -> str:
         # 130, not 1.3e+02.
         cells.append(f'{seconds:.3g} ({float(f"{ratio:.2g}"):g})')
     rows.append([_label(framework, lines), *cells])
-  table = pages.table(['framework', *(f'`{name}`' for name in names)], rows)
+  table = pages.table(['framework', *map(markup.code, names)], rows)
   num_rounds = lines[0]['rounds']
   return (
       f'{verdict}\n\nSeconds a round, medians of {num_rounds} rounds after '
@@ -322,17 +324,15 @@ def main() -> None:
     find_section(options.page)
   for name in options.peers:
     make_environment(options.environments, PEERS[name])
-  os.makedirs(os.path.dirname(options.json) or '.', exist_ok=True)
-  # Only a complete measurement replaces an earlier one.
-  part = f'{options.json}.part'
-  pathlib.Path(part).unlink(missing_ok=True)
   lines = []
-  for name in options.workloads:
-    for line in measure(name, options.peers, options):
-      print(json.dumps(line), flush=True)
-      reports.append(part, [line])
-      lines.append(line)
-  os.replace(part, options.json)
+  # Only a complete measurement replaces an earlier one.
+  with _files.replacing(options.json) as file:
+    for name in options.workloads:
+      for line in measure(name, options.peers, options):
+        text = json.dumps(line)
+        print(text, flush=True)
+        file.write(f'{text}\n'.encode())
+        lines.append(line)
   section = format_section(lines)
   print(section)
   if options.page is not None:
