@@ -177,7 +177,7 @@ def find_bad_label(labels: np.ndarray, num_classes: int) -> Optional[str]:
   Returns:
     The rest of a sentence whose subject is the client, without a full stop.
   """
-  if not np.issubdtype(labels.dtype, np.integer):
+  if specs.kind(labels.dtype) not in 'iu':
     return (
         f'has labels of type {labels.dtype}, where labels must be integers '
         f'from 0 to {num_classes - 1}'
