@@ -141,6 +141,8 @@ def sample_client_ids(
 ) -> tuple[str, ...]:
   """Samples a fixed subset of clients, for training or testing on them only.
 
+  `split_clients` holds out such a subset.
+
   Args:
     client_ids: The ids of all clients.
     num_clients: The number of clients, at least 1.
