@@ -7,6 +7,7 @@ from __future__ import annotations
 import collections
 from collections.abc import Mapping, Sequence
 import itertools
+import sys
 from typing import Any, Optional, TYPE_CHECKING, Union
 
 import attrs
@@ -27,6 +28,10 @@ Batch = feature_arrays.Examples
 DATA_KEY = 'data'
 ID_KEY = 'client_id'
 STATE_KEY = 'client_state'
+# The module of TFF by which an argument tells the number of its clients.
+_CARDINALITIES = (
+    'tensorflow_federated.python.core.impl.executors.cardinality_carrying_base'
+)
 
 
 @attrs.frozen(eq=False)
@@ -101,6 +106,19 @@ class Cohort(Sequence):
       self.source.position(client_id)
     for client_id, limit in self.step_limits.items():
       specs.check_not_negative(f'step_limits[{client_id!r}]', limit)
+    # If TFF is imported: its own runtime then asks for `cardinality`.
+    module = sys.modules.get(_CARDINALITIES)
+    if module is not None:
+      module.CardinalityCarrying.register(Cohort)
+
+  @property
+  def cardinality(self) -> Any:
+    """Raises a `TypeError`: it is what TFF's own runtime asks a cohort for."""
+    raise TypeError(
+        "TFF's own runtime takes no `Cohort`: call "
+        '`tff_adaptive.runtime.set_compiled_context()` before the computation, '
+        'or pass `list(cohort)`.'
+    )
 
   def __len__(self) -> int:
     return len(self.client_ids)

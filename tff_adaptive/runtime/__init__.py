@@ -5,7 +5,8 @@
 - `compiled`: the context; `native`, `client_seeds`: that of TFF's runtime.
 - `computations`: splits a computation into the parts of a round.
 - `rounds`: one graph per round; `plans`: devices, and the size of chunks.
-- `chunks`, `lanes`: the loop over clients; `sequences`: the loop over batches.
+- `round_keys`: which random numbers a round draws; `running`: Ctrl-C, forks.
+- `chunks`: the loop over clients; `sequences`: the loop over batches.
 - `client_tensors`, `dataset_cache`, `elements`, `values`: data in and out.
 - `graph_functions`, `flat_graphs`, `read_order`, `sums`: read and rewrite
   graphs.

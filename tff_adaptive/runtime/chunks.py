@@ -123,14 +123,6 @@ class ServerParts:
     return values.tensor_specs(self['accumulate'].type_signature.result)
 
   @functools.cached_property
-  def num_sum_bytes(self) -> int:
-    """The size of a sum over clients, without leaves of unknown shape."""
-    return sum(
-        (spec.shape.num_elements() or 0) * spec.dtype.size
-        for spec in self.sum_specs
-    )
-
-  @functools.cached_property
   def has_neutral_zero(self) -> bool:
     """Returns whether zero adds nothing, so that sums from zero can be merged.
 

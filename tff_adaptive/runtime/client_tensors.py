@@ -59,22 +59,6 @@ def hold_datasets(leaves: Sequence[Any]) -> bool:
   )
 
 
-def hold_rows(leaves: Sequence[Any]) -> bool:
-  """Returns whether sequences, as leaves or layouts, are rows."""
-  return any(isinstance(leaf, batching.PackedClients) for leaf in leaves)
-
-
-def count_elements(leaves: Sequence[Leaf]) -> tf.Tensor:
-  """Returns the number of elements of each client's rows, [num_clients]."""
-  return tf.add_n(
-      [
-          leaf.ends - leaf.starts
-          for leaf in leaves
-          if isinstance(leaf, batching.PackedClients)
-      ]
-  )
-
-
 def pick(leaf: Leaf, number: tf.Tensor) -> Leaf:
   """Returns the leaf of one client, as `GraphFunction` takes it."""
   if isinstance(leaf, batching.PackedClients):

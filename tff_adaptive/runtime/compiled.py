@@ -29,7 +29,12 @@ from tff_adaptive.runtime import computations
 from tff_adaptive.runtime import dataset_cache
 from tff_adaptive.runtime import native
 from tff_adaptive.runtime import plans
+from tff_adaptive.runtime import round_keys
 from tff_adaptive.runtime import rounds
+from tff_adaptive.runtime import running
+
+# The most characters of a type in a message.
+_MAX_TYPE_LENGTH = 100
 
 
 def _warn(message: str) -> None:
@@ -55,10 +60,7 @@ def _hand_over(
     computation: tff.framework.ConcreteComputation, reason: str
 ) -> tff.framework.ConcreteComputation:
   """Warns that TFF's runtime takes over; returns the computation for it."""
-  message = (
-      "TFF's native runtime takes over a computation of type "
-      f'{computation.type_signature}, because {reason}'
-  )
+  message = f"TFF's native runtime takes over, because {reason}"
   try:
     handed_over = client_seeds.with_seeds(computation)
   except _random_ops.UnsupportedRandomOpError as e:
@@ -67,8 +69,20 @@ def _hand_over(
     handed_over = tff.framework.ConcreteComputation.with_type(
         computation, computation.type_signature
     )
-  _warn(message)
+  _warn(
+      f'{message}. To have it compiled, write a computation from values at the '
+      'server and the clients to values at the server, without queues or other '
+      f'state in its TensorFlow. Its type: {_cut(computation.type_signature)}'
+  )
   return handed_over
+
+
+def _cut(signature: tff.FunctionType) -> str:
+  """Returns the text of a type, cut to one line."""
+  text = signature.compact_representation()
+  if len(text) <= _MAX_TYPE_LENGTH:
+    return text
+  return text[:_MAX_TYPE_LENGTH] + ' ...'
 
 
 def _note_pipelines(is_strict: bool, reason: str) -> None:
@@ -113,10 +127,7 @@ class CompiledContext(tff.framework.SyncContext):
     self._warn_once = functools.cache(_warn)
     # Not a method: programs must not hold a reference to the context.
     self._note_pipelines = functools.partial(_note_pipelines, strict)
-    self._seed = seed
-    # Set by `begin_round`.
-    self._told: Optional[rounds.RoundKey] = None
-    self._num_rounds = 0
+    self._keys = round_keys.RoundKeys(seed)
     self._cache = dataset_cache.DatasetCache(max_cache_bytes)
     # By the id of a computation. The value is a computation where the native
     # runtime has taken over.
@@ -142,9 +153,14 @@ class CompiledContext(tff.framework.SyncContext):
   ) -> None:
     """Sets the seed, round and client ids that key all random draws.
 
-    They hold until the next call. A `tff_adaptive.data.Cohort` brings its
-    own. Without either, random numbers depend on the seed of the context and
-    the number of computations over clients that it has run.
+    They are those of the next round alone: each later one draws numbers of its
+    own, which depend on these arguments and on the number of rounds since this
+    call. A `tff_adaptive.data.Cohort` brings its own key. Without either,
+    random numbers depend on the seed of the context and the number of
+    computations over clients that it has run.
+
+    Computations without clients, such as `initialize`, depend on the key of the
+    latest round that began and on the number of such draws since.
 
     Args:
       seed: The seed of the experiment, a non-negative integer.
@@ -157,10 +173,12 @@ class CompiledContext(tff.framework.SyncContext):
       ValueError: If a number is negative.
     """
     specs.check_not_negative('round_num', round_num)
-    self._told = rounds.RoundKey(
-        random_streams.check_seed(seed),
-        int(round_num),
-        None if client_ids is None else list(client_ids),
+    self._keys.begin(
+        round_keys.RoundKey(
+            random_streams.check_seed(seed),
+            int(round_num),
+            None if client_ids is None else list(client_ids),
+        )
     )
 
   def invoke(self, comp: tff.framework.ConcreteComputation, arg: Any) -> Any:
@@ -179,7 +197,10 @@ class CompiledContext(tff.framework.SyncContext):
         the computation, or run it with this argument.
       TypeError: If the argument does not match the computation.
       ValueError: If TensorFlow rejects the clients' data.
+      RuntimeError: If this process was forked from one that had started
+        TensorFlow.
     """
+    running.check_process()
     with self._lock:
       try:
         program = self._program(comp)
@@ -261,35 +282,18 @@ class CompiledContext(tff.framework.SyncContext):
     )
 
   def _run(self, program: Any, arg: Any) -> Any:
-    if isinstance(program, rounds.CompiledFunction):
-      return program(arg, self._current_key().server_seed())
-    return self._run_round(program, arg)
-
-  def _current_key(self) -> rounds.RoundKey:
-    return self._told or rounds.RoundKey(self._seed, self._num_rounds)
-
-  def _next_key(self, clients: Sequence[Any]) -> rounds.RoundKey:
-    """Returns the key of the round that begins.
-
-    A `Cohort` brings its key. Without one it is the key of `begin_round`, or
-    else the seed of the context and the number of rounds it has run.
-    """
-    brought = rounds.RoundKey.of(clients)
-    if brought is not None:
-      return brought
-    key = self._current_key()
-    if self._told is None:
-      self._num_rounds += 1
-    return key
+    if not isinstance(program, rounds.CompiledFunction):
+      return self._run_round(program, arg)
+    with self._keys.of_call(program.takes_seed) as key:
+      return program(arg, key.server_seed())
 
   def _run_round(self, program: Any, arg: Any) -> Any:
     state, clients = program.split(arg)
     if clients is None:
       clients = [()] * self._default_num_clients
-    seeds = self._next_key(clients).seeds(
-        len(clients) if program.takes_client_seeds else 0
-    )
-    return program(state, clients, seeds)
+    with self._keys.of_round(clients) as key:
+      seeds = key.seeds(len(clients) if program.takes_client_seeds else 0)
+      return program(state, clients, seeds)
 
   def _native_context(self) -> tff.framework.SyncContext:
     if self._native is None:

@@ -24,6 +24,7 @@ from tff_adaptive.runtime import computations
 from tff_adaptive.runtime import dataset_cache
 from tff_adaptive.runtime import graph_functions
 from tff_adaptive.runtime import plans
+from tff_adaptive.runtime import round_keys
 from tff_adaptive.runtime import rounds
 from tff_adaptive.runtime import values
 
@@ -45,10 +46,14 @@ _OBSTACLES = {
 }
 
 
-@tf.RegisterGradient(_SQRT)
 def _sqrt_gradient(op: tf.Operation, upstream: tf.Tensor) -> tf.Tensor:
   """The gradient of a root, 0 at 0: norms and moments begin there."""
   return tf.math.divide_no_nan(0.5 * upstream, op.outputs[0])
+
+
+# It is registered already if this module is loaded again, as notebooks do.
+with contextlib.suppress(KeyError):
+  tf.RegisterGradient(_SQRT)(_sqrt_gradient)
 
 
 def _prepare(function: graph_functions.GraphFunction) -> None:
@@ -324,7 +329,7 @@ class DifferentiableRound(rounds.Round):
       The leaves of the next state, and a function from the gradients by these
       to those by `state`.
     """
-    key = rounds.RoundKey.of(clients) or rounds.RoundKey(0, round_num)
+    key = round_keys.RoundKey.of(clients) or round_keys.RoundKey(0, round_num)
     seeds = key.seeds(len(clients))
     server_seed = tf.constant(seeds.server)
     client_seeds = tf.unstack(tf.constant(seeds.clients))

@@ -18,6 +18,7 @@ from tff_adaptive.runtime import computations
 from tff_adaptive.runtime import dataset_cache
 from tff_adaptive.runtime import graph_functions
 from tff_adaptive.runtime import plans
+from tff_adaptive.runtime import round_keys
 from tff_adaptive.runtime import rounds
 from tff_adaptive.runtime import values
 
@@ -120,7 +121,7 @@ class _ExportedRound(rounds.CompiledRound):
           'program; give at least one client with examples.'
       )
     self._num_clients = len(clients)
-    key = rounds.RoundKey.of(clients) or rounds.RoundKey(seed, 0)
+    key = round_keys.RoundKey.of(clients) or round_keys.RoundKey(seed, 0)
     num_seeds = self._num_clients if self.takes_client_seeds else 0
     seeds = key.seeds(num_seeds)
     # The batches of a client determine shapes, so they are not inputs.

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Chooses how and where a compiled round runs its clients."""
 
+import contextlib
 import math
 import os
 from typing import Optional
@@ -76,7 +77,10 @@ def choose(name: str, device: str) -> Plan:
 
 
 def _choose_device(devices: str) -> str:
-  """Chooses the device of the clients' work; makes GPU memory grow on demand.
+  """Chooses the device of the clients' work.
+
+  If it is a GPU, the memory of all GPUs will grow on demand: TensorFlow does
+  not allow to treat them differently.
 
   Args:
     devices: `'CPU'`, `'GPU'` or a name such as `'/device:GPU:1'`; `'auto'` for
@@ -89,20 +93,21 @@ def _choose_device(devices: str) -> str:
     ValueError: If the device is unknown.
   """
   gpus = tf.config.list_physical_devices('GPU')
-  for gpu in gpus:
-    try:
-      tf.config.experimental.set_memory_growth(gpu, True)
-    except RuntimeError:  # TensorFlow has initialized the GPU already.
-      pass
-  if devices == AUTO:
-    return 'GPU:0' if gpus else 'CPU:0'
   names = ['CPU:0', *(f'GPU:{number}' for number in range(len(gpus)))]
-  device = _short_name(devices)
+  if devices == AUTO:
+    device = 'GPU:0' if gpus else 'CPU:0'
+  else:
+    device = _short_name(devices)
   if device not in names:
     raise ValueError(
         f'`devices` must name one of {names}, or be {AUTO!r}; found '
         f'{devices!r}.'
     )
+  if 'GPU' in device:
+    for gpu in gpus:
+      # TensorFlow raises it if it has initialized the GPU already.
+      with contextlib.suppress(RuntimeError):
+        tf.config.experimental.set_memory_growth(gpu, True)
   return device
 
 

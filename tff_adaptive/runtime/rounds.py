@@ -4,88 +4,24 @@
 
 from collections.abc import Callable, Sequence
 import functools
-from typing import Any, NamedTuple, Optional
+from typing import Any, Optional
 
 import attrs
 import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_adaptive.data import cohort as cohort_lib
-from tff_adaptive.data import random_streams
 from tff_adaptive.runtime import chunks
 from tff_adaptive.runtime import client_tensors
 from tff_adaptive.runtime import computations
 from tff_adaptive.runtime import dataset_cache
 from tff_adaptive.runtime import elements
 from tff_adaptive.runtime import graph_functions
-from tff_adaptive.runtime import lanes
 from tff_adaptive.runtime import plans
+from tff_adaptive.runtime import round_keys
 from tff_adaptive.runtime import row_work
+from tff_adaptive.runtime import running
 from tff_adaptive.runtime import values
-
-# Long chunks run first if the longest is so many times as long as the mean, and
-# if the sums of all chunks, which are then kept, are not larger than this.
-_UNEVEN = 1.2
-_MAX_KEPT_BYTES = 2**30
-
-
-class Seeds(NamedTuple):
-  """The seeds of a round; int32 arrays.
-
-  Attributes:
-    server: The seed of the server's computations, [2].
-    clients: A seed for each client, [num_clients, 2].
-  """
-
-  server: np.ndarray
-  clients: np.ndarray
-
-
-class RoundKey(NamedTuple):
-  """The key of a round's random numbers.
-
-  Attributes:
-    seed: The seed of the experiment.
-    round_num: The round number.
-    client_ids: The client ids in order; None to use their positions.
-  """
-
-  seed: int
-  round_num: int
-  client_ids: Optional[Sequence[str]] = None
-
-  @classmethod
-  def of(cls, clients: Sequence[Any]) -> Optional['RoundKey']:
-    """Returns the key that a `Cohort` brings; None of other clients."""
-    if not isinstance(clients, cohort_lib.Cohort):
-      return None
-    return cls(clients.seed, clients.round_num, clients.client_ids)
-
-  def server_seed(self) -> np.ndarray:
-    """Returns the seed of the server's computations, int32 of shape [2]."""
-    return random_streams.stateless_seed(
-        self.seed, random_streams.SERVER_NOISE, self.round_num
-    )
-
-  def seeds(self, num_clients: int) -> Seeds:
-    """Returns the seeds of the server, and of so many clients."""
-    return Seeds(self.server_seed(), self._client_seeds(num_clients))
-
-  def _client_seeds(self, num_clients: int) -> np.ndarray:
-    """Returns the seeds of the clients, int32 of shape [num_clients, 2]."""
-    ids: Sequence[random_streams.Key] = (
-        range(num_clients) if self.client_ids is None else self.client_ids
-    )
-    if num_clients and num_clients != len(ids):
-      raise ValueError(
-          f'`begin_round` was given {len(ids)} client ids, but the argument '
-          f'has {num_clients} clients; call it again for other clients.'
-      )
-    streams = random_streams.StreamFamily(
-        self.seed, random_streams.DROPOUT, self.round_num
-    )
-    return streams.stateless_seeds(ids[:num_clients])
 
 
 class Round:
@@ -164,12 +100,9 @@ class CompiledRound(Round):
     super().__init__(*args)
     self._merges_chunks = self._parts.has_neutral_zero
     # On a GPU, passes over whole tables cost little.
-    on_cpu = 'CPU' in self.plan.device
-    self._takes_rows = on_cpu
-    self._has_lanes = on_cpu and self.plan.num_parallel_clients > 1
+    self._takes_rows = 'CPU' in self.plan.device
     self._functions: dict[Any, Any] = {}
-    # Decided by the first cohort; later ones run in the same graph.
-    self._is_uneven: Optional[bool] = None
+    self._run = running.Runner()
 
   def _build(self, layouts: client_tensors.Layouts, **options: Any) -> Any:
     """Builds the function of a round for clients of a layout."""
@@ -197,7 +130,6 @@ class CompiledRound(Round):
       client_seeds: tf.Tensor,
       on_rows: Optional[row_work.RowWork] = None,
       one_by_one: bool = False,
-      in_lanes: bool = False,
       **options: Any,
   ) -> list[tf.Tensor]:
     """Adds the round to the graph being built; returns its result's leaves."""
@@ -223,7 +155,6 @@ class CompiledRound(Round):
           num_clients,
           chunk_size,
           one_by_one=one_by_one,
-          costs=client_tensors.count_elements(clients) if in_lanes else None,
       )
     return part('update')(*state, *part('report')(*total))
 
@@ -236,7 +167,6 @@ class CompiledRound(Round):
       chunk_size: tf.Tensor,
       *,
       one_by_one: bool,
-      costs: Optional[tf.Tensor],
   ) -> list[tf.Tensor]:
     """Returns the sum over all clients, in the graph being built.
 
@@ -247,7 +177,6 @@ class CompiledRound(Round):
       num_clients: The number of clients.
       chunk_size: The number of clients in a chunk.
       one_by_one: Whether it is 1 and rows of a client are added at once.
-      costs: The cost of each client, if chunks run in lanes; else None.
     """
     if not self._merges_chunks:
       return chunk_sum(tf.zeros([], tf.int32), num_clients)
@@ -257,19 +186,9 @@ class CompiledRound(Round):
         return chunk_sum.of_one(start)
       return chunk_sum(start, tf.minimum(start + chunk_size, num_clients))
 
-    if costs is not None:
-      kept_sum = lanes.compute(
-          lambda chunk: sum_chunk(chunk * chunk_size),
-          tf.math.segment_sum(costs, tf.range(num_clients) // chunk_size),
-          self.plan.num_parallel_clients,
-      )
-
     def add_chunk(start, total):
-      added = (
-          sum_chunk(start) if costs is None else kept_sum(start // chunk_size)
-      )
       merge = parts.with_seed('merge', seed, start)
-      return start + chunk_size, merge(*total, *added)
+      return start + chunk_size, merge(*total, *sum_chunk(start))
 
     return chunk_sum.loop(
         tf.zeros([], tf.int32),
@@ -277,30 +196,13 @@ class CompiledRound(Round):
         add_chunk,
         appends=parts['merge'].appends,
         rows=parts.row_places if one_by_one else (),
-        # Without lanes, chunks run at the same time in this loop; only merging
-        # their sums is sequential.
+        # Chunks run at the same time; only merging their sums is sequential.
         num_parallel=self.plan.num_parallel_clients,
     )
 
-  def _runs_in_lanes(
-      self,
-      leaves: Sequence[client_tensors.Leaf],
-      num_clients: int,
-      chunk_size: int,
-  ) -> bool:
-    """Returns whether the longest chunks of a cohort are computed first."""
-    if not num_clients or not client_tensors.hold_rows(leaves):
-      return False
-    starts = range(0, num_clients, chunk_size)
-    if self._is_uneven is None:
-      costs = client_tensors.count_elements(leaves).numpy()
-      chunk_costs = np.add.reduceat(costs, starts)
-      self._is_uneven = chunk_costs.max() > _UNEVEN * chunk_costs.mean()
-    if not self._is_uneven:
-      return False
-    return len(starts) * self._parts.num_sum_bytes <= _MAX_KEPT_BYTES
-
-  def __call__(self, state: Any, clients: Sequence[Any], seeds: Seeds) -> Any:
+  def __call__(
+      self, state: Any, clients: Sequence[Any], seeds: round_keys.Seeds
+  ) -> Any:
     """Runs the computation.
 
     Args:
@@ -324,16 +226,14 @@ class CompiledRound(Round):
     on_rows = self._work.on_rows(layouts) if self._takes_rows else None
     # Rows of a single client are added to the sum of all at once.
     one_by_one = on_rows is not None and chunk_size == 1
-    in_lanes = self._has_lanes and self._runs_in_lanes(
-        collected.leaves, num_clients, chunk_size
-    )
-    key = (layouts, one_by_one, in_lanes)
+    key = (layouts, one_by_one)
     if key not in self._functions:
       self._functions[key] = self._build(
-          layouts, on_rows=on_rows, one_by_one=one_by_one, in_lanes=in_lanes
+          layouts, on_rows=on_rows, one_by_one=one_by_one
       )
     with chunks.errors_of_data():
-      result = self._functions[key](
+      result = self._run(
+          self._functions[key],
           *self._convert_state(state),
           *tf.nest.flatten(collected.leaves),
           tf.constant(num_clients),
@@ -344,7 +244,11 @@ class CompiledRound(Round):
 
 
 class CompiledFunction:
-  """A compiled computation without clients."""
+  """A compiled computation without clients.
+
+  Attributes:
+    takes_seed: Whether it draws random numbers.
+  """
 
   def __init__(
       self,
@@ -363,6 +267,7 @@ class CompiledFunction:
     function = graph_functions.build_graph_function(
         computation, tensor_sequences=False
     )
+    self.takes_seed = function.takes_seed
     specs = [
         tf.TensorSpec([], tf.variant)
         if isinstance(leaf, tff.SequenceType)

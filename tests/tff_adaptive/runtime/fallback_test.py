@@ -26,6 +26,7 @@ from tests.tff_adaptive.runtime import dropout_testing
 from tests.tff_adaptive.runtime import sequence_testing
 from tests.tff_adaptive.runtime import worker_testing
 from tff_adaptive import runtime
+from tff_adaptive.runtime import compiled
 
 
 @contextlib.contextmanager
@@ -126,8 +127,15 @@ class FallbackTest(tf.test.TestCase, parameterized.TestCase):
             for _ in range(2):
               self.assertAllEqual(computation(*arguments), expected)
           (text,) = texts
-          self.assertIn(f'because {reason}', text)
-          self.assertIn(str(computation.type_signature), text)
+          self.assertStartsWith(
+              text, f"TFF's native runtime takes over, because {reason}"
+          )
+          # What to write instead, and the start of the type, in one line.
+          self.assertIn('To have it compiled, write', text)
+          self.assertIn(
+              computation.type_signature.compact_representation()[:100], text
+          )
+          self.assertNotIn('\n', text)
           self.assertIsNone(context.plan_of(computation))
       self.assertLen(worker_testing.workers() - before, 1)
     self.assertEmpty(worker_testing.workers() - before)
@@ -200,6 +208,13 @@ class FallbackTest(tf.test.TestCase, parameterized.TestCase):
       with self.assertWarns(RuntimeWarning) as caught:
         _double_at_clients([1.0])
     self.assertEqual(caught.filename, __file__)
+
+  def test_warning_has_one_line_of_a_long_type(self):
+    names = [f'name_of_a_weight_{number}' for number in range(50)]
+    long_type = tff.to_type(collections.OrderedDict.fromkeys(names, np.float32))
+    text = compiled._cut(tff.FunctionType(long_type, long_type))
+    self.assertStartsWith(text, '(<name_of_a_weight_0=float32,')
+    self.assertLen(text, 104)
 
   def test_starts_no_worker_without_need(self):
     before = worker_testing.workers()

@@ -17,6 +17,7 @@ import tensorflow_federated as tff
 
 from tests.tff_adaptive.runtime import compiled_testing
 from tff_adaptive import data
+from tff_adaptive import runtime
 
 _Dict = collections.OrderedDict
 
@@ -126,6 +127,38 @@ class MemoryTest(tf.test.TestCase):
     # loses some 100 bytes of every batch that is read of a dataset, of which
     # there are twenty here.
     self.assertLess(np.mean(growths), _MAX_GROWTH_KB)
+
+  def test_uneven_clients_leave_no_more_than_even_ones(self):
+    even, uneven = (
+        self._growth_per_round([12] * 20),
+        self._growth_per_round([1, 23] * 10),
+    )
+    # A resource for each tensor of the sum would be a KB or more.
+    self.assertLess(uneven - even, 3.0)
+
+  def _growth_per_round(self, sizes):
+    """Returns the median KB that ten rounds of such clients leave, by 10."""
+    source = data.PackedClientArrays.from_clients(
+        {
+            str(place): _Dict(
+                x=np.ones([size, _NUM_WIDE], np.float32),
+                y=np.ones([size, 1], np.float32),
+            )
+            for place, size in enumerate(sizes)
+        }
+    )
+    process, allocated = _wide_process(), []
+    with runtime.compiled_context(strict=True, plan='parallel'):
+      state = process.initialize()
+      for round_num in range(130):
+        cohort = data.Cohort(
+            source, source.client_ids, round_num, 1, data.BatchPlan(4)
+        )
+        state = process.next(state, cohort).state
+        if round_num % 10 == 9:
+          gc.collect()
+          allocated.append(_allocated_kilobytes())
+    return np.median(np.diff(allocated[3:])) / 10
 
   @pytest.mark.slow
   def test_does_not_grow_with_cohorts(self):

@@ -15,9 +15,7 @@ from tests.tff_adaptive import testing
 from tests.tff_adaptive.runtime import compiled_testing
 from tests.tff_adaptive.runtime import sequence_testing
 from tff_adaptive import runtime
-from tff_adaptive.runtime import lanes
 from tff_adaptive.runtime import plans
-from tff_adaptive.runtime import rounds
 
 # Some clients with one batch, some with several, some with a short one, one
 # without examples.
@@ -57,23 +55,6 @@ class PlansTest(compiled_testing.TestCase):
       self.assert_same_bits(found, expected)
     plan = compiled_testing.context('parallel').plan_of(process.next)
     self.assertEqual(plan.num_parallel_clients, plans.num_cores())
-
-  @parameterized.named_parameters(
-      ('uneven', (1, 9), 2**30, 1),
-      ('even', (3, 3), 2**30, 0),
-      ('large', (1, 9), 0, 0),
-  )
-  def test_the_first_cohort_decides_on_lanes(self, first, limit, count):
-    add_up = _build_checked_sum(tf.add)
-    self.enter_context(mock.patch.object(plans, 'num_cores', lambda: 2))
-    self.enter_context(mock.patch.object(rounds, '_MAX_KEPT_BYTES', limit))
-    compute = self.enter_context(
-        mock.patch.object(lanes, 'compute', wraps=lanes.compute)
-    )
-    with runtime.compiled_context(plan='parallel'):
-      for sizes in (first, (2, 2), (1, 8)):
-        add_up(sequence_testing.numbers(*sizes))
-        self.assertEqual(compute.call_count, count)
 
   def test_asserts_what_nothing_waits_for(self):
     def add(total, number):
@@ -241,6 +222,22 @@ class DevicesTest(tf.test.TestCase, parameterized.TestCase):
       ):
         runtime.create_compiled_context(devices='GPU')
       self.assertEqual(runtime.create_compiled_context().device, 'CPU:0')
+
+  @parameterized.parameters(('CPU', 0), ('GPU', 2), ('GPU:1', 2), ('auto', 2))
+  def test_memory_of_gpus_grows_if_one_is_used(self, devices, count):
+    gpus = ['first', 'second']
+    with (
+        mock.patch.object(
+            tf.config, 'list_physical_devices', return_value=gpus
+        ),
+        mock.patch.object(
+            tf.config.experimental, 'set_memory_growth'
+        ) as set_growth,
+    ):
+      plans.choose_plan(devices)
+    self.assertEqual(
+        set_growth.mock_calls, [mock.call(gpu, True) for gpu in gpus][:count]
+    )
 
   def test_clients_work_on_the_device(self):
     process = compiled_testing.process()

@@ -35,6 +35,78 @@ def _build_noise() -> tff.framework.ConcreteComputation:
   )
 
 
+def _build_draw() -> tff.framework.ConcreteComputation:
+  """Returns a new computation without clients that draws numbers."""
+  return tff.tensorflow.computation(lambda: tf.random.normal([8]))
+
+
+class CallsWithoutClientsTest(compiled_testing.TestCase):
+
+  def test_draw_anew_in_each_call_and_repeat_with_the_seed(self):
+    runs = []
+    for seed in (7, 7, 8):
+      with runtime.compiled_context(strict=True, seed=seed):
+        # Two computations, one of which TFF calls the state's initialization.
+        draws = [_build_draw(), _build_initialization()]
+        runs.append([draw() for _ in range(3) for draw in draws])
+    seven, again, eight = runs
+    self.assert_same_bits(seven, again)
+    everything = np.stack([*seven, *eight])
+    self.assertLen(np.unique(everything.round(5), axis=0), len(everything))
+
+  def test_do_not_depend_on_calls_that_draw_nothing(self):
+    draw = _build_draw()
+    double = tff.tensorflow.computation(lambda x: 2.0 * x, np.float32)
+    runs = []
+    for num_others in (0, 2):
+      with runtime.compiled_context(strict=True, seed=7):
+        found = []
+        for _ in range(2):
+          for _ in range(num_others):
+            double(1.0)
+          found.append(draw())
+        runs.append(found)
+    self.assert_same_bits(*runs)
+
+  def test_after_a_cohort_are_those_of_a_resumed_run(self):
+    process = dropout_testing.build_process('functional')
+    draw = _build_draw()
+
+    def train(first, last):
+      found = []
+      with runtime.compiled_context(strict=True):
+        state = process.initialize()
+        for round_num in range(first, last):
+          cohort = _cohort_of_ones(3, round_num, 'ab')
+          state = process.next(state, cohort).state
+          found += [draw(), draw()]
+      return found
+
+    whole = train(0, 3)
+    self.assertLen(np.unique(np.stack(whole).round(5), axis=0), 6)
+    self.assert_same_bits(train(2, 3), whole[4:])
+
+  def test_of_a_round_that_is_named_again_are_the_same(self):
+    draw, noise = _build_draw(), _build_noise()
+    with runtime.compiled_context(strict=True) as context:
+      found = []
+      for _ in range(2):
+        context.begin_round(1, 2)
+        found.append([draw(), noise([0.0]), draw()])
+    self.assert_same_bits(*found)
+    self.assertNotAllClose(found[0][0], found[0][2])
+
+
+def _build_initialization() -> tff.framework.ConcreteComputation:
+  """Returns a new computation that draws a state at the server."""
+
+  @tff.federated_computation
+  def initialize():
+    return tff.federated_eval(_build_draw(), tff.SERVER)
+
+  return initialize
+
+
 class RandomNumbersTest(compiled_testing.TestCase):
 
   def _masks(self, clients: Any, kind: str = 'functional') -> np.ndarray:
@@ -88,8 +160,8 @@ class RandomNumbersTest(compiled_testing.TestCase):
     batches = [cohort.batches(place) for place in range(len(cohort))]
     with runtime.compiled_context(strict=True, plan='loop') as context:
       expected = self._masks(cohort)
-      context.begin_round(3, 4, ['d', 'b', 'd'])
       for clients in (list(cohort), batches):
+        context.begin_round(3, 4, ['d', 'b', 'd'])
         self.assertAllEqual(self._masks(clients), expected)
       # The seed and round of a cohort take precedence.
       context.begin_round(9, 9, ['a', 'b', 'c'])
@@ -99,8 +171,11 @@ class RandomNumbersTest(compiled_testing.TestCase):
   def test_of_begin_round_without_ids_depend_on_places(self):
     draw = _build_noise()
     with runtime.compiled_context(strict=True) as context:
-      context.begin_round(1, 0)
-      one, again, two = map(draw, ([0.0], [0.0], [0.0, 0.0]))
+      found = []
+      for clients in ([0.0], [0.0], [0.0, 0.0]):
+        context.begin_round(1, 0)
+        found.append(draw(clients))
+      one, again, two = found
       context.begin_round(1, 0, ['a'])
       by_id = draw([0.0])
     self.assertAllEqual(one, again)
@@ -108,6 +183,42 @@ class RandomNumbersTest(compiled_testing.TestCase):
     self.assertAllInRange(two - one, 0.0, 1.0)
     self.assertNotAllClose(two - one, one)
     self.assertNotAllEqual(by_id, one)
+
+  def test_begin_round_serves_one_round_and_later_ones_count_on(self):
+    draw = _build_noise()
+    runs = []
+    with runtime.compiled_context(strict=True) as context:
+      for _ in range(2):
+        context.begin_round(1, 0, ['a', 'b'])
+        runs.append([draw([0.0, 0.0]) for _ in range(3)])
+      # No later round has the numbers of one that is named.
+      for round_num in range(1, 4):
+        context.begin_round(1, round_num, ['a', 'b'])
+        runs[1].append(draw([0.0, 0.0]))
+    first, again = runs
+    self.assert_same_bits(first, again[:3])
+    self._assert_all_differ(again)
+
+  def _assert_all_differ(self, draws):
+    for place, numbers in enumerate(draws):
+      for other in draws[:place]:
+        self.assertNotAllClose(numbers, other)
+
+  def test_a_round_that_fails_leaves_those_of_later_ones(self):
+    draw, initialize = _build_noise(), _build_draw()
+    runs = []
+    for fails in (False, True):
+      with runtime.compiled_context(strict=True, seed=3) as context:
+        found = []
+        for tell in (lambda: None, lambda: context.begin_round(5, 2)):
+          tell()
+          for _ in range(2):
+            if fails:
+              with self.assertRaises(TypeError):
+                draw([0.0, 'not a number'])
+            found += [initialize(), draw([0.0, 0.0])]
+        runs.append(found)
+    self.assert_same_bits(*runs)
 
   def test_without_begin_round_differ_and_repeat_with_the_seed(self):
     draw = _build_noise()
@@ -117,10 +228,9 @@ class RandomNumbersTest(compiled_testing.TestCase):
         runs.append([draw([0.0, 0.0]) for _ in range(3)])
     seven, again, *others = runs
     self.assert_same_bits(seven, again)
-    different = [*seven, *(numbers for run in others for numbers in run)]
-    for place, numbers in enumerate(different):
-      for other in different[:place]:
-        self.assertNotAllClose(numbers, other)
+    self._assert_all_differ(
+        [*seven, *(numbers for run in others for numbers in run)]
+    )
 
   def test_wrong_number_of_ids(self):
     draw = _build_noise()

@@ -17,6 +17,7 @@ from tff_adaptive import _error_texts
 from tff_adaptive.data import client_data
 from tff_adaptive.data import cohort as cohort_lib
 from tff_adaptive.runtime import graph_functions
+from tff_adaptive.runtime import round_keys
 from tff_adaptive.runtime import rounds
 from tff_adaptive.runtime import values
 from tff_adaptive.runtime.scale_out import context
@@ -60,7 +61,7 @@ class ScaledRound(rounds.Round):
     )
 
   def __call__(
-      self, state: Any, clients: Sequence[Any], seeds: rounds.Seeds
+      self, state: Any, clients: Sequence[Any], seeds: round_keys.Seeds
   ) -> Any:
     """Runs the computation.
 

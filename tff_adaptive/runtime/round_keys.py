@@ -1,0 +1,149 @@
+# Copyright 2026 The tff_adaptive Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Keys of random numbers: of each round, and of each call without clients."""
+
+import collections
+from collections.abc import Iterator, Sequence
+import contextlib
+from typing import Any, NamedTuple, Optional
+
+import numpy as np
+
+from tff_adaptive.data import cohort as cohort_lib
+from tff_adaptive.data import random_streams
+
+# Marks the streams of a round that runs again.
+_REPEAT = 'repeat'
+
+
+class Seeds(NamedTuple):
+  """The seeds of a round; int32 arrays.
+
+  Attributes:
+    server: The seed of the server's computations, [2].
+    clients: A seed for each client, [num_clients, 2].
+  """
+
+  server: np.ndarray
+  clients: np.ndarray
+
+
+class RoundKey(NamedTuple):
+  """The key of a round's random numbers.
+
+  Attributes:
+    seed: The seed of the experiment.
+    round_num: The round number.
+    client_ids: The client ids in order; None to use their positions.
+    repeat: How many times this key was used before; each time has its own
+      numbers.
+  """
+
+  seed: int
+  round_num: int
+  client_ids: Optional[Sequence[str]] = None
+  repeat: int = 0
+
+  @classmethod
+  def of(cls, clients: Sequence[Any]) -> Optional['RoundKey']:
+    """Returns the key that a `Cohort` brings; None of other clients."""
+    if not isinstance(clients, cohort_lib.Cohort):
+      return None
+    return cls(clients.seed, clients.round_num, clients.client_ids)
+
+  @property
+  def _keys(self) -> tuple[random_streams.Key, ...]:
+    """The keys of the round's streams."""
+    if not self.repeat:
+      return (self.round_num,)
+    return (self.round_num, _REPEAT, self.repeat)
+
+  def server_seed(self) -> np.ndarray:
+    """Returns the seed of the server's computations, int32 of shape [2]."""
+    return random_streams.stateless_seed(
+        self.seed, random_streams.SERVER_NOISE, *self._keys
+    )
+
+  def seeds(self, num_clients: int) -> Seeds:
+    """Returns the seeds of the server, and of so many clients."""
+    return Seeds(self.server_seed(), self._client_seeds(num_clients))
+
+  def _client_seeds(self, num_clients: int) -> np.ndarray:
+    """Returns the seeds of the clients, int32 of shape [num_clients, 2]."""
+    ids: Sequence[random_streams.Key] = (
+        range(num_clients) if self.client_ids is None else self.client_ids
+    )
+    if num_clients and num_clients != len(ids):
+      raise ValueError(
+          f'`begin_round` was given {len(ids)} client ids, but the argument '
+          f'has {num_clients} clients; call it again for other clients.'
+      )
+    streams = random_streams.StreamFamily(
+        self.seed, random_streams.DROPOUT, *self._keys
+    )
+    return streams.stateless_seeds(ids[:num_clients])
+
+
+class RoundKeys:
+  """Hands out the keys of a context, none of them twice.
+
+  A key counts as used when its block ends without an error, so that a call that
+  fails changes nothing for later ones.
+  """
+
+  def __init__(self, seed: int):
+    """Initializes the keys.
+
+    Args:
+      seed: The seed of rounds that bring no key, a non-negative integer.
+    """
+    self._seed = seed
+    self._num_rounds = 0
+    # The key that `begin` told, for the next round.
+    self._told: Optional[RoundKey] = None
+    # The latest round whose key was told or brought.
+    self._latest: Optional[RoundKey] = None
+    # By seed and round number: the calls without clients that drew numbers.
+    self._num_calls: collections.Counter[tuple[int, int]] = (
+        collections.Counter()
+    )
+
+  def begin(self, key: RoundKey) -> None:
+    """Sets the key of the next round that does not bring one."""
+    self._told = self._latest = key
+    # Who names a round again wants its numbers again.
+    self._num_calls.pop((key.seed, key.round_num), None)
+
+  @contextlib.contextmanager
+  def of_round(self, clients: Sequence[Any]) -> Iterator[RoundKey]:
+    """Yields the key of the round that begins.
+
+    A `Cohort` brings its key. Without one it is the key of `begin` and the
+    number of rounds since, or else the seed and the number of rounds.
+    """
+    brought = RoundKey.of(clients)
+    yield brought or self._told or self._of_next()
+    if brought is not None:
+      self._latest = brought._replace(client_ids=None)
+    elif self._told is not None:
+      self._told = self._told._replace(repeat=self._told.repeat + 1)
+      self._latest = self._told
+    else:
+      self._num_rounds += 1
+      self._latest = None
+
+  @contextlib.contextmanager
+  def of_call(self, draws: bool) -> Iterator[RoundKey]:
+    """Yields the key of a call without clients, which may draw numbers.
+
+    It follows from the latest round and the number of draws since, hence is the
+    same in a run that was resumed.
+    """
+    latest = self._latest or self._of_next()
+    place = (latest.seed, latest.round_num)
+    yield RoundKey(*place, repeat=self._num_calls[place])
+    if draws:
+      self._num_calls[place] += 1
+
+  def _of_next(self) -> RoundKey:
+    return RoundKey(self._seed, self._num_rounds)
