@@ -4,10 +4,12 @@
 
 Users of TFF provide a `tf.data.Dataset` for each client. Iterating it again in
 each round costs more than training a small client, so it is read into arrays,
-which are kept while the dataset object is alive and there is room.
+which are kept while the dataset object is alive and there is room. Caches of a
+process hold the same arrays of the same data.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+import functools
 import re
 import threading
 from typing import Any, Optional
@@ -22,12 +24,16 @@ import tensorflow_federated as tff
 from tff_adaptive.data import client_data
 from tff_adaptive.data import feature_arrays
 from tff_adaptive.runtime import elements as elements_lib
+from tff_adaptive.runtime import held_rows
 
 DEFAULT_MAX_BYTES = 4 * 1024**3
 # The largest client; a dataset with more elements may be infinite.
 _MAX_CLIENT_BYTES = 4 * 1024**3
 # The overhead of an array object.
 _ARRAY_BYTES = 128
+# The values of an array of which a change is noticed.
+_SAMPLE_SIZE = 256
+_GOLDEN_RATIO = (1 + 5**0.5) / 2
 # Datasets without inputs that hold their elements themselves. Files are not
 # among them: they may change between two reads.
 _SOURCES = ('List', 'Range', 'SparseTensorSlice', 'Tensor', 'TensorSlice')
@@ -59,14 +65,6 @@ class ClientRows:
 
   rows: tuple[np.ndarray, ...]
   lengths: np.ndarray
-
-
-@attrs.frozen(eq=False)
-class _Held:
-  """The data read for an owner, or the reason why they cannot be kept."""
-
-  value: Any
-  num_bytes: int
 
 
 def _reads_alike(dataset: tf.data.Dataset) -> bool:
@@ -161,11 +159,28 @@ def join_rows(columns: Iterable[list[np.ndarray]]) -> tuple[np.ndarray, ...]:
   return tuple(joined)
 
 
+def _sample(arrays: Sequence[np.ndarray]) -> tuple[bytes, ...]:
+  """Returns some bytes of arrays, which tell that they were changed."""
+  return tuple(
+      array.flat[_sampled_positions(array.size)].tobytes() for array in arrays
+  )
+
+
+@functools.lru_cache(maxsize=64)
+def _sampled_positions(size: int) -> np.ndarray:
+  """Returns positions in [0, size) that no regular pattern avoids."""
+  if size <= _SAMPLE_SIZE:
+    return np.arange(size)
+  shares = np.arange(_SAMPLE_SIZE) * _GOLDEN_RATIO % 1
+  return (shares * size).astype(np.int64)
+
+
 class DatasetCache:
   """A cache of client data that were read.
 
   Data are kept while the dataset or the cohort's source is alive. If there is
-  no room for new data, the least recently used data are dropped.
+  no room for new data, the least recently used data are dropped. What another
+  cache of this process holds is not read or copied again.
   """
 
   def __init__(self, max_bytes: int = DEFAULT_MAX_BYTES):
@@ -176,9 +191,9 @@ class DatasetCache:
     """
     self._max_bytes = max_bytes
     # By owner, in the order of last use.
-    self._held: weakref.WeakKeyDictionary[Any, dict[tff.Type, _Held]] = (
-        weakref.WeakKeyDictionary()
-    )
+    self._held: weakref.WeakKeyDictionary[
+        Any, dict[tff.Type, held_rows.Held]
+    ] = weakref.WeakKeyDictionary()
     # An upper bound of the size: dead owners are not subtracted.
     self._bound = 0
     self._lock = threading.RLock()
@@ -206,9 +221,13 @@ class DatasetCache:
     with self._lock:
       found = self._find(sequence, leaf_type)
       if found is None:
-        found = self._read_dataset(sequence, leaf_type)
-        if _reads_alike(sequence):
+        found = held_rows.of_dataset(sequence, leaf_type)
+        is_new = found is None
+        if found is None:
+          found = self._read_dataset(sequence, leaf_type)
+        if not is_new or _reads_alike(sequence):
           self._hold(sequence, leaf_type, found)
+          held_rows.share(sequence, leaf_type, found)
         else:
           logging.log_first_n(logging.WARNING, _SLOW_READING, 1)
     if isinstance(found.value, str):
@@ -217,42 +236,48 @@ class DatasetCache:
 
   def _read_dataset(
       self, dataset: tf.data.Dataset, leaf_type: tff.SequenceType
-  ) -> _Held:
+  ) -> held_rows.Held:
     elements_lib.check_dataset(dataset, leaf_type)
     if dataset.cardinality() == tf.data.INFINITE_CARDINALITY:
-      return _Held('a dataset is infinite', 0)
+      return held_rows.Held('a dataset is infinite', 0)
     elements = map(tf.nest.flatten, dataset.as_numpy_iterator())
     try:
       rows = _read_rows(elements, leaf_type)
     except NotRowsError as error:
-      return _Held(str(error), 0)
+      return held_rows.Held(str(error), 0)
     sizes = (feature_arrays.num_bytes({'': array}) for array in rows.rows)
-    return _Held(rows, sum(sizes))
+    return held_rows.Held(rows, sum(sizes))
 
   def resident_rows(
       self, source: client_data.PackedClientArrays, leaf_type: tff.SequenceType
   ) -> Optional[tuple[tf.Tensor, ...]]:
     """Returns the rows of all clients of a source as tensors, if they fit.
 
-    Returns None if only the cohort's rows should be copied.
+    They are copied anew if the source's arrays were changed in place, as far as
+    a sample of them tells. Returns None if only the cohort's rows should be
+    copied.
 
     Raises:
       TypeError: If the elements do not match the type.
     """
+    arrays = tf.nest.flatten(dict(source.values))
     with self._lock:
       found = self._find(source, leaf_type)
+      if found is not None and found.sample not in (None, _sample(arrays)):
+        found = None
       if found is None:
         elements_lib.check_rows(source.values, leaf_type)
         num_bytes = feature_arrays.num_bytes(source.values)
-        found = _Held(None, 0)
+        found = held_rows.Held(None, 0)
         if num_bytes <= self._max_bytes:
-          arrays = tf.nest.flatten(dict(source.values))
-          tensors = tuple(map(tf.convert_to_tensor, arrays))
-          found = _Held(tensors, num_bytes)
+          tensors = tuple(map(held_rows.to_tensor, arrays))
+          found = held_rows.Held(tensors, num_bytes, _sample(arrays))
         self._hold(source, leaf_type, found)
       return found.value
 
-  def _find(self, owner: Any, leaf_type: tff.SequenceType) -> Optional[_Held]:
+  def _find(
+      self, owner: Any, leaf_type: tff.SequenceType
+  ) -> Optional[held_rows.Held]:
     """Returns the data that were read for an owner."""
     by_type = self._held.get(owner, {})
     if leaf_type not in by_type:
@@ -260,7 +285,9 @@ class DatasetCache:
     self._held[owner] = self._held.pop(owner)
     return by_type[leaf_type]
 
-  def _hold(self, owner: Any, leaf_type: tff.SequenceType, held: _Held) -> None:
+  def _hold(
+      self, owner: Any, leaf_type: tff.SequenceType, held: held_rows.Held
+  ) -> None:
     """Keeps the data of an owner; drops others if there is no room."""
     if held.num_bytes > self._max_bytes:
       return

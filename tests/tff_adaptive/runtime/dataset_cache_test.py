@@ -20,10 +20,13 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tests.tff_adaptive import testing
+from tests.tff_adaptive.runtime import compiled_testing
 from tests.tff_adaptive.runtime import equality_testing
 from tests.tff_adaptive.runtime import sequence_testing
+from tff_adaptive import data
 from tff_adaptive import runtime
 from tff_adaptive.runtime import dataset_cache
+from tff_adaptive.runtime import held_rows
 
 _BATCH_TYPE = tff.types.tensorflow_to_type(testing.INPUT_SPEC)
 _WARNING = mock.call(logging.WARNING, dataset_cache._SLOW_READING, 1)
@@ -74,6 +77,74 @@ def _shuffled_by_a_computation(dataset: tf.data.Dataset) -> tf.data.Dataset:
     return batches.shuffle(9)
 
   return shuffle(dataset)
+
+
+def _source(x: np.ndarray) -> data.PackedClientArrays:
+  y = np.zeros([len(x)], np.int32)
+  return data.PackedClientArrays({'x': x, 'y': y}, [0, len(x)], ['a'])
+
+
+def _cohort(source: data.PackedClientArrays, round_num: int = 0) -> data.Cohort:
+  return data.Cohort(source, ['a'], round_num, 0, data.BatchPlan(4))
+
+
+class SourcesTest(compiled_testing.TestCase):
+
+  def _rows_held(self, context: runtime.CompiledContext) -> list[tf.Tensor]:
+    return [
+        held.value[0]
+        for by_type in context._cache._held.values()
+        for held in by_type.values()
+        if held.value is not None
+    ]
+
+  def test_contexts_and_evaluations_share_the_rows_of_an_array(self):
+    x = np.ones([9, *testing.INPUT_SPEC['x'].shape[1:]], np.float32)
+    with runtime.compiled_context(strict=True) as context:
+      _weigh()(_cohort(first := _source(x)))
+      with runtime.compiled_context(strict=True) as other:
+        # Another source of the same array, as that of an evaluation.
+        _weigh()(_cohort(second := _source(x)))
+        _weigh()(_cohort(third := _source(x.copy())))
+        (rows,), (shared, copied) = map(self._rows_held, (context, other))
+      del first, second, third
+    self.assertIs(shared, rows)
+    self.assertIsNot(copied, rows)
+
+  def test_contexts_share_what_was_read_of_a_dataset(self):
+    dataset = testing.dataset(9)
+    contexts = [runtime.create_compiled_context(strict=True) for _ in range(2)]
+    found = []
+    for context in contexts:
+      with tff.framework.get_context_stack().install(context):
+        _weigh()([dataset])
+      found.append(context._cache.read(dataset, tff.SequenceType(_BATCH_TYPE)))
+    self.assertIs(*found)
+    del contexts, context, found
+    gc.collect()
+    self.assertIsNone(
+        held_rows.of_dataset(dataset, tff.SequenceType(_BATCH_TYPE))
+    )
+
+  def test_an_array_that_is_changed_in_place_is_read_again(self):
+    x = np.ones([9, *testing.INPUT_SPEC['x'].shape[1:]], np.float32)
+    source = _source(x)
+    with runtime.compiled_context(strict=True) as context:
+      before = _weigh()(_cohort(source))
+      x *= 2
+      self.assertEqual(_weigh()(_cohort(source, 1)), 2 * before)
+      # A single value of many may escape the sample, but not another source.
+      x[0] = 7
+      found = context._cache.resident_rows(
+          _source(x), tff.SequenceType(_BATCH_TYPE)
+      )
+    self.assertAllEqual(found[0], x)
+
+  def test_a_sample_has_values_of_all_columns(self):
+    positions = dataset_cache._sampled_positions(1000 * 784)
+    self.assertLen(set(positions), 256)
+    self.assertGreater(len(set(positions % 784)), 100)
+    self.assertAllEqual(sorted(dataset_cache._sampled_positions(3)), [0, 1, 2])
 
 
 class DatasetsTest(tf.test.TestCase, parameterized.TestCase):
@@ -232,6 +303,8 @@ class DatasetsTest(tf.test.TestCase, parameterized.TestCase):
       expected = [_weigh()([dataset]) for dataset in datasets]
       num_bytes = context.num_cache_bytes
     self.assertGreater(num_bytes, 0)
+    del context  # Its cache would share what it holds.
+    gc.collect()
     limit = num_bytes * 2 // 3
     with runtime.compiled_context(strict=True, max_cache_bytes=limit) as some:
       with self._count_reads() as read:
