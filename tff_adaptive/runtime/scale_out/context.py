@@ -210,7 +210,8 @@ class RayContext(compiled.CompiledContext):
 
   def _run_round(self, program: Any, arg: Any) -> Any:
     self._check_open()
-    return super()._run_round(program, arg)
+    with self.pool.node.guarded():
+      return super()._run_round(program, arg)
 
   def _check_open(self) -> None:
     if self.pool is None:

@@ -16,6 +16,7 @@ from ray.util import scheduling_strategies
 from tff_adaptive import _error_texts
 from tff_adaptive.runtime.scale_out import context
 from tff_adaptive.runtime.scale_out import messages
+from tff_adaptive.runtime.scale_out import node_watch
 from tff_adaptive.runtime.scale_out import workers
 
 _SECONDS_FOR_PLACES = 60.0
@@ -64,6 +65,7 @@ class WorkerPool:
   Attributes:
     rounds: The specs of the computations over clients.
     sources: The sources of clients' data.
+    node: The watch of Ray on this machine.
   """
 
   def __init__(
@@ -88,6 +90,7 @@ class WorkerPool:
     self._processes: set[workers.Process] = set()
     self._num_workers = num_workers
     self._workers = [self._start(place) for place in range(num_workers)]
+    self.node = node_watch.NodeWatch(_raylet_socket())
 
   @property
   def num_lost(self) -> int:
@@ -161,10 +164,12 @@ class WorkerPool:
 
   def close(self) -> None:
     """Ends the workers."""
-    for worker in self._workers:
-      ray.kill(worker)
+    self.node.close()
+    if not self.node.is_dead:  # Ray would end this process.
+      for worker in self._workers:
+        ray.kill(worker)
+      ray.util.remove_placement_group(self._places)
     self._workers = []
-    ray.util.remove_placement_group(self._places)
 
   def _start(self, place: int) -> Any:
     """Starts a worker in its reserved place; Ray restarts it if it dies."""
@@ -185,6 +190,12 @@ class WorkerPool:
         )
         .remote(settings)
     )
+
+
+def _raylet_socket() -> Optional[str]:
+  """Returns the path of the socket of Ray's process on this machine, if any."""
+  node = ray._private.worker._global_node  # pylint: disable=protected-access
+  return getattr(node, 'raylet_socket_name', None)
 
 
 def _to_tasks(

@@ -1,0 +1,107 @@
+# Copyright 2026 The tff_adaptive Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Notices the death of Ray on this machine, of which Ray tells nobody.
+
+Without it, a driver waits for some seconds, then Ray ends its process without a
+word.
+"""
+
+import _thread
+from collections.abc import Iterator
+import contextlib
+import socket
+import threading
+import time
+from typing import Optional
+
+from absl import logging
+
+from tff_adaptive.runtime.scale_out import context
+
+_DEATH = (
+    "The raylet, Ray's process on this machine, has died, so the round cannot "
+    "end; run the same command again to continue from the newest checkpoint."
+)
+_SECONDS_BETWEEN_CONNECTIONS = 1.0
+
+
+class NodeWatch:
+  """Watches the raylet by a connection, which ends with it."""
+
+  def __init__(self, path: Optional[str]):
+    """Starts the watch.
+
+    Args:
+      path: The path of the raylet's socket; None if it is on another machine,
+        where nothing is watched.
+    """
+    self._path = path
+    self._is_dead = False
+    self._is_waited_for = False
+    self._connection: Optional[socket.socket] = None
+    if path is not None:
+      self._connection = _connect(path)
+      threading.Thread(target=self._watch, daemon=True).start()
+
+  @contextlib.contextmanager
+  def guarded(self) -> Iterator[None]:
+    """Raises a `ClusterError` if the raylet dies while the block runs."""
+    self._check()
+    main = threading.main_thread()
+    self._is_waited_for = threading.current_thread() is main
+    try:
+      yield
+    except BaseException:
+      self._check()
+      raise
+    finally:
+      self._is_waited_for = False
+
+  @property
+  def is_dead(self) -> bool:
+    """Whether the raylet has died."""
+    return self._is_dead
+
+  def close(self) -> None:
+    """Ends the watch."""
+    connection, self._connection = self._connection, None
+    if connection is not None:
+      with contextlib.suppress(OSError):
+        connection.shutdown(socket.SHUT_RDWR)
+      connection.close()
+
+  def _check(self) -> None:
+    if self._is_dead:
+      raise context.ClusterError(_DEATH) from None
+
+  def _watch(self) -> None:
+    """Waits for the end of the connection, then of the raylet."""
+    while True:
+      connection = self._connection
+      with contextlib.suppress(OSError):
+        # The raylet answers nothing to who asks nothing.
+        while connection is not None and connection.recv(1):
+          pass
+      if self._connection is None:
+        return
+      time.sleep(_SECONDS_BETWEEN_CONNECTIONS)
+      try:
+        self._connection = _connect(self._path)
+      except OSError:
+        break
+    self._is_dead = True
+    # Said at once: Ray may end the process before an error is shown.
+    logging.error(_DEATH)
+    if self._is_waited_for:
+      _thread.interrupt_main()
+
+
+def _connect(path: Optional[str]) -> socket.socket:
+  """Connects to a socket of this machine."""
+  connection = socket.socket(socket.AF_UNIX)
+  try:
+    connection.connect(path)
+  except OSError:
+    connection.close()
+    raise
+  return connection
