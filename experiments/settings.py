@@ -168,6 +168,12 @@ class Settings:
     client_states_memory_mb: The memory in MiB for client states, for methods
       that keep some, such as scaffold; the remaining states are stored in files
       of the run.
+    client_states_max_rejections: The number of rejections in a row that discard
+      the state of a client, which then starts afresh; 0 keeps all states.
+      Default: 3.
+    max_rejected_rounds: Stop after this many rounds in a row in which every
+      client is rejected, because its results are not finite or its update is
+      too large; 0 continues such a run.
     profile: Write a Chrome trace of the third round that the command trains to
       profile.json.gz.
     data_dir: The folder of the data sets; digits needs none.
@@ -234,6 +240,8 @@ class Settings:
       lower_bound=1, upper_bound=1000, is_addition=True
   )
   client_states_memory_mb: int = field(1024, lower_bound=0, is_hparam=False)
+  client_states_max_rejections: Optional[int] = field(lower_bound=0)
+  max_rejected_rounds: int = field(5, lower_bound=0, is_hparam=False)
   profile: bool = field(False, is_hparam=False)
   data_dir: Optional[str] = field(is_hparam=False)
   use_synthetic_data: bool = field(False)

@@ -122,6 +122,8 @@ def _build_client_optimizer(
       raise adapters.AdapterError(f'unknown delta_sgd batch {batch!r}')
     if batch == 'different':
       config['previous_gradient'] = 'reuse'
+    # The paper's rule, also where no gradient is left.
+    config.setdefault('growth', 'always')
   if config['name'] == 'sps':
     config = _name_sps(config)
   return _build(registry.CLIENT_OPTIMIZER, config, num_clients=num_clients)

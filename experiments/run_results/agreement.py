@@ -25,6 +25,9 @@ _ADDITIONS = frozenset(
     if entry.metadata['is_addition']
 )
 
+# Values of runs older than a flag, where they are not its default.
+_OLDER = {'delta_sgd_growth': 'always'}
+
 _Values = Mapping[str, Any]
 
 
@@ -114,6 +117,7 @@ def of_arguments(arguments: Sequence[str]) -> WantedHparams:
       **hparams.DEFAULT_ROWS,
       **algorithm.part_names,
       **published.argument_values(unset),
+      **_OLDER,
   }
   del values[registry.RUNTIME]
 

@@ -22,6 +22,8 @@ from experiments.sweep import trials as trials_lib
 
 # The program that takes the flags of a trial.
 TRAIN = (*processes.PYTHON, 'experiments.train')
+# A trial that diverges ends like any other, with a bad score.
+_OF_TRIALS = ('--max_rejected_rounds=0',)
 _GPUS = pathlib.Path('/proc/driver/nvidia/gpus')
 
 
@@ -271,7 +273,7 @@ def run_trials(
     stack.callback(keeper.close)
     jobs = {
         trial: processes.Job(
-            (*TRAIN, *trial.arguments),
+            (*TRAIN, *_OF_TRIALS, *trial.arguments),
             trial.log,
             [locks[trial.home]],
         )

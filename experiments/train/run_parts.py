@@ -367,9 +367,13 @@ def build_client_store(
   """
   if client_states.get_state_spec(process) is None:
     return None
+  max_rejections = settings.client_states_max_rejections
+  if max_rejections is None:
+    max_rejections = client_states.DEFAULT_MAX_REJECTIONS
   return client_states.ClientStateStore(
       directory.client_states,
       max_bytes=settings.client_states_memory_mb * 2**20,
+      max_rejections=max_rejections or None,
   )
 
 

@@ -31,6 +31,7 @@ from tff_adaptive.simulation import callbacks
 from tff_adaptive.simulation import checkpoints
 from tff_adaptive.simulation import metrics_writers
 from tff_adaptive.simulation import run_directory
+from tff_adaptive.simulation import run_health
 from tff_adaptive.simulation import task as task_lib
 from tff_adaptive.simulation import trackers
 from tff_adaptive.simulation import training_loop
@@ -256,11 +257,17 @@ def _train(
     _draw_partition(run.task, directory)
     # Seeded, so that a resumed run on the native runtime has the same numbers.
     with run.choices[registry.RUNTIME].build(seeded_clients=True):
-      with inputs.watched() as reads:
-        try:
-          result = run.train()
-        finally:  # Clients may be read when they are sampled.
-          record_inputs(reads)
+      try:
+        with inputs.watched() as reads:
+          try:
+            result = run.train()
+          finally:  # Clients may be read when they are sampled.
+            record_inputs(reads)
+      except run_health.AllClientsRejectedError as error:
+        raise command_line.UserError(
+            f'{error} Other flags need another --experiment_name; '
+            '--max_rejected_rounds=0 continues this run'
+        ) from error
       _report(run, result, directory)
       test = _evaluate_at_end(run, result, directory)
   _print_last_line(test)
@@ -333,6 +340,7 @@ def _build(
         # Ray workers read the data of their clients themselves.
         read_ahead=choices[registry.RUNTIME].row.name != registry.RAY,
         profile_path=directory.profile if settings.profile else None,
+        max_rejected_rounds=settings.max_rejected_rounds or None,
     )
 
   return _Run(

@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of reading and checking the hyperparameters of a training run."""
 
+import math
+
 from absl import flags
 from absl.testing import parameterized
 
@@ -88,6 +90,8 @@ class HparamsTest(parameterized.TestCase):
             'delta_sgd_delta': 0.1,
             'delta_sgd_carry_state': False,
             'delta_sgd_previous_gradient': 'recompute',
+            'delta_sgd_growth': 'if_moved',
+            'delta_sgd_max_step_size': math.inf,
             'delta_sgd_amplify_first': False,
         },
     )

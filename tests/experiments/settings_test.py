@@ -71,6 +71,7 @@ class SettingsTest(parameterized.TestCase):
             'rounds_per_checkpoint',
             'checkpoints_to_keep',
             'client_states_memory_mb',
+            'max_rejected_rounds',
             'profile',
             'wandb',
             'mlflow',

@@ -3,6 +3,7 @@
 """Delta-SGD: each client adapts its step size to the local smoothness."""
 
 import collections
+import math
 from typing import Any, Literal, NamedTuple, Optional
 
 import tensorflow as tf
@@ -23,6 +24,9 @@ _LAST_KEYS = (
 # The training loop sums reported limits in float32 and counts a client as
 # diverged if a sum is not finite, so limits are clipped to this value.
 _LARGEST_REPORTED_LIMIT = 1e30
+
+# With `previous_gradient='previous_batch'`: the changes along the last step.
+_CHANGE_KEYS = ('last_weight_change', 'last_gradient_change')
 
 _State = collections.OrderedDict[str, Any]
 
@@ -63,6 +67,9 @@ def _next_step_size(
     last_theta: tf.Tensor,
     gamma: tf.Tensor,
     delta: tf.Tensor,
+    *,
+    growth: str,
+    max_step_size: float,
 ) -> _StepSize:
   """Returns the step size of a step after the first; see `build_delta_sgd`.
 
@@ -73,14 +80,21 @@ def _next_step_size(
     last_theta: The theta of step k-1, a scalar.
     gamma: The hyperparameter, a scalar.
     delta: The hyperparameter, a scalar.
+    growth: The argument of `build_delta_sgd`.
+    max_step_size: The argument of `build_delta_sgd`.
 
   Returns:
     The step size of step k. If a norm is not finite, all of it but the growth
     limit is NaN.
   """
   grown = tf.sqrt(1.0 + delta * last_theta) * last_step_size
+  if growth == 'if_moved':
+    # Not `weight_change > 0`, which is false for NaN.
+    stayed = tf.equal(weight_change, 0.0)
+    grown = tf.where(stayed, last_step_size, grown)
+  grown = tf.minimum(grown, tf.cast(max_step_size, grown.dtype))
   smooth = tf.math.divide_no_nan(gamma * weight_change, 2.0 * gradient_change)
-  # Without a change there is no estimate of the smoothness, so the step grows.
+  # Without a change there is no estimate, and only the other limit binds.
   has_estimate = (weight_change > 0.0) & (gradient_change > 0.0)
   smooth = tf.where(has_estimate, smooth, grown)
   # `min` and comparisons would drop a NaN, and an infinite change would give a
@@ -96,30 +110,47 @@ class _DeltaSGD(optimizer.HparamsInState, optimizer.ExtraArgsOptimizer):
   """Delta-SGD, see `build_delta_sgd`."""
 
   def __init__(
-      self, hparams: _State, previous_gradient: str, amplify_first: bool
+      self,
+      hparams: _State,
+      *,
+      previous_gradient: str,
+      amplify_first: bool,
+      growth: str,
+      max_step_size: float,
   ):
     for name in ('learning_rate', 'gamma'):
       optimizer.check_positive(name, hparams[name], 'Delta-SGD')
     for name in ('theta', 'delta'):
       optimizer.check_rate(name, hparams[name], 'Delta-SGD')
-    optimizer.check_choice(
-        'previous_gradient',
-        previous_gradient,
-        ('recompute', 'reuse'),
-        'Delta-SGD',
-    )
+    for name, choice, choices in (
+        (
+            'previous_gradient',
+            previous_gradient,
+            ('recompute', 'reuse', 'previous_batch'),
+        ),
+        ('growth', growth, ('if_moved', 'always')),
+    ):
+      optimizer.check_choice(name, choice, choices, 'Delta-SGD')
+    optimizer.check_limit('max_step_size', max_step_size, 'Delta-SGD')
     super().__init__(hparams)
-    self.evaluates_again = previous_gradient == 'recompute'
+    self.evaluates_again = previous_gradient != 'reuse'
+    self._previous_gradient = previous_gradient
     self._amplify_first = amplify_first
+    self._growth = growth
+    self._max_step_size = max_step_size
 
   def initialize(self, specs: Any) -> _State:
+    zero = tf.zeros([], vectors.step_dtype(specs))
     state = collections.OrderedDict(
         self._hparams,
         num_steps=tf.zeros([], tf.int32),
-        **dict.fromkeys(_LAST_KEYS, tf.zeros([], vectors.step_dtype(specs))),
-        previous_weights=vectors.zeros(specs),
+        **dict.fromkeys(_LAST_KEYS, zero),
     )
-    if not self.evaluates_again:
+    if self._previous_gradient == 'previous_batch':
+      state.update(dict.fromkeys(_CHANGE_KEYS, zero))
+      return state
+    state['previous_weights'] = vectors.zeros(specs)
+    if self._previous_gradient == 'reuse':
       state['previous_gradients'] = vectors.zeros(specs)
     return state
 
@@ -128,23 +159,68 @@ class _DeltaSGD(optimizer.HparamsInState, optimizer.ExtraArgsOptimizer):
   ):
     del value  # Unused.
     gradients = optimizer.dense_gradients(weights, gradients)
-    optimizer.check_weights_state_match(
-        weights, state['previous_weights'], 'previous_weights'
-    )
-    old_gradients = self._gradients_at_previous_weights(
-        state, gradients, value_and_grad_fn
-    )
-    taken = self._step_size(state, weights, gradients, old_gradients)
+    if self._previous_gradient == 'previous_batch':
+      changes = tuple(state[key] for key in _CHANGE_KEYS)
+    else:
+      changes = self._changes(state, weights, gradients, value_and_grad_fn)
+    taken = self._step_size(state, changes)
+    new_weights = vectors.descend(weights, gradients, taken.step_size)
     new_state = collections.OrderedDict(
         state,
         num_steps=state['num_steps'] + 1,
         **dict(zip(_LAST_KEYS, taken)),
-        # Stock TFF loops pass variables and assign to them afterwards.
-        previous_weights=tf.nest.map_structure(tf.convert_to_tensor, weights),
     )
-    if not self.evaluates_again:
+    if self._previous_gradient == 'previous_batch':
+      found = self._changes_of_step(
+          weights, new_weights, gradients, value_and_grad_fn
+      )
+      new_state.update(zip(_CHANGE_KEYS, found))
+      return new_state, new_weights
+    # Stock TFF loops pass variables and assign to them afterwards.
+    new_state['previous_weights'] = tf.nest.map_structure(
+        tf.convert_to_tensor, weights
+    )
+    if self._previous_gradient == 'reuse':
       new_state['previous_gradients'] = vectors.with_zeros(weights, gradients)
-    return new_state, vectors.descend(weights, gradients, taken.step_size)
+    return new_state, new_weights
+
+  def _changes(
+      self,
+      state: _State,
+      weights: Any,
+      gradients: Any,
+      value_and_grad_fn: Optional[optimizer.ValueAndGradFn],
+  ) -> tuple[tf.Tensor, ...]:
+    """Returns the norms of x_k - x_{k-1} and g_k - h_k."""
+    previous = state['previous_weights']
+    optimizer.check_weights_state_match(weights, previous, 'previous_weights')
+    dtype = vectors.step_dtype(weights)
+    old_gradients = self._gradients_at_previous_weights(
+        state, gradients, value_and_grad_fn
+    )
+    return (
+        _distance(
+            _leaves(weights, gradients), _leaves(previous, gradients), dtype
+        ),
+        _distance(_leaves(gradients, gradients), old_gradients, dtype),
+    )
+
+  def _changes_of_step(
+      self,
+      weights: Any,
+      new_weights: Any,
+      gradients: Any,
+      value_and_grad_fn: Optional[optimizer.ValueAndGradFn],
+  ) -> tuple[tf.Tensor, ...]:
+    """Returns the norms of the changes along the step just taken."""
+    dtype = vectors.step_dtype(weights)
+    new_gradients = self._evaluate(value_and_grad_fn, new_weights, gradients)
+    return (
+        _distance(
+            _leaves(new_weights, gradients), _leaves(weights, gradients), dtype
+        ),
+        _distance(new_gradients, _leaves(gradients, gradients), dtype),
+    )
 
   def _gradients_at_previous_weights(
       self,
@@ -153,73 +229,70 @@ class _DeltaSGD(optimizer.HparamsInState, optimizer.ExtraArgsOptimizer):
       value_and_grad_fn: Optional[optimizer.ValueAndGradFn],
   ) -> list[tf.Tensor]:
     """Returns h_k as a flat list, without leaves that have no gradient."""
-    if not self.evaluates_again:
+    if self._previous_gradient == 'reuse':
       return _leaves(state['previous_gradients'], gradients)
-    optimizer.check_value_and_grad_fn(
-        value_and_grad_fn,
-        "Delta-SGD with `previous_gradient='recompute'`",
-        ", or use `previous_gradient='reuse'`",
-    )
-
-    def evaluate():
-      _, old = value_and_grad_fn(state['previous_weights'])
-      old = tff.learning.optimizers.handle_indexed_slices_gradients(old)
-      return _leaves(old, gradients)
 
     # The first step has no previous point and needs no second gradient.
     return tf.cond(
         state['num_steps'] > 0,
-        evaluate,
+        lambda: self._evaluate(
+            value_and_grad_fn, state['previous_weights'], gradients
+        ),
         lambda: [tf.identity(g) for g in _leaves(gradients, gradients)],
     )
 
-  def _step_size(
+  def _evaluate(
       self,
-      state: _State,
+      value_and_grad_fn: Optional[optimizer.ValueAndGradFn],
       weights: Any,
       gradients: Any,
-      old_gradients: list[tf.Tensor],
+  ) -> list[tf.Tensor]:
+    """Returns the leaves of the batch's gradient at other weights."""
+    optimizer.check_value_and_grad_fn(
+        value_and_grad_fn,
+        f'Delta-SGD with `previous_gradient={self._previous_gradient!r}`',
+        ", or use `previous_gradient='reuse'`",
+    )
+    _, found = value_and_grad_fn(weights)
+    found = tff.learning.optimizers.handle_indexed_slices_gradients(found)
+    return _leaves(found, gradients)
+
+  def _step_size(
+      self, state: _State, changes: tuple[tf.Tensor, ...]
   ) -> _StepSize:
     """Returns the step size of this step."""
-    dtype = vectors.step_dtype(weights)
+    dtype = state['last_step_size'].dtype
     learning_rate, initial_theta, gamma, delta = (
         tf.cast(state[key], dtype) for key in self._hparams
     )
     is_first = tf.equal(state['num_steps'], 0)
-    weight_change = _distance(
-        _leaves(weights, gradients),
-        _leaves(state['previous_weights'], gradients),
-        dtype,
-    )
-    gradient_change = _distance(
-        _leaves(gradients, gradients), old_gradients, dtype
-    )
+    # The first step is limited by nothing but hyperparameters.
+    step_size, theta = learning_rate, initial_theta
     if self._amplify_first:
       # The published code takes the previous point equal to the first one, so
       # that the first step grows from the initial step size.
-      unchanged = tf.zeros([], dtype)
-      first = _next_step_size(
-          unchanged, unchanged, learning_rate, initial_theta, gamma, delta
-      )
-    else:
-      # The first step is limited by nothing but the hyperparameter.
-      first = _StepSize(
-          learning_rate, initial_theta, learning_rate, learning_rate
-      )
+      step_size *= tf.sqrt(1.0 + delta * initial_theta)
+    step_size = tf.minimum(step_size, tf.cast(self._max_step_size, dtype))
+    if self._amplify_first:
+      theta = tf.math.divide_no_nan(step_size, learning_rate)
+    first = _StepSize(step_size, theta, step_size, step_size)
     later = _next_step_size(
-        weight_change,
-        gradient_change,
+        *changes,
         state['last_step_size'],
         state['last_theta'],
         gamma,
         delta,
+        growth=self._growth,
+        max_step_size=self._max_step_size,
     )
     return _StepSize(*(tf.where(is_first, *pair) for pair in zip(first, later)))
 
   def report(self, state: _State) -> _State:
     evaluations = tf.ones([], tf.int32)
-    if self.evaluates_again:
+    if self._previous_gradient == 'recompute':
       evaluations += tf.cast(state['num_steps'] > 1, tf.int32)
+    elif self._previous_gradient == 'previous_batch':
+      evaluations += 1
     step_size, theta, limit, growth_limit = (state[key] for key in _LAST_KEYS)
     largest = tf.constant(_LARGEST_REPORTED_LIMIT, limit.dtype)
     return collections.OrderedDict(
@@ -228,6 +301,9 @@ class _DeltaSGD(optimizer.HparamsInState, optimizer.ExtraArgsOptimizer):
         # `tf.minimum` could drop a NaN.
         smoothness_limit=tf.where(limit > largest, largest, limit),
         growth_limit=growth_limit,
+        relative_step_size=tf.math.divide_no_nan(
+            step_size, tf.cast(state['learning_rate'], step_size.dtype)
+        ),
         gradient_evaluations=evaluations,
     )
 
@@ -238,7 +314,11 @@ def build_delta_sgd(
     gamma: float = 2.0,
     delta: float = 0.1,
     *,
-    previous_gradient: Literal['recompute', 'reuse'] = 'recompute',
+    previous_gradient: Literal[
+        'recompute', 'reuse', 'previous_batch'
+    ] = 'recompute',
+    growth: Literal['if_moved', 'always'] = 'if_moved',
+    max_step_size: float = math.inf,
     amplify_first: bool = False,
     carry_state: bool = False,
 ) -> optimizer.ExtraArgsOptimizer:
@@ -262,6 +342,10 @@ def build_delta_sgd(
   is rejected. The history spans all epochs of a round and is reset between
   rounds; with one local step per round this is SGD with `learning_rate`.
 
+  After a step that did not move the weights, because its batch had no gradient,
+  `grow` is eta_{k-1}: nothing has been learned about the loss, so the step size
+  stays. `growth='always'` is the paper's rule.
+
   With `carry_state` the history spans rounds: a client keeps eta, theta and the
   point of its last step, and continues with step k instead of step 0. With one
   local step per round, `gamma=1` and `delta=1` this is equation (4) of the
@@ -282,12 +366,20 @@ def build_delta_sgd(
     delta: Limits the growth of the step size, not negative. Default 0.1,
       section 4. The published code calls this one `amplifier`, with default
       0.02, and runs it at 0.1.
-    previous_gradient: Whether to evaluate h_k on the batch and dropout mask of
-      g_k (`'recompute'`, the default and as in the published code), at two
-      gradients per step from the second on, or to use the stored g_{k-1}
-      (`'reuse'`). The latter costs one gradient and makes steps shorter, as
-      g_{k-1} is of another batch; it also works in the algorithms of
-      `tff.learning`.
+    previous_gradient: The gradients that estimate the smoothness.
+      `'recompute'`, the default and as in the published code, evaluates h_k on
+      the batch and dropout mask of g_k, at two gradients per step from the
+      second on. `'reuse'` takes the stored g_{k-1} as h_k. It costs one
+      gradient, makes steps shorter, as g_{k-1} is of another batch, and also
+      works in the algorithms of `tff.learning`. `'previous_batch'` compares the
+      stored g_{k-1} with g(x_k; B_{k-1}), so that both are of the batch of the
+      step just taken, at two gradients per step.
+    growth: Whether the step size grows only after a step that moved the weights
+      (`'if_moved'`, the default) or always (`'always'`, the paper's rule).
+      They differ only after a gradient of exactly zero.
+    max_step_size: The largest step size, above zero. Default infinity, as in
+      the paper. Set it for losses whose gradients nearly vanish on single
+      batches, such as a logistic loss with one example per batch.
     amplify_first: Whether step 0 is sqrt(1 + delta * theta) * learning_rate, as
       in the published code, instead of `learning_rate`, as in Algorithm 1.
       Default False.
@@ -298,10 +390,13 @@ def build_delta_sgd(
   Returns:
     An `ExtraArgsOptimizer`, with `carry_state` a `FederatedOptimizer`, with the
     hyperparameters `learning_rate`, `theta`, `gamma` and `delta`. For each step
-    it reports `step_size`, `theta` and the two arguments of the minimum,
-    `smoothness_limit` (at most 1e30) and `growth_limit`. A limit that does not
-    exist equals the step size: both at step 0, and the first if a norm is zero.
-    If a norm is not finite, all but `growth_limit` are NaN.
+    it reports `step_size`, `theta`, the two arguments of the minimum,
+    `smoothness_limit` (at most 1e30) and `growth_limit` (at most
+    `max_step_size`), and `relative_step_size`, the step size divided by
+    `learning_rate`. A limit that does not exist equals the step size: both at
+    step 0, and the first if a norm is zero. If a norm is not finite, all but
+    `growth_limit` are NaN. `tff_adaptive.simulation.run_training` warns of a
+    `relative_step_size` above 1000.
 
   Raises:
     TypeError: If an argument is not a number.
@@ -326,11 +421,27 @@ def build_delta_sgd(
     1, equation (4), and Figure 7 for both limits over the steps; Malitsky and
     Mishchenko, Adaptive Gradient Descent without Descent, ICML 2020,
     https://arxiv.org/abs/1910.09529, Algorithm 1.
-    Deviations: none from Algorithm 1 with the defaults. The published code adds
-    1e-8 to eta_k and amplifies the first step; the paper and this rule do not.
+    Deviations: with the default `growth='if_moved'` the step size does not grow
+    after a gradient of exactly zero. In Algorithm 1, as in the published code,
+    it grows by up to 5 percent a step then, without bound. With batches of one
+    example, an epoch on 200 separable examples and the hinge loss, it reaches
+    4,160, and the accuracy after five rounds is 0.957; here these are 2.2 and
+    0.991. Where no gradient is zero, as in trainings on MNIST, AG News and
+    digits with the batches of their tasks, both have the same numbers.
+    Algorithm 1 computes eta_k after the step of line 8, so its "same batches"
+    can also mean that both gradients are of the batch of that step:
+    `'previous_batch'`. The published code takes both of the next step's batch,
+    as does the default. The code also adds 1e-8 to eta_k and amplifies the
+    first step; the paper and this rule do not.
   """
   hparams = collections.OrderedDict(
       learning_rate=learning_rate, theta=theta, gamma=gamma, delta=delta
   )
-  rule = _DeltaSGD(hparams, previous_gradient, amplify_first)
+  rule = _DeltaSGD(
+      hparams,
+      previous_gradient=previous_gradient,
+      amplify_first=amplify_first,
+      growth=growth,
+      max_step_size=max_step_size,
+  )
   return federated_optimizer.KeptOptimizer(rule) if carry_state else rule

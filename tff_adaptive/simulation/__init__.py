@@ -34,6 +34,7 @@ from tff_adaptive.simulation.metrics_writers import TensorBoardMetricsWriter
 from tff_adaptive.simulation.pooled_cohorts import build_pooled_cohort_fn
 from tff_adaptive.simulation.prefetching import CohortPrefetcher
 from tff_adaptive.simulation.run_directory import RunDirectory
+from tff_adaptive.simulation.run_health import AllClientsRejectedError
 from tff_adaptive.simulation.task import hold_out_clients
 from tff_adaptive.simulation.task import hold_out_examples
 from tff_adaptive.simulation.task import hold_out_validation

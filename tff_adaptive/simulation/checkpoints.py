@@ -318,12 +318,16 @@ class CheckpointManager:
       self.path(round_num).unlink(missing_ok=True)
     _files.remove_temporaries(self._directory)
 
-  def load_latest(self, template: Any) -> Optional[tuple[int, Any]]:
+  def load_latest(
+      self, template: Any, defaults: Optional[Mapping[str, Any]] = None
+  ) -> Optional[tuple[int, Any]]:
     """Loads the newest intact checkpoint.
 
     Args:
       template: A structure like the saved one; its leaves have the expected
         shapes and dtypes.
+      defaults: The leaves, by name, of checkpoints that are older than them.
+        None, the default, for none.
 
     Returns:
       The round number and the structure, or None if there is no checkpoint.
@@ -338,6 +342,7 @@ class CheckpointManager:
     if newest is None:
       return None
     round_num, leaves = newest
+    leaves = {**(defaults or {}), **leaves}
     return round_num, _restore(self.path(round_num), leaves, template)
 
   def load_latest_leaves(self) -> Optional[tuple[int, dict[str, np.ndarray]]]:

@@ -31,6 +31,7 @@ import pathlib
 import re
 from typing import Any, Optional
 
+from absl import logging
 import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
@@ -39,6 +40,7 @@ from tff_adaptive import _files
 from tff_adaptive.data import cohort as cohort_lib
 from tff_adaptive.data import specs
 from tff_adaptive.simulation import checkpoints as checkpoints_lib
+from tff_adaptive.simulation import run_health
 from tff_adaptive.simulation import structures
 
 CLIENT_WORK_KEY = 'client_work'
@@ -48,6 +50,8 @@ SNAPSHOT_KEY = 'client_states'
 
 
 DEFAULT_MAX_BYTES = 1024**3
+# Two failures can be those of two bad models from the server.
+DEFAULT_MAX_REJECTIONS = 3
 
 _FILE_PATTERN = re.compile(r'^[0-9a-f]{32}-\d{8}\.npz$')
 
@@ -60,6 +64,17 @@ def _file_name(client_id: str, round_num: int) -> str:
   # Hashed, because an id may have any length and contain any character.
   digest = hashlib.sha256(client_id.encode()).hexdigest()
   return f'{digest[:32]}-{round_num:08d}.npz'
+
+
+def _parse_index(index: str) -> tuple[dict[str, int], dict[str, int]]:
+  """Returns the rounds and the rejections of an index; see `index`."""
+  rounds, rejections = {}, {}
+  for client_id, entry in json.loads(index).items():
+    if isinstance(entry, list):
+      rounds[client_id], rejections[client_id] = entry
+    else:
+      rounds[client_id] = entry
+  return rounds, rejections
 
 
 def _read_only(array: np.ndarray) -> np.ndarray:
@@ -95,6 +110,11 @@ class ClientStateStore:
   `directory` and are read on demand. This does not affect the run. The states
   of the clients of one round are always in memory.
 
+  A state may itself be the reason why its client fails, as a step size that has
+  grown too large. A client that fails `max_rejections` times in a row loses its
+  state and starts afresh, like a new client. State that the server has derived
+  from it stays, such as the shared control of SCAFFOLD.
+
   The folder belongs to one run: files of the store that no checkpoint of the
   run needs are removed.
 
@@ -115,6 +135,7 @@ class ClientStateStore:
       directory: Optional[_files.PathLike] = None,
       *,
       max_bytes: int = DEFAULT_MAX_BYTES,
+      max_rejections: Optional[int] = DEFAULT_MAX_REJECTIONS,
   ):
     """Initializes an empty store; the folder is created when it is needed.
 
@@ -122,19 +143,28 @@ class ClientStateStore:
       directory: The folder of the files. None, the default, keeps everything in
         memory, and the store cannot be saved.
       max_bytes: The maximum size of states in memory. Defaults to 1 GiB.
+      max_rejections: The number of rejections in a row that discard the state
+        of a client, positive. Rejections for a lack of examples do not count.
+        Defaults to 3; None keeps all states.
 
     Raises:
-      TypeError: If `max_bytes` is not an integer.
-      ValueError: If `max_bytes` is negative.
+      TypeError: If an argument is not an integer.
+      ValueError: If `max_bytes` is negative, or `max_rejections` not positive.
     """
     specs.check_not_negative('max_bytes', max_bytes)
+    if max_rejections is not None:
+      specs.check_positive('max_rejections', max_rejections)
     self._directory = None if directory is None else pathlib.Path(directory)
     self._max_bytes = max_bytes
-    self._clear({}, None)
+    self._max_rejections = max_rejections
+    self._clear('{}', None)
 
-  def _clear(self, versions: dict[str, int], template: Any):
-    """Resets the store to states that are all in files."""
+  def _clear(self, index: str, template: Any):
+    """Resets the store to the states of an index, which are all in files."""
+    versions, rejections = _parse_index(index)
     self._template = template
+    # The number of times in a row that a client was rejected, if any.
+    self._rejections = rejections
     # The round in which each client's state was last updated.
     self._versions = versions
     # The states in memory, most recently used last, and those without a file.
@@ -207,10 +237,38 @@ class ClientStateStore:
     for place, client_id in enumerate(client_ids):
       state = _take(leaves, place, self._template)
       self._forget(client_id)
+      self._rejections.pop(client_id, None)
       self._versions[client_id] = round_num
       self._unsaved.add(client_id)
       self._resident[client_id] = state
       self._make_room()
+
+  def count_rejections(self, client_ids: Iterable[str]):
+    """Counts a rejection of some clients, and discards states of too many.
+
+    Args:
+      client_ids: The clients that failed in a round. Those without a state are
+        ignored.
+    """
+    if self._max_rejections is None:
+      return
+    for client_id in client_ids:
+      if client_id not in self._versions:
+        continue
+      count = self._rejections.get(client_id, 0) + 1
+      if count < self._max_rejections:
+        self._rejections[client_id] = count
+        continue
+      logging.warning(
+          'The client %r was rejected %d times in a row. Its state is '
+          'discarded, and it will start afresh.',
+          client_id,
+          count,
+      )
+      self._forget(client_id)
+      self._unsaved.discard(client_id)
+      self._rejections.pop(client_id, None)
+      del self._versions[client_id]
 
   def _forget(self, client_id: str):
     """Drops a state before its replacement, unless a checkpoint needs it."""
@@ -270,9 +328,18 @@ class ClientStateStore:
     """Returns the index of the current states, for `load`.
 
     Returns:
-      A JSON object from client ids to the rounds of their states.
+      A JSON object from client ids to the rounds of their states; for a client
+      that was rejected since then, to the round and the number of rejections.
     """
-    return json.dumps(self._versions, sort_keys=True)
+    entries = {
+        client_id: (
+            [round_num, self._rejections[client_id]]
+            if client_id in self._rejections
+            else round_num
+        )
+        for client_id, round_num in self._versions.items()
+    }
+    return json.dumps(entries, sort_keys=True)
 
   def save(self):
     """Writes all states that have changed to new files.
@@ -300,7 +367,7 @@ class ClientStateStore:
     Raises:
       CheckpointError: If a file is missing, damaged, or unlike `template`.
     """
-    self._clear(json.loads(index), template)
+    self._clear(index, template)
     for client_id in self._versions:
       self.get(client_id)
 
@@ -316,7 +383,7 @@ class ClientStateStore:
     used = {
         _file_name(client_id, round_num)
         for index in (*indices, self.index())
-        for client_id, round_num in json.loads(index).items()
+        for client_id, round_num in _parse_index(index)[0].items()
     }
     for name in os.listdir(self._directory):
       if _FILE_PATTERN.match(name) and name not in used:
@@ -399,8 +466,16 @@ class ClientStates:
         states[client_id] = state
     return cohort_lib.StatefulCohort.of(cohort, states, self._spec)
 
-  def keep(self, round_num: int, metrics: Any) -> Any:
-    """Stores the states from a round's metrics; returns the other metrics."""
+  def keep(
+      self, round_num: int, metrics: Any, rejected: Sequence[tuple[str, str]]
+  ) -> Any:
+    """Stores the states from a round's metrics; returns the other metrics.
+
+    Args:
+      round_num: The number of finished rounds.
+      metrics: The metrics of the round.
+      rejected: The rejected clients with the reasons; see `find_rejected`.
+    """
     client_work = collections.OrderedDict(metrics[CLIENT_WORK_KEY])
     states = client_work.pop(CLIENT_STATES_KEY)
     client_ids = [
@@ -408,6 +483,11 @@ class ClientStates:
         for client_id in states[cohort_lib.ID_KEY]
     ]
     self._store.update(round_num, client_ids, states[cohort_lib.STATE_KEY])
+    self._store.count_rejections(
+        client_id
+        for client_id, reason in rejected
+        if reason in run_health.FAILURES
+    )
     remaining = collections.OrderedDict(metrics)
     remaining[CLIENT_WORK_KEY] = client_work
     return remaining

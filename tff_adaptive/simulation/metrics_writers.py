@@ -365,6 +365,22 @@ _REJECTIONS_KEY = 'rejections'
 _COLUMNS = (ROUND_NUM_KEY, 'client_id', 'reason')
 
 
+def _rejection_codes(metrics: Any) -> Sequence[Any]:
+  """Returns the `Rejection` of each client; empty if not reported."""
+  for key in (client_states.CLIENT_WORK_KEY, _REJECTIONS_KEY):
+    metrics = metrics.get(key, ()) if isinstance(metrics, Mapping) else ()
+  return metrics
+
+
+def count_reported(metrics: Any) -> int:
+  """Returns the number of clients whose rejection or health is reported.
+
+  Args:
+    metrics: The metrics of the process in the round, see `find_rejected`.
+  """
+  return len(_rejection_codes(metrics))
+
+
 def find_rejected(
     clients: Sequence[Any], metrics: Any
 ) -> list[tuple[str, str]]:
@@ -385,9 +401,7 @@ def find_rejected(
     >>> find_rejected(cohort, process.next(state, cohort).metrics)
     []
   """
-  codes = metrics
-  for key in (client_states.CLIENT_WORK_KEY, _REJECTIONS_KEY):
-    codes = codes.get(key, ()) if isinstance(codes, Mapping) else ()
+  codes = _rejection_codes(metrics)
   ids: Sequence[Any] = range(len(codes))
   if isinstance(clients, cohort_lib.Cohort):
     ids = clients.client_ids

@@ -24,9 +24,11 @@ from tff_adaptive.simulation import metrics_writers
 from tff_adaptive.simulation import prefetching
 from tff_adaptive.simulation import profiling
 from tff_adaptive.simulation import progress as progress_lib
+from tff_adaptive.simulation import run_health
 
 # By then, graphs are compiled and caches are full.
 _ROUNDS_BEFORE_PROFILE = 2
+_REJECTED_ROUNDS_KEY = 'rejected_rounds'
 
 
 class TrainingInterrupted(KeyboardInterrupt):
@@ -98,6 +100,7 @@ class _Run:
   get_weights: Callable[[Any], Any]
   client_states: Optional[client_states_lib.ClientStates]
   adjust_state_fn: Optional[Callable[[Any, int], Any]]
+  health: run_health.RunHealth
   state: Any = None
   round_num: int = 0
   saved_round: int = 0
@@ -125,6 +128,7 @@ class _Run:
         callbacks=[callback.get_state() for callback in self.callbacks],
         stopped=np.bool_(self.stopped),
     )
+    snapshot[_REJECTED_ROUNDS_KEY] = np.int64(self.health.num_rejected_rounds)
     if self.client_states:
       index = self.client_states.index()
       snapshot[client_states_lib.SNAPSHOT_KEY] = index
@@ -135,12 +139,15 @@ class _Run:
     checkpoints = self.checkpoints
     if self.client_states:
       self.client_states.load()
-    loaded = checkpoints and checkpoints.load_latest(self._snapshot())
+    loaded = checkpoints and checkpoints.load_latest(
+        self._snapshot(), {_REJECTED_ROUNDS_KEY: np.int64(0)}
+    )
     if loaded:
       self.round_num, snapshot = loaded
       self.saved_round = self.round_num
       self.state = snapshot['process']
       self.stopped = bool(snapshot['stopped'])
+      self.health.num_rejected_rounds = int(snapshot[_REJECTED_ROUNDS_KEY])
       for callback, state in zip(self.callbacks, snapshot['callbacks']):
         callback.set_state(state)
       if self.client_states:
@@ -200,11 +207,13 @@ class _Run:
     self.round_num += 1
     self.evaluation = evaluation
     metrics = output.metrics
+    rejected = metrics_writers.find_rejected(cohort, metrics)
     if self.client_states:
-      metrics = self.client_states.keep(self.round_num, metrics)
+      metrics = self.client_states.keep(self.round_num, metrics, rejected)
     row = self._call_callbacks(cohort, metrics)
     row[metrics_writers.SECONDS_KEY] = round(seconds, 6)
-    rejected = metrics_writers.find_rejected(cohort, metrics)
+    num_clients = metrics_writers.count_reported(metrics)
+    self.health.observe(num_clients, rejected, row)
     for writer in self.writers:
       writer.write(self.round_num, row)
       writer.write_rejected(self.round_num, rejected)
@@ -268,7 +277,7 @@ def _measure(callback, round_end):
 
 
 def _train(run: _Run, profile_path: Optional[_files.PathLike]):
-  """Trains until the run is finished, or raises `TrainingInterrupted`."""
+  """Trains until the run is finished, or raises an error that ends it."""
   for writer in run.writers:
     writer.resume(run.round_num)
   progress = progress_lib.Progress(run.total_rounds, run.round_num)
@@ -278,6 +287,7 @@ def _train(run: _Run, profile_path: Optional[_files.PathLike]):
   with interrupts.InterruptGuard() as guard:
     try:
       while not run.finished:
+        run.health.check(run.round_num)
         with contextlib.ExitStack() as stack:
           if profile_path is not None and run.round_num == before_profile:
             stack.enter_context(profiling.profile(profile_path))
@@ -287,6 +297,10 @@ def _train(run: _Run, profile_path: Optional[_files.PathLike]):
             row = run.record(*outcome)
             del outcome  # Its cohort and client states are not needed longer.
             progress.update(run.round_num, row, time.perf_counter() - start)
+    except run_health.AllClientsRejectedError:
+      with guard.shielded():
+        run.save()
+      raise
     except KeyboardInterrupt:
       with guard.shielded(raise_at_end=False):
         progress.close()
@@ -319,6 +333,9 @@ def run_training(
     adjust_state_fn: Optional[Callable[[Any, int], Any]] = None,
     read_ahead: bool = False,
     profile_path: Optional[_files.PathLike] = None,
+    max_rejected_rounds: Optional[int] = (
+        run_health.DEFAULT_MAX_REJECTED_ROUNDS
+    ),
 ) -> TrainingResult:
   """Trains a learning process, starting from its newest checkpoint.
 
@@ -367,6 +384,11 @@ def run_training(
     profile_path: The file for a Chrome trace of the third round that is
       trained, or of the last one if there are fewer; see `profile`. None (the
       default) for none.
+    max_rejected_rounds: The number of rounds in a row that end the run if every
+      client is rejected in them, because its results are not finite or its
+      update is too large. Rounds without clients, or with empty ones only,
+      neither count nor end such a series. Checkpoints include the count.
+      Defaults to 5; None continues such a run.
 
   Returns:
     A `TrainingResult`. A run that is already finished is only evaluated; its
@@ -380,6 +402,8 @@ def run_training(
       take or return client states as required.
     UnknownMetricError: If a callback monitors a metric that does not exist.
     TrainingInterrupted: After Ctrl-C or SIGTERM; a KeyboardInterrupt.
+    AllClientsRejectedError: If every client was rejected in
+      `max_rejected_rounds` rounds in a row. The last finished round is saved.
     CheckpointError: If a checkpoint does not match the process, or the file of
       a client state is missing or damaged.
     ClientStoreMemoryError: If `client_store` has no folder and its states do
@@ -413,6 +437,7 @@ def run_training(
       get_weights=get_weights or process.get_model_weights,
       client_states=client_states_lib.bind(process, client_store, checkpoints),
       adjust_state_fn=adjust_state_fn,
+      health=run_health.RunHealth(max_rejected_rounds),
   )
   run.start((initial_state_fn or process.initialize)())
   run.restore()

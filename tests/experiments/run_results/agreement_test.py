@@ -69,6 +69,17 @@ class AgreementTest(parameterized.TestCase):
         [('sgd_momentum', 0.0, 0.5)],
     )
 
+  def test_a_run_of_before_a_flag_may_have_another_value(self):
+    arguments = ('--client_optimizer=delta_sgd',)
+    recorded = dict(agreement.of_arguments(arguments).values)
+    del recorded['delta_sgd_growth']
+    wanted = agreement.of_arguments([*arguments, '--delta_sgd_growth=always'])
+    self.assertEmpty(wanted.find_differences(recorded))
+    self.assertEqual(
+        agreement.of_arguments(arguments).find_differences(recorded),
+        [('delta_sgd_growth', 'always', 'if_moved')],
+    )
+
   def test_only_some_names_may_matter(self):
     wanted = agreement.of_arguments(_ARGUMENTS)
     recorded = _recorded(seed=7, num_clients=5)

@@ -9,6 +9,7 @@ from absl.testing import parameterized
 import numpy as np
 import pytest
 
+from experiments import command_line
 from tests import folder_testing
 from tests.experiments.train import trainer_testing
 from tests.tff_adaptive import testing
@@ -131,3 +132,19 @@ class FaultyRunsTest(folder_testing.FolderTestCase):
     self.assertEqual(text.count(',too_large\n'), 3)
     manager = checkpoints.CheckpointManager(self.folder / 'run' / 'checkpoints')
     self.assertEqual(manager.round_nums(), [1])
+
+  @pytest.mark.slow
+  def test_a_run_of_exploding_clients_stops_and_can_be_continued(self):
+    arguments = ('--max_client_update_norm=1e-6', '--total_rounds=8')
+    # The second one trains no round, so it does not know the reasons.
+    for reasons in (r' \(in the last one 3 too_large\)', ''):
+      with self.assertRaisesRegex(
+          command_line.UserError,
+          f'last 5 rounds{reasons}, so.*after round 5.*--max_rejected_rounds=0',
+      ):
+        trainer_testing.train(self.folder, *arguments)
+      self.assertEqual(self._column('clients/num_rejected'), [3] * 5)
+    manager = checkpoints.CheckpointManager(self.folder / 'run' / 'checkpoints')
+    self.assertEqual(manager.round_nums()[-1], 5)
+    trainer_testing.train(self.folder, *arguments, '--max_rejected_rounds=0')
+    self.assertEqual(self._column('clients/num_rejected'), [3] * 8)

@@ -326,9 +326,14 @@ class DirectoryTest(parameterized.TestCase):
     keep.assert_called_once_with(self._directory.checkpoints, **watched)
 
   @parameterized.parameters(
-      ([], 2**30), (['--client_states_memory_mb=3'], 3 * 2**20)
+      ([], 2**30, 3),
+      (['--client_states_memory_mb=3'], 3 * 2**20, 3),
+      (['--client_states_max_rejections=1'], 2**30, 1),
+      (['--client_states_max_rejections=0'], 2**30, None),
   )
-  def test_store_of_a_process_that_keeps_states(self, arguments, max_bytes):
+  def test_store_of_a_process_that_keeps_states(
+      self, arguments, max_bytes, max_rejections
+  ):
     _, settings = _read(*arguments)
     with (
         mock.patch.object(client_states, 'get_state_spec', return_value={}),
@@ -339,7 +344,9 @@ class DirectoryTest(parameterized.TestCase):
       store = run_parts.build_client_store(None, settings, self._directory)
     self.assertIs(store, build_store.return_value)
     build_store.assert_called_once_with(
-        self._directory.path / 'client_states', max_bytes=max_bytes
+        self._directory.path / 'client_states',
+        max_bytes=max_bytes,
+        max_rejections=max_rejections,
     )
 
   def test_no_store_for_clients_that_keep_nothing(self):

@@ -110,7 +110,14 @@ class RoundTraceTest(parameterized.TestCase):
     )
     self.assertEqual(
         list(trace.values),
-        ['loss', 'step_size', 'theta', 'smoothness_limit', 'growth_limit'],
+        [
+            'loss',
+            'step_size',
+            'theta',
+            'smoothness_limit',
+            'growth_limit',
+            'relative_step_size',
+        ],
     )
     self.assertEqual(trace.round_num, 0)
     self.assertEmpty(trace.client_states)

@@ -57,6 +57,8 @@ _BAD_ARGUMENTS = (
     ),
     *_bad('Delta-SGD', optimizers.build_delta_sgd, gamma=math.nan, theta=-1.0),
     *_bad('Delta-SGD', optimizers.build_delta_sgd, previous_gradient='both'),
+    *_bad('Delta-SGD', optimizers.build_delta_sgd, growth='never'),
+    *_bad('Delta-SGD', optimizers.build_delta_sgd, max_step_size=0.0),
     *_bad(
         'DoG',
         optimizers.build_dog,

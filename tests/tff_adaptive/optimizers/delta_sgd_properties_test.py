@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of what holds for Delta-SGD on any problem, and of what does not."""
 
+import itertools
 import math
 
 from absl.testing import parameterized
@@ -14,7 +15,7 @@ from tests.tff_adaptive import property_testing
 from tests.tff_adaptive.optimizers import path_testing
 from tff_adaptive import optimizers
 
-_VARIANTS = ('recompute', 'reuse')
+_VARIANTS = ('recompute', 'reuse', 'previous_batch')
 _DELTAS = property_testing.positive(0.0625, 1.0)
 _NUM_STEPS = 6
 
@@ -167,19 +168,23 @@ class DeltaSgdPropertiesTest(tf.test.TestCase, parameterized.TestCase):
 
 class DeltaSgdEdgeCasesTest(tf.test.TestCase, parameterized.TestCase):
 
-  @parameterized.parameters(*_VARIANTS)
+  @parameterized.parameters(
+      *itertools.product(_VARIANTS, ['if_moved', 'always'])
+  )
   @hypothesis.given(property_testing.vectors(), property_testing.STARTS)
-  def test_after_a_gradient_of_zero_the_step_grows(
-      self, previous_gradient, gradient, start
+  def test_after_a_gradient_of_zero_the_step_stays_or_grows(
+      self, previous_gradient, growth, gradient, start
   ):
     # Both points are equal, whatever the gradients do.
     path = _run(
         property_testing.linear([np.zeros_like(gradient), gradient]),
         start,
         previous_gradient=previous_gradient,
+        growth=growth,
     )
     self.assertAllEqual(path.points[1], start)
-    self.assertAllClose(path.step_sizes, [0.2, 0.2 * math.sqrt(1.1)])
+    second = 0.2 * math.sqrt(1.1) if growth == 'always' else 0.2
+    self.assertAllClose(path.step_sizes, [0.2, second])
 
   @hypothesis.given(property_testing.positive(0.0625, 8.0), _DELTAS)
   def test_without_gradients_theta_converges(self, theta, delta):
@@ -187,7 +192,21 @@ class DeltaSgdEdgeCasesTest(tf.test.TestCase, parameterized.TestCase):
         property_testing.quadratic(np.eye(property_testing.SIZE), 60),
         theta=theta,
         delta=delta,
+        growth='always',
     )
     limit = (delta + math.sqrt(delta**2 + 4)) / 2
     self.assertAllClose(path.reports['theta'][-1], limit, rtol=1e-6)
     self.assertAllEqual(path.points, np.zeros_like(path.points))
+
+  @parameterized.parameters(*_VARIANTS)
+  @hypothesis.given(property_testing.positive(0.0625, 8.0), _DELTAS)
+  def test_without_gradients_the_step_size_stays(
+      self, previous_gradient, theta, delta
+  ):
+    path = _run(
+        property_testing.quadratic(np.eye(property_testing.SIZE), 60),
+        theta=theta,
+        delta=delta,
+        previous_gradient=previous_gradient,
+    )
+    self.assertAllClose(path.step_sizes, np.full(60, 0.2))

@@ -14,6 +14,8 @@ def delta_sgd(g, x, batches, eta=.2, theta=1., gamma=2., delta=.1):
       eta, theta = new, new / eta
     x_old, x = x, x - eta * g(x, b)
 ```
+
+After a step that did not move the weights, `grow` is eta_{k-1} by default.
 """
 
 import math
@@ -57,6 +59,30 @@ def _run(optimizer, gradient_fn, x, num_steps):
   return points, steps, thetas
 
 
+def _smoothness_limit(gamma, dx, dg):
+  return gamma * np.linalg.norm(dx) / (2 * np.linalg.norm(dg))
+
+
+def _plain_steps(batches, x, previous_gradient, eta=0.2, gamma=2.0, delta=0.1):
+  """One round in numpy: yields the points after the steps and their sizes."""
+  eta, gamma, delta = federated_testing.single(eta, gamma, delta)
+  theta = 1.0
+  for k, batch in enumerate(batches):
+    g = federated_testing.gradient(batch, x)
+    if k > 0:
+      if previous_gradient == 'recompute':
+        change = g - federated_testing.gradient(batch, x_old)
+      elif previous_gradient == 'reuse':
+        change = g - g_old
+      else:
+        change = federated_testing.gradient(batches[k - 1], x) - g_old
+      smooth = _smoothness_limit(gamma, x - x_old, change)
+      new = min(smooth, np.sqrt(1 + delta * theta) * eta)
+      eta, theta = new, new / eta
+    x_old, g_old, x = x, g, x - eta * g
+    yield x, eta
+
+
 def _plain_carried_rounds(cohorts, previous_gradient, eta0, gamma, delta):
   """Clients that keep their history, in numpy; yields the model and steps."""
   eta0, gamma, delta = federated_testing.single(eta0, gamma, delta)
@@ -73,8 +99,7 @@ def _plain_carried_rounds(cohorts, previous_gradient, eta0, gamma, delta):
           y_old, g_old, eta_old, theta_old = own[i]
           if previous_gradient == 'recompute':
             g_old = federated_testing.gradient(batch, y_old)
-          smooth = gamma * np.linalg.norm(y - y_old)
-          smooth /= 2 * np.linalg.norm(g - g_old)
+          smooth = _smoothness_limit(gamma, y - y_old, g - g_old)
           eta = min(smooth, np.sqrt(1 + delta * theta_old) * eta_old)
           theta = eta / eta_old
         own[i] = (y, g, eta, theta)
@@ -115,6 +140,21 @@ class CarriedStateTest(tf.test.TestCase, parameterized.TestCase):
           **federated_testing.EXACT,
       )
 
+  def test_a_client_that_fits_its_data_keeps_its_step_size(self):
+    batch = federated_testing.to_batch((np.zeros(2), 0.0))
+
+    def last_step_size(growth):
+      rounds = federated_testing.Rounds(
+          delta_sgd.build_delta_sgd(growth=growth, carry_state=True)
+      )
+      for _ in range(3):
+        kept = rounds.next({0: [batch] * 100})
+      return kept[0]['last_step_size']
+
+    self.assertAllClose(last_step_size('if_moved'), 0.2)
+    # 299 times by about 1.0512, the limit of theta.
+    self.assertAllClose(np.log(last_step_size('always')), 13.332, atol=0.01)
+
   def test_literal_numbers_of_equation_4(self):
     # One client, one step a round, f(x) = 5 x^2, eta_0 = 0.01, theta_0 = 1:
     # the second condition doubles the square of the step, 0.01 sqrt(2), and
@@ -151,6 +191,8 @@ class DeltaSgdTest(tf.test.TestCase, parameterized.TestCase):
         *(tf.constant(v, tf.float64) for v in (dx, dg, eta, theta)),
         gamma,
         delta,
+        growth='always',
+        max_step_size=math.inf,
     )
     self.assertAllClose(result[:2], expected, rtol=1e-9)
     self.assertEqual(
@@ -160,18 +202,79 @@ class DeltaSgdTest(tf.test.TestCase, parameterized.TestCase):
       self.assertEqual(result.smoothness_limit, result.growth_limit)
 
   @parameterized.product(
-      bad=[float('nan'), float('inf')], which=['weights', 'gradients']
+      bad=[float('nan'), float('inf')],
+      which=['weights', 'gradients'],
+      growth=['if_moved', 'always'],
   )
-  def test_change_that_is_not_finite_gives_nan(self, bad, which):
+  def test_change_that_is_not_finite_gives_nan(self, bad, which, growth):
     changes = (bad, 1.0) if which == 'weights' else (1.0, bad)
     result = delta_sgd._next_step_size(
-        *map(tf.constant, (*changes, 0.2, 1.0)), 2.0, 0.1
+        *map(tf.constant, (*changes, 0.2, 1.0)),
+        2.0,
+        0.1,
+        growth=growth,
+        max_step_size=math.inf,
     )
     self.assertTrue(math.isnan(result.step_size))
     self.assertTrue(math.isnan(result.smoothness_limit))
     self.assertAllClose(result.growth_limit, 0.20976176963)
 
-  @parameterized.parameters('recompute', 'reuse')
+  @parameterized.named_parameters(
+      # dx, dg, max_step_size; expected eta and theta.
+      ('stays', 0.0, 0.0, math.inf, 0.2, 1.0),
+      ('stays_where_gradients_differ', 0.0, 0.4, math.inf, 0.2, 1.0),
+      ('grows_on_a_line', 0.3, 0.0, math.inf, *_GROWN),
+      ('grows_to_the_limit', 0.3, 0.0, 0.203125, 0.203125, 1.015625),
+      ('is_within_the_limit', 0.3, 0.2, 0.125, 0.125, 0.625),
+  )
+  def test_step_size_does_not_grow_without_a_move(
+      self, dx, dg, max_step_size, *expected
+  ):
+    result = delta_sgd._next_step_size(
+        *(tf.constant(v, tf.float64) for v in (dx, dg, 0.2, 1.0)),
+        2.0,
+        0.1,
+        growth='if_moved',
+        max_step_size=max_step_size,
+    )
+    self.assertAllClose(result[:2], expected, rtol=1e-9)
+    self.assertLessEqual(float(result.growth_limit), max_step_size)
+
+  @parameterized.parameters('recompute', 'reuse', 'previous_batch')
+  def test_batches_of_both_gradients(self, previous_gradient):
+    batches = [
+        batch for _ in range(3) for batch in federated_testing.CLIENTS[1]
+    ]
+    optimizer = delta_sgd.build_delta_sgd(previous_gradient=previous_gradient)
+    x = tf.constant(federated_testing.START)
+    state = optimizer.initialize(tf.TensorSpec(x.shape, x.dtype))
+    expected = _plain_steps(batches, federated_testing.START, previous_gradient)
+    for batch, (point, step_size) in zip(batches, expected):
+      evaluate = federated_testing.to_batch(batch)
+      _, g = evaluate(x)
+      state, x = optimizer.next(state, x, g, value_and_grad_fn=evaluate)
+      self.assertAllClose(x, point, **federated_testing.EXACT)
+      self.assertAllClose(
+          optimizer.report(state)['step_size'],
+          step_size,
+          **federated_testing.EXACT,
+      )
+
+  def test_the_first_step_is_within_the_limit(self):
+    for amplify_first in (False, True):
+      _, reports = _reports(
+          delta_sgd.build_delta_sgd(
+              max_step_size=0.05, amplify_first=amplify_first
+          ),
+          lambda x: 1e-3 * x,
+          np.ones(2),
+          3,
+      )
+      for report in reports:
+        self.assertAllClose(report['step_size'], 0.05)
+        self.assertAllClose(report['relative_step_size'], 0.25)
+
+  @parameterized.parameters('recompute', 'reuse', 'previous_batch')
   def test_literal_numbers_on_a_quadratic(self, previous_gradient):
     # f(x) = 5 x_1^2 + 1/2 x_2^2, full batch, so both forms agree.
     optimizer = delta_sgd.build_delta_sgd(previous_gradient=previous_gradient)
@@ -198,7 +301,8 @@ class DeltaSgdTest(tf.test.TestCase, parameterized.TestCase):
     )
 
   @parameterized.product(
-      previous_gradient=['recompute', 'reuse'], amplify_first=[False, True]
+      previous_gradient=['recompute', 'reuse', 'previous_batch'],
+      amplify_first=[False, True],
   )
   def test_reports_both_limits(self, previous_gradient, amplify_first):
     # f(x) = 1/2 |s x|^2 with the smoothness 20 in every direction.
@@ -251,8 +355,16 @@ class DeltaSgdTest(tf.test.TestCase, parameterized.TestCase):
     self.assertAllClose(thetas[0], 1.0488088482)
     self.assertAllClose(steps[1], 0.20976176963 * math.sqrt(1 + 0.10488088482))
 
-  def test_second_gradient_is_evaluated_from_the_second_step_on(self):
-    optimizer = delta_sgd.build_delta_sgd()
+  @parameterized.parameters(
+      # At the point before, from the second step on.
+      ('recompute', [1, 2, 2], [1.0, 0.6]),
+      # At the point after each step.
+      ('previous_batch', [2, 2, 2], [0.6, 0.348285876, 0.194700478]),
+  )
+  def test_second_gradient_is_evaluated_once_a_step(
+      self, previous_gradient, expected, expected_points
+  ):
+    optimizer = delta_sgd.build_delta_sgd(previous_gradient=previous_gradient)
     state = optimizer.initialize(tf.TensorSpec([], tf.float32))
     x, asked = tf.constant(1.0), []
 
@@ -266,5 +378,5 @@ class DeltaSgdTest(tf.test.TestCase, parameterized.TestCase):
           state, x, 2.0 * x, value_and_grad_fn=value_and_grad_fn
       )
       evaluations.append(int(optimizer.report(state)['gradient_evaluations']))
-    self.assertEqual(evaluations, [1, 2, 2])
-    self.assertAllClose(asked, [1.0, 0.6])
+    self.assertEqual(evaluations, expected)
+    self.assertAllClose(asked, expected_points)

@@ -32,6 +32,7 @@ _FIRST: dict[str, dict[str, Any]] = {
     'sgdm': dict(learning_rate=0.1, momentum=0.9),
     'delta_sgd': dict(learning_rate=0.1),
     'delta_sgd_reuse': dict(learning_rate=0.1),
+    'delta_sgd_previous_batch': dict(learning_rate=0.1),
     'sps': {},
     'sps_max': dict(max_step_size=0.4),
     'sps_smooth': dict(initial_step_size=0.1, batches_per_epoch=1),
@@ -87,6 +88,7 @@ _SECOND: dict[str, dict[str, Any]] = {
     'sgdm': dict(momentum=0.5),
     'delta_sgd': dict(learning_rate=0.4, theta=0.5, gamma=1.0, delta=0.3),
     'delta_sgd_reuse': dict(gamma=1.0),
+    'delta_sgd_previous_batch': dict(gamma=1.0, max_step_size=0.3),
     'sps': dict(c=0.9, epsilon=0.1, optimal_value=-1.0),
     'sps_max': dict(max_step_size=0.3, c=0.9),
     'sps_smooth': dict(initial_step_size=0.02, gamma=1.5),
@@ -144,6 +146,10 @@ _SECOND: dict[str, dict[str, Any]] = {
 _VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     'sgdm': ('sgd', {}),
     'delta_sgd_reuse': ('delta_sgd', dict(previous_gradient='reuse')),
+    'delta_sgd_previous_batch': (
+        'delta_sgd',
+        dict(previous_gradient='previous_batch', growth='always'),
+    ),
     'adagrad_norm_kept': ('adagrad_norm', dict(carry_state=True)),
     'dog_average_kept': ('dog', dict(send='average', carry_state=True)),
     'momo_star': (
