@@ -47,7 +47,9 @@ def iterate(value: Any, leaf_type: tff.SequenceType) -> Iterator[list[Any]]:
         cure = '; if it is a single element, put it into a list'
         raise _no_sequence_error(value, leaf_type, cure) from None
       raise
-    yield tf.nest.flatten(pack(iter(leaves)))
+    # By their places, since a leaf may itself be nested lists of numbers.
+    order = tf.nest.flatten(pack(iter(range(len(leaves)))))
+    yield [leaves[place] for place in order]
 
 
 def _no_sequence_error(
@@ -113,9 +115,11 @@ def _to_array(component: Any, dtype: tf.DType) -> np.ndarray:
   try:
     array = np.asarray(component)
   except ValueError as error:
+    if not isinstance(component, (list, tuple)):
+      raise
     raise ValueError(
-        f'Expected elements of type {dtype.name}, found lists of different '
-        'lengths.'
+        f'Expected elements of type {dtype.name}, found nested lists of '
+        'different lengths: pad them, or pass an array.'
     ) from error
   kind = specs_lib.kind(array.dtype)
   # `np.array([])` is an array of floats.

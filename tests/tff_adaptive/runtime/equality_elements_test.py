@@ -197,6 +197,18 @@ class ElementsTest(equality_testing.TestCase):
       with equality_testing.compiled():
         self.assert_same(expected, digest(clients), 1e-6)
 
+  def test_nested_lists(self):
+    element_type = _Dict(
+        x=_tensor(np.float32, None, 2), y=_tensor(np.int32, None)
+    )
+    arrays = [_Dict(x=np.float32([[1, 2], [3, 4]]), y=np.int32([5, 6]))]
+    lists = [_Dict(x=[(1.0, 2.0), (3.0, 4.0)], y=[5, 6])]
+    digest = _over_clients(_digest, tff.SequenceType(element_type))
+    with equality_testing.compiled():
+      self.assertAllEqual(digest([lists]), digest([arrays]))
+      with self.assertRaisesRegex(ValueError, "'x'.*different lengths: pad"):
+        digest([[_Dict(x=[[1.0, 2.0], [3.0]], y=[5, 6])]])
+
   def test_several_fields(self):
     # A client's value may hold more than a sequence.
     fields = tff.StructType(
