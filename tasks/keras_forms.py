@@ -27,7 +27,9 @@ def build_softmax_loss() -> tf.keras.losses.Loss:
   If labels are sequences, padding counts like any token, as in TFF's baselines:
   Keras' mask does not reach the loss there.
   """
-  return tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+  loss = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+  loss.counts_padding = True
+  return loss
 
 
 def build_accuracy() -> list[tf.keras.metrics.Metric]:

@@ -92,8 +92,9 @@ def build_loss() -> tf.keras.losses.Loss:
   """Builds the loss: binary cross entropy, as in TFF's baseline.
 
   It is the sum over the examples of a batch of the mean over the tags. That is
-  why published step sizes are as large as 100, and why the loss of an
-  evaluation grows with its batch size.
+  why published step sizes are as large as 100. Evaluations and the metrics of
+  clients report the mean over examples; TFF's `train/loss` of the
+  `VariableModel` remains a mean of sums.
   """
   return tf.keras.losses.BinaryCrossentropy(
       reduction=tf.keras.losses.Reduction.SUM

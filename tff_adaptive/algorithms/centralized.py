@@ -8,6 +8,7 @@ import tensorflow_federated as tff
 
 from tff_adaptive.algorithms import fed_opt
 from tff_adaptive.client_works import model_adapter
+from tff_adaptive.client_works import model_checks
 from tff_adaptive.finalizers import measured_update
 from tff_adaptive.optimizers import federated_optimizer
 from tff_adaptive.optimizers import optimizer as optimizer_lib
@@ -33,6 +34,7 @@ def _carry(optimizer: Any) -> Any:
   return federated_optimizer.CarriedOptimizer(optimizer)
 
 
+@model_checks.builds_models
 def build_centralized(
     model: model_adapter.Model,
     client_optimizer: tff.learning.optimizers.Optimizer,

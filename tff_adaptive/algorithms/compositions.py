@@ -8,6 +8,7 @@ import tensorflow_federated as tff
 
 from tff_adaptive.algorithms import fed_opt
 from tff_adaptive.client_works import model_adapter
+from tff_adaptive.client_works import model_checks
 from tff_adaptive.finalizers import fedli
 from tff_adaptive.optimizers import adaalter
 from tff_adaptive.optimizers import armijo
@@ -32,6 +33,7 @@ def _build(
   )
 
 
+@model_checks.builds_models
 def build_adaalter(
     model: model_adapter.Model,
     client_optimizer: Optional[federated_optimizer.FederatedOptimizer] = None,
@@ -83,6 +85,7 @@ def build_adaalter(
   )
 
 
+@model_checks.builds_models
 def build_fafed(
     model: model_adapter.Model,
     client_optimizer: Optional[federated_optimizer.FederatedOptimizer] = None,
@@ -134,6 +137,7 @@ def build_fafed(
   )
 
 
+@model_checks.builds_models
 def build_fedcada(
     model: model_adapter.Model,
     client_optimizer: Optional[federated_optimizer.FederatedOptimizer] = None,
@@ -192,6 +196,7 @@ def build_fedcada(
   )
 
 
+@model_checks.builds_models
 def build_feddyn(
     model: model_adapter.Model,
     client_optimizer: federated_optimizer.FederatedOptimizer,
@@ -242,6 +247,7 @@ def build_feddyn(
   )
 
 
+@model_checks.builds_models
 def build_fedli_ls(
     model: model_adapter.Model,
     client_optimizer: Optional[tff.learning.optimizers.Optimizer] = None,
@@ -295,6 +301,7 @@ def build_fedli_ls(
   )
 
 
+@model_checks.builds_models
 def build_fedli_lu(
     model: model_adapter.Model,
     client_optimizer: tff.learning.optimizers.Optimizer,
@@ -348,6 +355,7 @@ def build_fedli_lu(
   )
 
 
+@model_checks.builds_models
 def build_scaffold(
     model: model_adapter.Model,
     client_optimizer: federated_optimizer.FederatedOptimizer,

@@ -27,6 +27,7 @@ from tff_adaptive.client_works import client_work
 from tff_adaptive.client_works import local_training
 from tff_adaptive.client_works import loss_terms
 from tff_adaptive.client_works import model_adapter
+from tff_adaptive.client_works import model_checks
 from tff_adaptive.finalizers import corrected_step
 from tff_adaptive.finalizers import measured_update
 from tff_adaptive.optimizers import federated_optimizer
@@ -36,6 +37,7 @@ from tff_adaptive.optimizers import sgd
 from tff_adaptive.privacy import differential_privacy
 
 
+@model_checks.builds_models
 def build_fed_opt(
     model: model_adapter.Model,
     client_optimizer: tff.learning.optimizers.Optimizer,
@@ -155,13 +157,16 @@ def build_fed_opt(
 
   Raises:
     TypeError: If an argument does not have the documented type, or a trainable
-      weight is not float16, float32 or float64.
-    ValueError: If an unweighted aggregator meets `NUM_EXAMPLES`; an aggregator
-      is given for a payload that no client sends, or for a maximum; a payload
-      would bypass differential privacy; Mime meets MOON, whose previous models
-      its first exchange does not have; the server optimizer needs batches or
-      step sizes that the client optimizer does not have; a schedule meets an
-      optimizer without a learning rate; or a number is out of its range.
+      weight is not float16, float32 or float64, or the model takes ragged
+      tensors.
+    ValueError: If TFF's form of a Keras model lacks a part of it, such as
+      `add_loss` (names the layer and another way); an unweighted aggregator
+      meets `NUM_EXAMPLES`; an aggregator is given for a payload that no client
+      sends, or for a maximum; a payload would bypass differential privacy; Mime
+      meets MOON, whose previous models its first exchange does not have; the
+      server optimizer needs batches or step sizes that the client optimizer
+      does not have; a schedule meets an optimizer without a learning rate; or a
+      number is out of its range.
 
   Example:
 

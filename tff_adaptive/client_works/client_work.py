@@ -16,6 +16,7 @@ from tff_adaptive.aggregators import weighting
 from tff_adaptive.client_works import local_training
 from tff_adaptive.client_works import loss_terms
 from tff_adaptive.client_works import model_adapter
+from tff_adaptive.client_works import model_checks
 from tff_adaptive.client_works import server_state as server_state_lib
 from tff_adaptive.client_works import totals
 from tff_adaptive.data import cohort
@@ -254,6 +255,7 @@ def _one_row(result: local_training.LocalResult, client_input: Any) -> Any:
   )
 
 
+@model_checks.builds_models
 def build_local_training_client_work(
     model: model_adapter.Model,
     optimizer: tff.learning.optimizers.Optimizer,
@@ -400,9 +402,12 @@ def build_local_training_client_work(
   build_aggregator = (
       metrics_aggregator or tff.learning.metrics.sum_then_finalize
   )
-  return _build_process(
+  process = _build_process(
       update, server_state, build_aggregator(adapter.metric_finalizers)
   )
+  measured = process.next.type_signature.result.measurements.member
+  model_checks.warn_of_matrices(measured['train'])
+  return process
 
 
 def _build_process(

@@ -121,7 +121,7 @@ def mean_loss(
     evaluation = model.evaluate_again(trainable, batch)
     size = tf.cast(evaluation.num_examples, tf.float32)
     return (
-        loss + size * tf.cast(evaluation.loss, tf.float32),
+        loss + size * tf.cast(evaluation.mean_loss, tf.float32),
         num_examples + size,
     )
 

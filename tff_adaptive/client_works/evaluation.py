@@ -7,6 +7,7 @@ The server gets one row of metrics per client, not their mean.
 
 import collections
 from typing import Any, NamedTuple
+import warnings
 
 import tensorflow as tf
 import tensorflow_federated as tff
@@ -14,6 +15,7 @@ import tensorflow_federated as tff
 from tff_adaptive.aggregators import reports as reports_lib
 from tff_adaptive.client_works import local_training
 from tff_adaptive.client_works import model_adapter
+from tff_adaptive.client_works import model_checks
 from tff_adaptive.optimizers import federated_optimizer
 from tff_adaptive.optimizers import optimizer as optimizer_lib
 
@@ -48,7 +50,7 @@ def _count(
 
   def add_batch(counts, batch):
     evaluation = model.evaluate(trainable, batch)
-    loss, num_examples = evaluation.loss, evaluation.num_examples
+    loss, num_examples = evaluation.mean_loss, evaluation.num_examples
     return _Counts(
         counts.loss_sum
         + tf.cast(loss, tf.float64) * tf.cast(num_examples, tf.float64),
@@ -76,12 +78,26 @@ def _to_row(
       counts.num_examples, tf.float64
   )
   for name, value in adapter.finalize_metrics(counts.metrics).items():
-    is_scalar = tf.is_tensor(value) and value.shape.rank == 0
-    is_asked_for = is_scalar and (with_integers or value.dtype.is_floating)
-    if name != _LOSS_KEY and is_asked_for:
-      metrics[name] = tf.cast(value, tf.float64)
+    for key, number in _to_numbers(name, value):
+      is_asked_for = with_integers or number.dtype.is_floating
+      if key != _LOSS_KEY and is_asked_for:
+        metrics[key] = tf.cast(number, tf.float64)
   row = _OrderedDict(num_examples=counts.num_examples, metrics=metrics)
   return tf.nest.map_structure(lambda tensor: tensor[tf.newaxis], row)
+
+
+def _to_numbers(name: str, value: Any) -> list[tuple[str, tf.Tensor]]:
+  """Returns a metric as named scalars: of a vector, each entry by its index."""
+  shape = value.shape if tf.is_tensor(value) else tf.TensorShape(None)
+  if shape.rank == 0:
+    return [(name, value)]
+  if shape.rank == 1 and shape.is_fully_defined():
+    return [(f'{name}_{i}', entry) for i, entry in enumerate(tf.unstack(value))]
+  warnings.warn(
+      f'The metric {name!r} has the shape {shape}, but evaluations report only '
+      'scalars and vectors of known length, so it is left out.'
+  )
+  return []
 
 
 def _at_server(
@@ -103,6 +119,7 @@ def _at_server(
   return evaluate
 
 
+@model_checks.builds_models
 def build_evaluation_computation(
     model: model_adapter.Model, *, with_integers: bool = False
 ) -> tff.Computation:
@@ -112,7 +129,8 @@ def build_evaluation_computation(
   <num_examples=int64[?], metrics=<loss=float64[?], ...>>@SERVER), with the
   weights W and batches B of the model, and one row per client. The loss is the
   mean over a client's examples, NaN if there are none. The other metrics are
-  the model's floating point scalars.
+  the model's floating point scalars and the entries of its vectors, which are
+  named `<metric>_0`, `<metric>_1` and so on.
 
   Args:
     model: A `tff.learning.models.FunctionalModel`, or a function without
@@ -139,6 +157,7 @@ def build_evaluation_computation(
   return _at_server(evaluate_client)
 
 
+@model_checks.builds_models
 def build_personalization_computation(
     model: model_adapter.Model,
     optimizer: tff.learning.optimizers.Optimizer,

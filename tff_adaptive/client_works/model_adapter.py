@@ -23,6 +23,8 @@ import tensorflow_federated as tff
 
 from tff_adaptive import _autograph
 from tff_adaptive.client_works import derived_tensors
+from tff_adaptive.client_works import late_metrics
+from tff_adaptive.client_works import model_checks
 
 _ASSIGNMENTS = (
     'AssignVariableOp',
@@ -128,21 +130,30 @@ class Evaluation(NamedTuple):
   """The evaluation of one batch.
 
   Attributes:
-    loss: The mean loss of the batch, with the loss term; a scalar.
+    loss: The loss of the batch, with the loss term; a scalar.
     gradients: The gradients of `loss`, a tuple with one entry per trainable
       weight: a tensor, `tf.IndexedSlices` or `None`. Empty if not asked for.
     predictions: The model's predictions for the batch.
     num_examples: The number of examples in the batch, an int64 scalar.
+    mean_loss: `loss` itself, or per example if the model's loss is a sum.
   """
 
   loss: tf.Tensor
   gradients: tuple[Any, ...]
   predictions: Any
   num_examples: tf.Tensor
+  mean_loss: tf.Tensor
 
 
 class LocalModel(abc.ABC):
-  """A model inside a graph, whose trainable weights are a flat tuple."""
+  """A model inside a graph, whose trainable weights are a flat tuple.
+
+  Attributes:
+    parts: The Keras objects of the model, or `None`.
+  """
+
+  def __init__(self, parts: Optional[model_checks.KerasParts]):
+    self.parts = parts
 
   @abc.abstractmethod
   def start(self, weights: tff.learning.models.ModelWeights) -> Any:
@@ -159,8 +170,21 @@ class LocalModel(abc.ABC):
     output = self.forward(trainable, batch, training=False)
     _check_is_scalar(output.loss)
     return Evaluation(
-        output.loss, (), output.predictions, _num_examples(output)
+        output.loss,
+        (),
+        output.predictions,
+        _num_examples(output),
+        self.mean_loss(output),
     )
+
+  def mean_loss(self, output: tff.learning.models.BatchOutput) -> tf.Tensor:
+    """Returns the loss of a batch as a mean over its examples."""
+    if self.parts is None or not self.parts.sums_losses:
+      return output.loss
+    num_examples = tf.cast(_num_examples(output), output.loss.dtype)
+    # Each example bears the whole penalty, as with a mean.
+    penalty = tf.cast(self.parts.penalty, output.loss.dtype)
+    return tf.math.divide_no_nan(output.loss - penalty, num_examples) + penalty
 
   @abc.abstractmethod
   def value_and_grad(
@@ -246,6 +270,7 @@ def _differentiate(
     forward: Callable[[], tff.learning.models.BatchOutput],
     sources: Any,
     loss_term: Callable[[], Any],
+    mean_loss: Callable[[tff.learning.models.BatchOutput], tf.Tensor],
 ) -> Evaluation:
   """Returns loss and gradients with respect to `sources` of `forward`."""
   with tf.GradientTape() as tape:
@@ -253,9 +278,17 @@ def _differentiate(
     tape.watch([s for s in sources if not isinstance(s, tf.Variable)])
     output = forward()
     _check_is_scalar(output.loss)
-    loss = output.loss + tf.cast(loss_term(), output.loss.dtype)
+    term = tf.cast(loss_term(), output.loss.dtype)
+    loss = output.loss + term
   gradients = tuple(tape.gradient(loss, sources))
-  return Evaluation(loss, gradients, output.predictions, _num_examples(output))
+  mean = mean_loss(output)
+  return Evaluation(
+      loss,
+      gradients,
+      output.predictions,
+      _num_examples(output),
+      loss if mean is output.loss else mean + term,
+  )
 
 
 @contextlib.contextmanager
@@ -280,7 +313,12 @@ def inference_by_default() -> Iterator[None]:
 class _LocalFunctionalModel(LocalModel):
   """A functional model, which has no state."""
 
-  def __init__(self, model: tff.learning.models.FunctionalModel):
+  def __init__(
+      self,
+      model: tff.learning.models.FunctionalModel,
+      parts: Optional[model_checks.KerasParts],
+  ):
+    super().__init__(parts)
     self._model = model
     self._trainable_structure = model.initial_weights[0]
     self._non_trainable = ()
@@ -310,6 +348,7 @@ class _LocalFunctionalModel(LocalModel):
         lambda: self.forward(trainable, batch, training=True),
         trainable,
         lambda: 0.0 if loss_term is None else loss_term(trainable, batch),
+        self.mean_loss,
     )
 
   def update_metrics(self, metrics, batch, evaluation):
@@ -340,9 +379,11 @@ class _LocalVariableModel(LocalModel):
   def __init__(
       self,
       model: tff.learning.models.VariableModel,
+      parts: Optional[model_checks.KerasParts],
       warn: Callable[[tuple[str, ...]], None],
       derives_tensors: bool,
   ):
+    super().__init__(parts)
     self._model = model
     self._warn = warn
     self._derives_tensors = derives_tensors
@@ -381,6 +422,7 @@ class _LocalVariableModel(LocalModel):
               if loss_term is None
               else loss_term(tuple(v.value() for v in self._trainable), batch)
           ),
+          self.mean_loss,
       )
     if moved:
       self._warn(tuple(moved))
@@ -436,6 +478,10 @@ def _map_initial_weights(
 def _adapt_functional(
     model: tff.learning.models.FunctionalModel,
 ) -> ModelAdapter:
+  """Returns the adapter of a functional model."""
+  parts = model_checks.find_keras(model)
+  model_checks.check(model, parts)
+  model = late_metrics.build_in_functional(model, parts)
   weights_spec = _map_initial_weights(
       lambda w: tf.TensorSpec(w.shape, w.dtype), model
   )
@@ -445,7 +491,7 @@ def _adapt_functional(
       element_type=tff.types.tensorflow_to_type(model.input_spec),
       metric_finalizers=model.finalize_metrics,
       initial_weights=lambda: _map_initial_weights(tf.convert_to_tensor, model),
-      build_local_model=lambda: _LocalFunctionalModel(model),
+      build_local_model=lambda: _LocalFunctionalModel(model, parts),
   )
 
 
@@ -464,11 +510,17 @@ def _adapt_variable(
           f' found {type(model)}. For a Keras model, return '
           '`tff.learning.models.from_keras_model(...)`.'
       )
-    return model
+    parts = model_checks.find_keras(model)
+    return model, parts, late_metrics.build_in_variable(model, parts)
+
+  def build_local_model():
+    model, parts, _ = build()
+    return _LocalVariableModel(model, parts, warn, derives_tensors)
 
   # A graph of its own, so that no variable outlives this inspection.
   with tf.Graph().as_default():
-    model = build()
+    model, parts, metric_finalizers = build()
+    model_checks.check(model, parts)
     derives_tensors = derived_tensors.exist(model)
     return ModelAdapter(
         weights_spec=tf.nest.map_structure(
@@ -477,13 +529,11 @@ def _adapt_variable(
         ),
         weights_type=tff.learning.models.weights_type_from_model(model),
         element_type=tff.types.tensorflow_to_type(model.input_spec),
-        metric_finalizers=model.metric_finalizers(),
+        metric_finalizers=metric_finalizers,
         initial_weights=lambda: tff.learning.models.ModelWeights.from_model(
-            build()
+            build()[0]
         ),
-        build_local_model=lambda: _LocalVariableModel(
-            build(), warn, derives_tensors
-        ),
+        build_local_model=build_local_model,
     )
 
 
@@ -508,6 +558,8 @@ def build_model_adapter(model: Model) -> ModelAdapter:
 
   Raises:
     TypeError: If `model` is neither.
+    ValueError: If a part of a Keras model would be missing, see
+      `model_checks.check`.
   """
   if isinstance(model, tff.learning.models.FunctionalModel):
     return _adapt_functional(model)

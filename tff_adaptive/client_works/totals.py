@@ -218,7 +218,9 @@ def add_step(totals: Totals, step: Step) -> Totals:
       num_gradient_evaluations=(
           totals.num_gradient_evaluations + step.num_gradient_evaluations
       ),
-      loss=totals.loss + loss * tf.cast(num_examples, tf.float32),
+      loss=totals.loss
+      + tf.cast(evaluation.mean_loss, tf.float32)
+      * tf.cast(num_examples, tf.float32),
       report_sum=merge(tf.add, totals.report_sum, step.report),
       report_min=merge(
           add_extremum(tf.minimum), totals.report_min, step.report

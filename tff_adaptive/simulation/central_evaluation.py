@@ -46,6 +46,11 @@ def _split_arrays(arrays, adapter: model_adapter.ModelAdapter):
   wanted = model_adapter.features_and_labels(
       tff.types.type_to_tf_tensor_specs(adapter.element_type)
   )
+  if not all(hasattr(leaf, 'shape') for leaf in tf.nest.flatten((x, y))):
+    raise TypeError(
+        'The arrays of an evaluation must be arrays or tensors, found lists: '
+        'use `np.asarray`.'
+    )
   found = tf.nest.map_structure(
       lambda leaf: tf.TensorSpec([None, *leaf.shape[1:]], leaf.dtype), (x, y)
   )
@@ -79,8 +84,9 @@ def build_central_evaluation(
 
   The test set is cut into consecutive batches, with a short last batch. The
   loss is the sum over batches of (mean loss of the batch x its examples), in
-  float64, divided by all examples: exactly the mean over the test set. Dropout
-  is off. It runs in this process; the graph is built at the first call.
+  float64, divided by all examples: exactly the mean over the test set, also of
+  a Keras loss that sums over a batch (`reduction='sum'`). Dropout is off. It
+  runs in this process; the graph is built at the first call.
 
   Args:
     model: A `tff.learning.models.FunctionalModel`, or a function without
@@ -93,7 +99,8 @@ def build_central_evaluation(
 
   Returns:
     A function from `tff.learning.models.ModelWeights` (of arrays) to an ordered
-    dictionary of floats: `loss`, then the model's scalar metrics.
+    dictionary of floats: `loss`, then the model's metrics, scalars and the
+    entries of vectors (`f1_0`, `f1_1` and so on).
 
   Raises:
     TypeError: If `model` is neither of the two, or `batch_size` is not an

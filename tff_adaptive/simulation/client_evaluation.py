@@ -299,8 +299,8 @@ def build_client_evaluation(
 
   Returns:
     A function from `tff.learning.models.ModelWeights` to `ClientMetrics`: the
-    loss and the model's floating-point scalar metrics. Clients without examples
-    are left out.
+    loss and the model's floating-point metrics, scalars and the entries of
+    vectors (`f1_0`, `f1_1` and so on). Clients without examples are left out.
 
   Raises:
     TypeError: If a number is not an integer.

@@ -106,6 +106,8 @@ LOOP_COLUMNS = (ROUND_NUM_KEY, SECONDS_KEY)
 EVALUATION_PREFIX = 'evaluation'
 
 _PROCESS_PARTS = ('distributor', 'client_work', 'aggregator', 'finalizer')
+# The parts of the metrics with those of the model.
+_MODEL_PARTS = ('train', 'eval')
 
 _EVENT_FILE_VERSION = 'brain.Event:2'
 _event_file_numbers = itertools.count()
@@ -133,8 +135,10 @@ def flatten_metrics(
   The names of nested metrics are joined by `/`. A first name that is a part of
   the process (`distributor`, `client_work`, `aggregator`, `finalizer`) is left
   out, unless two metrics would then share a name, or one would be `round_num`
-  or `seconds`. Without such a part, these two get the prefix `metrics/`. Arrays
-  are left out.
+  or `seconds`. Without such a part, these two get the prefix `metrics/`. Each
+  entry of a vector among the model's metrics, those below `train` or `eval`,
+  becomes a scalar: `train/f1_0`, `train/f1_1` and so on. Other arrays are left
+  out.
 
   Args:
     metrics: The nested metrics of `LearningProcess.next`.
@@ -149,9 +153,10 @@ def flatten_metrics(
     ['norm', 'evaluation/loss']
   """
   leaves = [
-      (path, leaf)
+      scalar
       for path, leaf in structures.flatten_with_path(metrics)
-      if path and np.ndim(leaf) == 0
+      if path
+      for scalar in _to_scalars(path, leaf)
   ]
   names = _column_names([path for path, _ in leaves])
   row = collections.OrderedDict(
@@ -160,6 +165,19 @@ def flatten_metrics(
   for name, value in (evaluation or {}).items():
     row[f'{EVALUATION_PREFIX}/{name}'] = value
   return row
+
+
+def _to_scalars(
+    path: tuple[str, ...], leaf: Any
+) -> list[tuple[tuple[str, ...], Any]]:
+  """Returns a metric as scalars, each with its path."""
+  if np.ndim(leaf) == 0:
+    return [(path, leaf)]
+  is_of_model = any(part in _MODEL_PARTS for part in path[:-1])
+  if np.ndim(leaf) == 1 and is_of_model:
+    *outer, name = path
+    return [((*outer, f'{name}_{i}'), value) for i, value in enumerate(leaf)]
+  return []
 
 
 class MetricsWriter(abc.ABC):

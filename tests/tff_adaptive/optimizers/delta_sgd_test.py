@@ -67,6 +67,7 @@ def _plain_steps(batches, x, previous_gradient, eta=0.2, gamma=2.0, delta=0.1):
   """One round in numpy: yields the points after the steps and their sizes."""
   eta, gamma, delta = federated_testing.single(eta, gamma, delta)
   theta = 1.0
+  x_old, g_old = x, np.zeros_like(x)
   for k, batch in enumerate(batches):
     g = federated_testing.gradient(batch, x)
     if k > 0:

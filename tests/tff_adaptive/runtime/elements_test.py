@@ -35,7 +35,7 @@ class ToArraysTest(parameterized.TestCase):
     )
 
   @parameterized.parameters(
-      ([[1], [1, 2]], tf.int32, ValueError, 'nested lists of different lengths'),
+      ([[1], [1, 2]], tf.int32, ValueError, 'lists of different lengths'),
       ([1, 2**64], tf.int64, ValueError, 'found integers that are out of rang'),
       (np.array([1.5], _BFLOAT16), tf.int32, TypeError, 'of type bfloat16'),
       (np.array([1e30], _BFLOAT16), tf.float16, ValueError, 'out of range'),

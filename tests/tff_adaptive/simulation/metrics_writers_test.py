@@ -36,7 +36,9 @@ class FlattenMetricsTest(parameterized.TestCase):
     metrics = collections.OrderedDict(
         distributor=(),
         client_work=collections.OrderedDict(
-            train=collections.OrderedDict(accuracy=np.float32(0.5)),
+            train=collections.OrderedDict(
+                accuracy=np.float32(0.5), recall=np.array([0.2, 0.8])
+            ),
             clients=collections.OrderedDict(loss=1.0, confusion=np.eye(2)),
         ),
         aggregator=collections.OrderedDict(),
@@ -47,6 +49,8 @@ class FlattenMetricsTest(parameterized.TestCase):
         list(row.items()),
         [
             ('train/accuracy', 0.5),
+            ('train/recall_0', 0.2),
+            ('train/recall_1', 0.8),
             ('clients/loss', 1.0),
             ('update_norm', 2.0),
             ('evaluation/loss', 3.0),

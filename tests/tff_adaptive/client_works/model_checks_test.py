@@ -1,0 +1,368 @@
+# Copyright 2026 The tff_adaptive Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of the checks of Keras models."""
+
+import collections
+import warnings
+
+from absl.testing import parameterized
+import numpy as np
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tests.tff_adaptive import testing
+from tff_adaptive import algorithms
+from tff_adaptive import optimizers
+from tff_adaptive import simulation
+from tff_adaptive.client_works import evaluation
+from tff_adaptive.client_works import model_adapter
+from tff_adaptive.client_works import model_checks
+
+_LAYERS = tf.keras.layers
+_INPUT = (testing.NUM_FEATURES,)
+_FORMS = ('functional', 'variable')
+
+
+def _chain(*layers):
+  return tf.keras.Sequential(
+      [tf.keras.Input(_INPUT), *layers, _LAYERS.Dense(testing.NUM_CLASSES)]
+  )
+
+
+class _AddsLoss(_LAYERS.Layer):
+
+  def call(self, inputs):
+    self.add_loss(tf.reduce_mean(inputs))
+    return inputs
+
+
+class _Subclassed(tf.keras.Model):
+
+  def __init__(self):
+    super().__init__()
+    self._layer = _LAYERS.Dense(testing.NUM_CLASSES)
+
+  def call(self, inputs, training=False):
+    return self._layer(inputs)
+
+
+def _frozen():
+  layer = _LAYERS.Dense(4, name='fixed')
+  layer.trainable = False
+  return _chain(layer)
+
+
+def _add_loss_of_model():
+  inputs = tf.keras.Input(_INPUT)
+  hidden = _LAYERS.Dense(4)(inputs)
+  model = tf.keras.Model(inputs, _LAYERS.Dense(testing.NUM_CLASSES)(hidden))
+  model.add_loss(tf.reduce_mean(hidden))
+  return model
+
+
+def _two_outputs():
+  inputs = tf.keras.Input(_INPUT)
+  return tf.keras.Model(inputs, [_LAYERS.Dense(3)(inputs) for _ in range(2)])
+
+
+def _masked():
+  return tf.keras.Sequential(
+      [
+          tf.keras.Input([6], dtype='int32'),
+          _LAYERS.Embedding(10, 4, mask_zero=True, name='tokens'),
+          _LAYERS.Dense(10),
+      ]
+  )
+
+
+_TOKENS_SPEC = collections.OrderedDict(
+    x=tf.TensorSpec([None, 6], tf.int32), y=tf.TensorSpec([None, 6], tf.int32)
+)
+
+
+def _model(
+    form, build, loss=testing.loss, spec=testing.INPUT_SPEC, metrics=list
+):
+  """Returns a Keras model in one of TFF's forms."""
+  if form == 'variable':
+    return lambda: tff.learning.models.from_keras_model(
+        build(), loss(), spec, metrics=metrics()
+    )
+
+  def construct():
+    return collections.OrderedDict((m.name, m) for m in metrics())
+
+  return tff.learning.models.functional_model_from_keras(
+      build(), loss(), spec, metrics_constructor=construct
+  )
+
+
+def _adapt(*args, **kwargs):
+  return model_adapter.build_model_adapter(_model(*args, **kwargs))
+
+
+def _warnings_of(*args, **kwargs):
+  with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter('always')
+    _adapt(*args, **kwargs)
+  return [str(w.message) for w in caught if w.category is UserWarning]
+
+
+class ChecksTest(tf.test.TestCase, parameterized.TestCase):
+
+  @parameterized.named_parameters(
+      ('frozen', _frozen, "'fixed' is frozen.*from_keras_model"),
+      (
+          'nested_batch_norm',
+          lambda: _chain(
+              tf.keras.Sequential(
+                  [tf.keras.Input(_INPUT), _LAYERS.BatchNormalization(name='n')]
+              )
+          ),
+          "'n' moves its averages.*from_keras_model.*GroupNormalization",
+      ),
+      (
+          'mixed_precision',
+          lambda: _chain(_LAYERS.Dense(4, dtype='mixed_bfloat16', name='m')),
+          "'m' casts its weights.*mixed_bfloat16",
+      ),
+      (
+          'regularizer',
+          lambda: _chain(_LAYERS.Dense(4, bias_regularizer='l2', name='r')),
+          "'r' has bias_regularizer.*from_keras_model",
+      ),
+      (
+          'regularizer_of_a_cell',
+          lambda: _chain(
+              _LAYERS.Reshape((1, -1)),
+              _LAYERS.LSTM(2, recurrent_regularizer='l2'),
+          ),
+          'recurrent_regularizer',
+      ),
+      ('layer_adds_loss', lambda: _chain(_AddsLoss(name='a')), "'a'.*add_loss"),
+      ('model_adds_loss', _add_loss_of_model, 'add_loss.*forward_pass'),
+  )
+  def test_functional_form_that_lacks_a_part_raises(self, build, text):
+    with self.assertRaisesRegex(ValueError, text):
+      _adapt('functional', build)
+
+  @parameterized.product(form=_FORMS)
+  def test_activity_regularizer_raises(self, form):
+    build = lambda: _chain(_LAYERS.ActivityRegularization(0.1, name='a'))
+    with self.assertRaisesRegex(ValueError, "'a'.*activity_regularizer"):
+      _adapt(form, build)
+
+  @parameterized.product(form=_FORMS)
+  def test_one_loss_of_several_outputs_raises(self, form):
+    with self.assertRaisesRegex(ValueError, '2 outputs.*loss_weights'):
+      _adapt(form, _two_outputs)
+
+  def test_own_loss_of_several_outputs_is_taken(self):
+
+    class Loss(tf.keras.losses.Loss):
+
+      def call(self, y_true, y_pred):
+        return tf.reduce_mean(y_pred[0] - y_pred[1], -1)
+
+    self.assertNotEmpty(_adapt('functional', _two_outputs, Loss).weights_spec)
+
+  def test_model_without_weights_yet_raises(self):
+    with self.assertRaisesRegex(ValueError, 'no weights yet.*call it once'):
+      _adapt('variable', _Subclassed)
+
+  def test_sample_weights_raise(self):
+    spec = dict(testing.INPUT_SPEC, w=tf.TensorSpec([None], tf.float32))
+    with self.assertRaisesRegex(ValueError, "'w'.*sample weights"):
+      _adapt('functional', _chain, spec=spec)
+
+  def test_ragged_tensors_raise(self):
+    spec = dict(
+        testing.INPUT_SPEC, x=tf.RaggedTensorSpec([None, None], tf.float32)
+    )
+    with self.assertRaisesRegex(TypeError, 'ragged.*pad'):
+      _adapt('functional', _chain, spec=spec)
+
+  @parameterized.product(form=_FORMS)
+  def test_lost_mask_is_warned_of(self, form):
+    (text,) = _warnings_of(form, _masked, spec=_TOKENS_SPEC)
+    self.assertRegex(text, "'tokens'.*padding counts.*ignore_class")
+
+  @parameterized.product(form=_FORMS)
+  def test_loss_that_skips_padding_is_not_warned_of(self, form):
+    skips = lambda: tf.keras.losses.SparseCategoricalCrossentropy(
+        from_logits=True, ignore_class=0
+    )
+    self.assertEmpty(_warnings_of(form, _masked, skips, _TOKENS_SPEC))
+
+  def test_loss_that_counts_padding_on_purpose_is_not_warned_of(self):
+
+    def counts():
+      loss = testing.loss()
+      loss.counts_padding = True
+      return loss
+
+    found = _warnings_of('functional', _masked, counts, _TOKENS_SPEC)
+    self.assertEmpty(found)
+
+  def test_compiled_model_is_warned_of(self):
+
+    def build():
+      model = _chain()
+      model.compile(loss=testing.loss(), loss_weights=[2.0])
+      return model
+
+    (text,) = _warnings_of('functional', build)
+    self.assertIn('loss weights', text)
+
+  def test_tensor_from_outside_is_named(self):
+    weights = tf.constant([1.0, 2.0, 3.0])
+
+    class Loss(tf.keras.losses.Loss):
+
+      def call(self, y_true, y_pred):
+        return tf.gather(weights, y_true) * y_pred[:, 0]
+
+    with self.assertRaisesRegex(ValueError, 'made outside.*NumPy array'):
+      evaluation.build_evaluation_computation(_model('variable', _chain, Loss))
+
+  def test_dictionary_of_metrics_is_named(self):
+    model = _model('variable', _chain, metrics=dict)
+    with self.assertRaisesRegex(TypeError, r'list\(metrics.values\(\)\)'):
+      evaluation.build_evaluation_computation(model)
+
+  def test_loss_added_in_a_variable_model_is_named(self):
+    model = _model('variable', lambda: _chain(_AddsLoss()))
+    with self.assertRaisesRegex(ValueError, 'add_loss.*forward_pass'):
+      evaluation.build_evaluation_computation(model)
+
+  @parameterized.parameters(
+      algorithms.build_fed_opt, algorithms.build_centralized
+  )
+  def test_arguments_of_stock_builders_are_named(self, build):
+    with self.assertRaisesRegex(TypeError, 'for `model_fn`: `model`'):
+      build(model_fn=testing.functional_model())
+
+  def test_matrices_are_warned_of(self):
+    metrics_type = tff.StructType(
+        [
+            ('per_class', tff.TensorType(np.float32, [3])),
+            ('matrix', (tff.TensorType(np.float32, [3, 3]))),
+        ]
+    )
+    with self.assertWarnsRegex(UserWarning, "'matrix'.*metrics.csv"):
+      model_checks.warn_of_matrices(metrics_type)
+
+
+class KerasClassesTest(tf.test.TestCase):
+
+  def test_models_are_usable_after_others_were_built_in_a_graph(self):
+    model = _chain(_LAYERS.Dropout(0.5))
+    model.compile('sgd', testing.loss())
+    subclassed = _Subclassed()
+    x, y = np.ones([2, 5], np.float32), np.zeros(2)
+    before = model.predict(x, verbose=0), subclassed(x)
+
+    def build():
+      with tf.Graph().as_default():
+        _chain(_LAYERS.Dropout(0.5))
+        _Subclassed()
+
+    build()
+    with self.assertRaisesRegex(ValueError, 'invalid state'):
+      model.predict(x, verbose=0)
+    model_checks.builds_models(build)()
+    self.assertAllEqual(model.predict(x, verbose=0), before[0])
+    self.assertAllEqual(subclassed(x), before[1])
+    model.fit(x, y, verbose=0)
+    model.set_weights(model.get_weights())
+
+  def test_models_are_usable_after_a_process_was_built(self):
+    model = _chain()
+    x = np.ones([2, 5], np.float32)
+    before = model.predict(x, verbose=0)
+    functional = tff.learning.models.functional_model_from_keras(
+        model, testing.loss(), testing.INPUT_SPEC
+    )
+    algorithms.build_fed_opt(functional, optimizers.build_sgd(0.1))
+    self.assertAllEqual(model.predict(x, verbose=0), before)
+
+
+def _examples():
+  generator = np.random.default_rng(0)
+  x = generator.normal(size=[8, testing.NUM_FEATURES]).astype(np.float32)
+  return x, generator.integers(0, testing.NUM_CLASSES, 8).astype(np.int32)
+
+
+class MeaningTest(tf.test.TestCase, parameterized.TestCase):
+
+  def _evaluate(self, model, x, y, batch_size):
+    weights = model_adapter.build_model_adapter(model).weights_spec
+    generator = np.random.default_rng(1)
+    values = tf.nest.map_structure(
+        lambda spec: generator.normal(size=spec.shape).astype(np.float32),
+        weights,
+    )
+    evaluate = simulation.build_central_evaluation(
+        model, {'x': x, 'y': y}, batch_size
+    )
+    logits = x @ values.trainable[0] + values.trainable[1]
+    return evaluate(values), logits, values.trainable[0]
+
+  @parameterized.product(form=_FORMS, batch_size=[3, 8])
+  def test_sum_is_reported_as_the_mean_of_examples(self, form, batch_size):
+    x, y = _examples()
+    penalty = 0.01 if form == 'variable' else 0.0
+    build = lambda: tf.keras.Sequential(
+        [
+            tf.keras.Input(_INPUT),
+            _LAYERS.Dense(
+                testing.NUM_CLASSES,
+                kernel_regularizer=(
+                    tf.keras.regularizers.L2(penalty) if penalty else None
+                ),
+            ),
+        ]
+    )
+    loss = lambda: tf.keras.losses.SparseCategoricalCrossentropy(
+        from_logits=True, reduction='sum'
+    )
+    found, logits, kernel = self._evaluate(
+        _model(form, build, loss), x, y, batch_size
+    )
+    log_sums = np.log(np.exp(logits).sum(-1))
+    expected = np.mean(log_sums - logits[np.arange(8), y])
+    expected += penalty * np.sum(kernel**2)
+    self.assertAllClose(found['loss'], expected, rtol=1e-5)
+
+  @parameterized.product(form=_FORMS)
+  def test_late_metrics_and_vectors_are_reported(self, form):
+    x, labels = _examples()
+    y = np.eye(testing.NUM_CLASSES, dtype=np.float32)[labels]
+    spec = dict(
+        testing.INPUT_SPEC,
+        y=tf.TensorSpec([None, testing.NUM_CLASSES], tf.float32),
+    )
+    model = _model(
+        form,
+        _chain,
+        lambda: tf.keras.losses.CategoricalCrossentropy(from_logits=True),
+        spec,
+        lambda: [
+            tf.keras.metrics.F1Score(name='f1'),
+            tf.keras.metrics.R2Score(name='r2'),
+            tf.keras.metrics.FBetaScore('micro', 2.0, name='micro'),
+        ],
+    )
+    found, logits, _ = self._evaluate(model, x, y, 3)
+    chosen = logits.argmax(-1)
+    hits = chosen == labels
+    f1 = [
+        2
+        * np.sum(hits & (labels == c))
+        / (np.sum(chosen == c) + np.sum(labels == c))
+        for c in range(testing.NUM_CLASSES)
+    ]
+    self.assertAllClose([found[f'f1_{i}'] for i in range(3)], f1)
+    r2 = 1 - ((y - logits) ** 2).sum(0) / ((y - y.mean(0)) ** 2).sum(0)
+    self.assertAllClose(found['r2'], r2.mean(), rtol=1e-5)
+    self.assertAllClose(found['micro'], hits.mean())
