@@ -29,6 +29,8 @@ _LARGEST_REPORTED_LIMIT = 1e30
 _CHANGE_KEYS = ('last_weight_change', 'last_gradient_change')
 
 _State = collections.OrderedDict[str, Any]
+# The norms of the changes of the weights and of the gradient.
+_Changes = tuple[tf.Tensor, tf.Tensor]
 
 
 class _StepSize(NamedTuple):
@@ -160,7 +162,7 @@ class _DeltaSGD(optimizer.HparamsInState, optimizer.ExtraArgsOptimizer):
     del value  # Unused.
     gradients = optimizer.dense_gradients(weights, gradients)
     if self._previous_gradient == 'previous_batch':
-      changes = tuple(state[key] for key in _CHANGE_KEYS)
+      changes = state[_CHANGE_KEYS[0]], state[_CHANGE_KEYS[1]]
     else:
       changes = self._changes(state, weights, gradients, value_and_grad_fn)
     taken = self._step_size(state, changes)
@@ -190,7 +192,7 @@ class _DeltaSGD(optimizer.HparamsInState, optimizer.ExtraArgsOptimizer):
       weights: Any,
       gradients: Any,
       value_and_grad_fn: Optional[optimizer.ValueAndGradFn],
-  ) -> tuple[tf.Tensor, ...]:
+  ) -> _Changes:
     """Returns the norms of x_k - x_{k-1} and g_k - h_k."""
     previous = state['previous_weights']
     optimizer.check_weights_state_match(weights, previous, 'previous_weights')
@@ -211,7 +213,7 @@ class _DeltaSGD(optimizer.HparamsInState, optimizer.ExtraArgsOptimizer):
       new_weights: Any,
       gradients: Any,
       value_and_grad_fn: Optional[optimizer.ValueAndGradFn],
-  ) -> tuple[tf.Tensor, ...]:
+  ) -> _Changes:
     """Returns the norms of the changes along the step just taken."""
     dtype = vectors.step_dtype(weights)
     new_gradients = self._evaluate(value_and_grad_fn, new_weights, gradients)
@@ -253,13 +255,12 @@ class _DeltaSGD(optimizer.HparamsInState, optimizer.ExtraArgsOptimizer):
         f'Delta-SGD with `previous_gradient={self._previous_gradient!r}`',
         ", or use `previous_gradient='reuse'`",
     )
+    assert value_and_grad_fn is not None
     _, found = value_and_grad_fn(weights)
     found = tff.learning.optimizers.handle_indexed_slices_gradients(found)
     return _leaves(found, gradients)
 
-  def _step_size(
-      self, state: _State, changes: tuple[tf.Tensor, ...]
-  ) -> _StepSize:
+  def _step_size(self, state: _State, changes: _Changes) -> _StepSize:
     """Returns the step size of this step."""
     dtype = state['last_step_size'].dtype
     learning_rate, initial_theta, gamma, delta = (
@@ -426,8 +427,9 @@ def build_delta_sgd(
     it grows by up to 5 percent a step then, without bound. With batches of one
     example, an epoch on 200 separable examples and the hinge loss, it reaches
     4,160, and the accuracy after five rounds is 0.957; here these are 2.2 and
-    0.991. Where no gradient is zero, as in trainings on MNIST, AG News and
-    digits with the batches of their tasks, both have the same numbers.
+    0.991. Where no gradient is zero, as in 15 rounds on MNIST with alpha 0.01
+    and on AG News, both have the same numbers; on AG News with batches of one,
+    the accuracies after ten rounds are 0.726 and 0.715.
     Algorithm 1 computes eta_k after the step of line 8, so its "same batches"
     can also mean that both gradients are of the batch of that step:
     `'previous_batch'`. The published code takes both of the next step's batch,
