@@ -70,6 +70,7 @@ class Rounds:
     brought = clients
     if self.client_states is not None:
       if isinstance(clients, cohort_lib.Cohort):
+        client_ids = clients.client_ids
         brought = self.client_states.add_to(clients)
       else:
         if len(client_ids) != len(clients):
@@ -83,7 +84,11 @@ class Rounds:
     self.round_num += 1
     if self.client_states is None:
       return output.metrics
-    return self.client_states.keep(self.round_num, output.metrics)
+    rejected = [
+        (str(client_ids[int(place)]), reason)
+        for place, reason in simulation.find_rejected((), output.metrics)
+    ]
+    return self.client_states.keep(self.round_num, output.metrics, rejected)
 
   def _bring(self, client_id: str, batches: Any) -> Any:
     """Returns the batches of a client with its id and state."""

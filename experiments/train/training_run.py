@@ -257,20 +257,26 @@ def _train(
     _draw_partition(run.task, directory)
     # Seeded, so that a resumed run on the native runtime has the same numbers.
     with run.choices[registry.RUNTIME].build(seeded_clients=True):
-      try:
-        with inputs.watched() as reads:
-          try:
-            result = run.train()
-          finally:  # Clients may be read when they are sampled.
-            record_inputs(reads)
-      except run_health.AllClientsRejectedError as error:
-        raise command_line.UserError(
-            f'{error} Other flags need another --experiment_name; '
-            '--max_rejected_rounds=0 continues this run'
-        ) from error
+      result = _train_rounds(run, record_inputs)
       _report(run, result, directory)
       test = _evaluate_at_end(run, result, directory)
   _print_last_line(test)
+
+
+def _train_rounds(
+    run: _Run, record_inputs: Callable[[inputs.Reads], None]
+) -> training_loop.TrainingResult:
+  """Trains; records the files that clients are read from meanwhile."""
+  with inputs.watched() as reads:
+    try:
+      return run.train()
+    except run_health.AllClientsRejectedError as error:
+      raise command_line.UserError(
+          f'{error} Other flags need another --experiment_name; '
+          '--max_rejected_rounds=0 continues this run'
+      ) from error
+    finally:
+      record_inputs(reads)
 
 
 @contextlib.contextmanager

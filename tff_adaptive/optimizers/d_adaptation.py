@@ -106,7 +106,7 @@ class _DAdaptationSGD(_DistanceEstimate):
 
   name = 'D-Adaptation'
   is_anchored = True
-  moment_keys = (_SUM_KEY,)
+  moment_keys: tuple[str, ...] = (_SUM_KEY,)
   scalar_keys = ('distance', 'numerator', 'first_gradient_norm')
 
   def step(self, state, x, g, hparams, extra):

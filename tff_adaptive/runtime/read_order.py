@@ -9,6 +9,7 @@ function. Initial values are assigned before both.
 """
 
 from collections.abc import Iterator, Mapping
+import functools
 from typing import Any
 
 from tff_adaptive import _function_library
@@ -129,10 +130,13 @@ def _inline_writers(serialized: computations.Serialized) -> None:
       return
     inliner = _function_library.Inliner(serialized.graph_def)
     serialized.results[:] = inliner.inline_all(
-        # An inlined call stays, as a no-op.
-        lambda node, calls=calls: node.name in calls and node.op != 'NoOp',
-        serialized.results,
+        functools.partial(_is_call, calls), serialized.results
     )
+
+
+def _is_call(names: set[str], node: Any) -> bool:
+  # An inlined call stays, as a no-op.
+  return node.name in names and node.op != 'NoOp'
 
 
 def read_assigned_values(serialized: computations.Serialized) -> None:

@@ -14,7 +14,7 @@ from tff_adaptive.client_works import model_adapter
 _LAYERS = tf.keras.layers
 
 
-class _Scale(_LAYERS.Layer):
+class _Scale(tf.keras.layers.Layer):
   """Multiplies by the exponential of a weight."""
 
   def __init__(self, derive, in_build, **kwargs):

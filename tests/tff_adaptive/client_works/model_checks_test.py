@@ -29,7 +29,7 @@ def _chain(*layers):
   )
 
 
-class _AddsLoss(_LAYERS.Layer):
+class _AddsLoss(tf.keras.layers.Layer):
 
   def call(self, inputs):
     self.add_loss(tf.reduce_mean(inputs))

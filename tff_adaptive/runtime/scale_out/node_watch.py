@@ -35,13 +35,12 @@ class NodeWatch:
       path: The path of the raylet's socket; None if it is on another machine,
         where nothing is watched.
     """
-    self._path = path
     self._is_dead = False
     self._is_waited_for = False
     self._connection: Optional[socket.socket] = None
     if path is not None:
       self._connection = _connect(path)
-      threading.Thread(target=self._watch, daemon=True).start()
+      threading.Thread(target=self._watch, args=(path,), daemon=True).start()
 
   @contextlib.contextmanager
   def guarded(self) -> Iterator[None]:
@@ -74,7 +73,7 @@ class NodeWatch:
     if self._is_dead:
       raise context.ClusterError(_DEATH) from None
 
-  def _watch(self) -> None:
+  def _watch(self, path: str) -> None:
     """Waits for the end of the connection, then of the raylet."""
     while True:
       connection = self._connection
@@ -86,7 +85,7 @@ class NodeWatch:
         return
       time.sleep(_SECONDS_BETWEEN_CONNECTIONS)
       try:
-        self._connection = _connect(self._path)
+        self._connection = _connect(path)
       except OSError:
         break
     self._is_dead = True
@@ -96,7 +95,7 @@ class NodeWatch:
       _thread.interrupt_main()
 
 
-def _connect(path: Optional[str]) -> socket.socket:
+def _connect(path: str) -> socket.socket:
   """Connects to a socket of this machine."""
   connection = socket.socket(socket.AF_UNIX)
   try:
