@@ -57,6 +57,8 @@ def convert(
         f'{where(None)}: feature {name!r} must have examples of shape '
         f'{spec.shape}, found {list(array.shape[1:])}; reshape them.'
     )
+  if not array.size:  # NumPy takes empty lists for floats.
+    return np.zeros(array.shape, spec.dtype.as_numpy_dtype)
   if spec.dtype.name == 'string':
     return _as_bytes(array, name, where)
   return _as_numbers(array, name, spec.dtype, where)

@@ -60,7 +60,7 @@ def as_examples(features: Mapping[str, np.ndarray], owner: str) -> Examples:
           f'{owner} must have arrays of shape [num_examples, ...], found the '
           f'scalar {array} for feature {name!r}.'
       )
-    if array.dtype.kind == 'O':
+    if array.dtype.kind == 'O' or _has_surrogates(array):
       check_strings(array, name, lambda row: f'{owner}, example {row}')
     array.setflags(write=False)
     examples[name] = array
@@ -82,14 +82,30 @@ def _as_array(value: Any, name: str, owner: str) -> np.ndarray:
         f'{owner} must have arrays of shape [num_examples, ...], found lists '
         f'of different lengths for feature {name!r}.'
     ) from error
-  if isinstance(value, (list, tuple)) and array.dtype.kind == 'f':
+  is_list = isinstance(value, (list, tuple)) and not any(
+      hasattr(item, '__array__') for item in value
+  )
+  if is_list and array.dtype.kind in 'fO':
     for item in np.asarray(value, np.object_).flat:
-      if isinstance(item, int) and int(float(item)) != item:
+      if isinstance(item, int) and not _is_exact(item):
         raise ValueError(
-            f'{owner} has the integer {item} among floats for feature '
-            f'{name!r}, which float64 cannot hold; give arrays of one type.'
+            f'{owner} has the integer {item} in a list for feature {name!r}, '
+            'which NumPy does not keep; give an array of a type that holds it.'
         )
   return array
+
+
+def _is_exact(integer: int) -> bool:
+  """Returns whether NumPy keeps an integer in a list that becomes floats."""
+  return -(2**63) <= integer < 2**63 and int(float(integer)) == integer
+
+
+def _has_surrogates(array: np.ndarray) -> bool:
+  """Returns whether strings of NumPy's own type have surrogates."""
+  if array.dtype.kind != 'U' or not array.size:
+    return False
+  codes = np.array(array, array.dtype.newbyteorder('=')).view(np.uint32)
+  return bool(((codes & 0xFFFFF800) == 0xD800).any())
 
 
 def spec_of(examples: Mapping[str, np.ndarray]) -> ElementSpec:
@@ -254,17 +270,18 @@ def check_strings(array: np.ndarray, name: str, where: Where) -> None:
     where: Names the owner, for error messages.
   """
   for place, item in enumerate(array.flat):
-    if isinstance(item, str):
-      problem = 'text' if not specs_lib.is_encodable(item) else ''
-      cure = 'it has half of a surrogate pair'
+    if isinstance(item, bytes):
+      continue
+    if not isinstance(item, str):
+      problem = f'strings, found {item!r}; convert it to a string'
+    elif not specs_lib.is_encodable(item):
+      problem = f'text, found {str(item)!r}; it has half of a surrogate pair'
     else:
-      problem = 'strings' if not isinstance(item, bytes) else ''
-      cure = 'convert it to a string'
-    if problem:
-      raise ValueError(
-          f'{where(example_of(array, place))}: feature {name!r} must hold '
-          f'{problem}, found {item!r}; {cure}.'
-      )
+      continue
+    raise ValueError(
+        f'{where(example_of(array, place))}: feature {name!r} must hold '
+        f'{problem}.'
+    )
 
 
 def example_of(array: np.ndarray, place: int) -> int:

@@ -202,6 +202,9 @@ class CSVFile(RowFile):
 class JSONLinesFile(RowFile):
   """A JSON lines file with one object per line; arrays are nested lists."""
 
+  # The line that was read last.
+  _text = ''
+
   def rows(self) -> Iterator[tuple[int, Mapping[str, Any]]]:
     opener: Any = gzip.open if self.path.suffix == '.gz' else open
     with opener(self.path, 'rt', encoding=_ENCODING) as file:
@@ -215,9 +218,20 @@ class JSONLinesFile(RowFile):
           f'{self.where(line)} has no {name!r}, found {shown(row)}; every '
           f'line must have {shown(self.features)}.'
       )
-    return row[name]
+    value = row[name]
+    if (
+        self.features[name].dtype.is_floating
+        and _has_infinity(value)
+        and 'Infinity' not in self._text
+    ):
+      raise ValueError(
+          f'{self.where(line)}: feature {name!r} has a number that a float of '
+          '64 bits cannot hold; correct or scale it.'
+      )
+    return value
 
   def _parse(self, text: str, line: int) -> Mapping[str, Any]:
+    self._text = text
     try:
       row = json.loads(text, object_pairs_hook=_unique)
     except _RepeatedKeyError as error:
@@ -255,6 +269,15 @@ def _parse_integer(cell: str) -> int:
   if '_' in cell:
     raise ValueError(f'{cell} is no integer.')
   return int(cell)
+
+
+def _has_infinity(value: Any) -> bool:
+  """Returns whether a number, or one of nested lists, is infinite."""
+  if not isinstance(value, list):
+    return value in (math.inf, -math.inf)
+  if value and isinstance(value[0], list):
+    return any(map(_has_infinity, value))
+  return math.inf in value or -math.inf in value
 
 
 def _unique(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:

@@ -94,6 +94,12 @@ class ClientArraysTest(parameterized.TestCase):
   @parameterized.named_parameters(
       ('none', [], ValueError, 'name at least one client'),
       ('twice', ['a', 'b', 'b'], ValueError, "'b' more than once"),
+      (
+          'surrogate',
+          ['a', '\udc80', 'b'],
+          ValueError,
+          "text, found '.udc80' wi",
+      ),
       ('integer', ['a', 1], TypeError, 'string, found 1'),
   )
   def test_bad_client_ids_raise(self, ids, error, message):

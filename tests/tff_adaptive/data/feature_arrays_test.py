@@ -41,6 +41,36 @@ class FeatureArraysTest(parameterized.TestCase):
           "Data, example 1: feature 'x' must hold strings, found None",
       ),
       (
+          'ragged',
+          {'x': [[1], [1, 2]]},
+          ValueError,
+          'Data must .* lists of diff',
+      ),
+      (
+          'large_integer',
+          {'x': [1, 2**63]},
+          ValueError,
+          "Data has the integer 9223372036854775808 in a list for feature 'x'",
+      ),
+      (
+          'very_large_integer',
+          {'x': [2**64]},
+          ValueError,
+          "Data has the integer 18446744073709551616 in a list for feature 'x'",
+      ),
+      (
+          'integer_among_floats',
+          {'x': [[2**53 + 1, 0.5]]},
+          ValueError,
+          "Data has the integer 9007199254740993 in a list for feature 'x'",
+      ),
+      (
+          'surrogate',
+          {'x': np.array([['a', 'b'], ['c', 'd\udfff']])},
+          ValueError,
+          "Data, example 1: feature 'x' must hold text, found 'd.udfff'; it ",
+      ),
+      (
           'lengths',
           {'x': [1, 2], 'y': [1]},
           ValueError,
@@ -50,6 +80,17 @@ class FeatureArraysTest(parameterized.TestCase):
   def test_as_examples_bad_features_raise(self, features, error, message):
     with self.assertRaisesRegex(error, message):
       feature_arrays.as_examples(features, 'Data')
+
+  def test_as_examples_keeps_the_values_of_lists(self):
+    for values in (
+        [2**63, 2**64 - 1],
+        [1, 0.5, 2**53],
+        [[1.5, float('inf')]],
+        ['Ω', '\ue000'],
+        [b'\xff'],
+    ):
+      (array,) = feature_arrays.as_examples({'x': values}, 'Data').values()
+      self.assertEqual(array.tolist(), values)
 
   def test_spec_of_leaves_out_the_dimension_of_examples(self):
     spec = feature_arrays.spec_of(

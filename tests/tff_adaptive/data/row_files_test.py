@@ -116,6 +116,11 @@ class RowFilesTest(data_source_testing.DataSourceTestCase):
           "line 1: feature 'y' has the value 18446744073709551616, which int32",
       ),
       ('mark_again', '\n\ufeff{"x": [1, 2], "y": 1}\n', 'line 2 is not JSON ('),
+      (
+          'infinite',
+          '{"x": [1, -1e400], "y": 1}\n',
+          "line 1: feature 'x' has a number that a float of 64 bits cannot ",
+      ),
       ('deep', '[' * 100_000, 'line 1 is not JSON ('),
       ('two', '{"x": [1, 2], "y": 1}{}\n', 'line 1 is not JSON (Extra data'),
       ('cut', '{"x": [1, 2], "y": 1}\n{"x": [1, 2], "y"', 'line 2 is not JSON'),
@@ -219,6 +224,17 @@ class RowFilesTest(data_source_testing.DataSourceTestCase):
       examples = sources.read_examples(path, spec)
       self.assertEqual(examples['y'].tolist(), large)
       self.assertEqual(examples['x'].tolist(), [[n, 1] for n in large])
+
+  def test_json_may_have_infinities_and_empty_lists(self):
+    path = self.text_file('data.jsonl', '{"x": [[NaN], [-Infinity]], "y": []}')
+    spec = {
+        'x': tf.TensorSpec([2, 1], tf.float32),
+        'y': tf.TensorSpec([0], tf.int32),
+    }
+    examples = sources.read_examples(path, spec)
+    self.assertEqual(str(examples['x'].tolist()), '[[[nan], [-inf]]]')
+    self.assertEqual(examples['y'].shape, (1, 0))
+    self.assertEqual(examples['y'].dtype, 'int32')
 
   def test_half_of_a_surrogate_pair_is_refused(self):
     path = self.text_file(

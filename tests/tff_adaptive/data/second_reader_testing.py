@@ -119,6 +119,8 @@ def read_json_lines(text):
       raise ValueError('x or t is of another form.')
     if not all(_is_integer(v) or isinstance(v, float) for v in x):
       raise ValueError('x has no numbers.')
+    if 'inf' in str(x) and 'Infinity' not in line:
+      raise ValueError('A number is too large.')
     client = str(client)
     (client + t).encode()
     found.append((client, y, list(map(float, x)), t))
