@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import abc
 import collections
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 import gzip
 import json
 import math
@@ -75,14 +75,13 @@ class CSVFile(RowFile):
         )
         for name, shape in self._shapes.items()
     }
-    self._texts: set[str] = set()
-    self._parsers: dict[str, Callable[[str], Any]] = {}
-    for name, columns in self._columns.items():
-      dtype = features[name].dtype
-      if dtype.name == 'string':
-        self._texts.update(columns)
-      else:
-        self._parsers.update(dict.fromkeys(columns, _cell_parser(dtype)))
+    self._types = {n: _type_of(spec.dtype) for n, spec in features.items()}
+    # Of the columns, without those that no feature has.
+    self._type_of_column = {
+        column: self._types[name]
+        for name, columns in self._columns.items()
+        for column in columns
+    }
 
   def rows(self) -> Iterator[tuple[int, Mapping[str, Any]]]:
     with open(self.path, encoding=_ENCODING, newline='') as file:
@@ -104,24 +103,24 @@ class CSVFile(RowFile):
         ) from error
 
   def value(self, row: Mapping[str, Any], name: str, line: int) -> Any:
-    dtype = self.features[name].dtype
-    parse = _cell_parser(dtype)
-    cells = []
-    for column in self._columns[name]:
-      try:
-        cells.append(parse(row[column]))
-      except ValueError as error:
-        raise ValueError(
-            f'{self.where(line)}: column {column!r} must hold values of type '
-            f'{dtype.name}, found {row[column]!r}; correct the cell.'
-        ) from error
+    kind = self._types[name]
+    columns = self._columns[name]
+    try:
+      cells = _parse([row[column] for column in columns], kind)
+    except ValueError as error:
+      bad = next(c for c in columns if not _is_parsed(row[c], kind))
+      raise ValueError(
+          f'{self.where(line)}: column {bad!r} must hold values of type '
+          f'{self.features[name].dtype.name}, found {row[bad]!r}; correct the '
+          'cell.'
+      ) from error
     shape = self._shapes[name]
     if not shape:
       return cells[0]
     # As objects, integers of 64 bits stay exact.
-    kind = None if dtype.is_floating else np.object_
-    array = np.asarray(cells, kind).reshape(shape)
-    return array if kind is None else array.tolist()
+    if kind is float:
+      return np.asarray(cells).reshape(shape)
+    return np.asarray(cells, np.object_).reshape(shape).tolist()
 
   def _check_cells(
       self, cells: Sequence[str], header: Sequence[str], line: int
@@ -132,7 +131,7 @@ class CSVFile(RowFile):
           f'{self.where(line)} has {len(cells)} cells, where the header has '
           f'{len(header)}; put double quotes around cells that hold commas.'
       )
-    is_text = header[0] in self._texts
+    is_text = self._type_of_column.get(header[0]) is str
     has_mark = cells[0].startswith(_MARK) and not is_text
     if has_mark or (cells == header and len(cells) > 1):
       raise ValueError(
@@ -166,14 +165,10 @@ class CSVFile(RowFile):
 
   def _has_numbers(self, row: Mapping[str, str], inside: Iterable[str]) -> bool:
     """Returns whether a row has its numbers, some of them in some columns."""
-    if not any(column in self._parsers for column in inside):
-      return False
-    try:
-      for column, parse in self._parsers.items():
-        parse(row[column])
-    except ValueError:
-      return False
-    return True
+    kinds = self._type_of_column
+    return any(kinds.get(column, str) is not str for column in inside) and all(
+        _is_parsed(row[column], kind) for column, kind in kinds.items()
+    )
 
   def _check_header(self, header: Sequence[str]) -> None:
     found = set(header)
@@ -202,8 +197,10 @@ class CSVFile(RowFile):
 class JSONLinesFile(RowFile):
   """A JSON lines file with one object per line; arrays are nested lists."""
 
-  # The line that was read last.
-  _text = ''
+  def __init__(self, path: pathlib.Path, features: feature_arrays.ElementSpec):
+    super().__init__(path, features)
+    self._text = ''  # The line that was read last.
+    self._floats = {n for n, spec in features.items() if spec.dtype.is_floating}
 
   def rows(self) -> Iterator[tuple[int, Mapping[str, Any]]]:
     opener: Any = gzip.open if self.path.suffix == '.gz' else open
@@ -220,7 +217,7 @@ class JSONLinesFile(RowFile):
       )
     value = row[name]
     if (
-        self.features[name].dtype.is_floating
+        name in self._floats
         and _has_infinity(value)
         and 'Infinity' not in self._text
     ):
@@ -252,23 +249,33 @@ class JSONLinesFile(RowFile):
     return row
 
 
-def _cell_parser(dtype: tf.DType) -> Callable[[str], Any]:
+def _type_of(dtype: tf.DType) -> type:
+  """Returns the type of Python with which cells are read."""
   if dtype.name == 'string':
     return str
-  return _parse_float if dtype.is_floating else _parse_integer
+  return float if dtype.is_floating else int
 
 
-def _parse_float(cell: str) -> float:
-  value = float(cell)
-  if '_' in cell or (math.isinf(value) and 'inf' not in cell.lower()):
-    raise ValueError(f'{cell} is not a number of 64 bits.')
-  return value
+def _parse(cells: list[str], kind: type) -> list[Any]:
+  """Returns the values of cells; a ValueError if one is no number."""
+  if kind is str:
+    return cells
+  values = list(map(kind, cells))
+  if '_' in ''.join(cells):  # Python reads 1_0 as 10.
+    raise ValueError('A number has an underscore.')
+  if _has_infinity(values):
+    for value, cell in zip(values, cells):
+      if math.isinf(value) and 'inf' not in cell.lower():
+        raise ValueError(f'{cell} has more than 64 bits.')
+  return values
 
 
-def _parse_integer(cell: str) -> int:
-  if '_' in cell:
-    raise ValueError(f'{cell} is no integer.')
-  return int(cell)
+def _is_parsed(cell: str, kind: type) -> bool:
+  try:
+    _parse([cell], kind)
+  except ValueError:
+    return False
+  return True
 
 
 def _has_infinity(value: Any) -> bool:
