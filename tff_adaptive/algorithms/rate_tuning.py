@@ -6,6 +6,7 @@ import collections
 from collections.abc import Callable, Mapping
 import math
 from typing import Any
+import warnings
 
 import numpy as np
 import tensorflow_federated as tff
@@ -77,6 +78,14 @@ def next_rates(
     return {name: rate * math.exp(-step_size) for name, rate in rates.items()}
   slopes = {name: rate * getattr(found, name) for name, rate in rates.items()}
   length = math.hypot(*slopes.values())
+  if not math.isfinite(length):
+    warnings.warn(
+        f'The derivatives of the loss by the learning rates, {slopes} times the'
+        ' rates, are not finite, so the rate tuner leaves the rates as they '
+        'are. Use another client or server optimizer, or constant rates.',
+        RuntimeWarning,
+        stacklevel=2,
+    )
   if not 0.0 < length < math.inf:
     return dict(rates)
   return {
@@ -108,9 +117,9 @@ def build_rate_tuner(
   The k rounds are then trained with the new rates. So a rate changes by a
   factor of at most exp(step_size) in k rounds, whatever the scale of the loss.
   A loss that is not finite divides both rates by exp(step_size). Derivatives
-  that are not finite, or all zero, and a next cohort without examples leave the
-  rates. The result depends on the state and the round alone, so a resumed run
-  is the same.
+  that are not finite, which are told in a warning, or all zero, and a next
+  cohort without examples leave the rates. The result depends on the state and
+  the round alone, so a resumed run is the same.
 
   A small k favors small rates, as a loss falls fastest at once where noise is
   averaged out ("short-horizon bias", Wu et al., ICLR 2018,

@@ -247,3 +247,29 @@ class PresetProcessesTest(parameterized.TestCase):
     ]
     self.assertNotEmpty(evaluated)
     self.assertTrue(np.isfinite(evaluated).all())
+
+  @parameterized.parameters(
+      'FAFED', 'FedCAda', 'FedAvg', 'FedAdam', 'FedAMS', 'FedSPS'
+  )
+  @pytest.mark.sample(1)
+  def test_first_rounds_of_fedcada_on_images_train(self, row):
+    (cell,) = (
+        cell
+        for cell in _own_cells('fedcada/table_1')
+        if (cell.row, cell.column, cell.group)
+        == (row, 'FashionMNIST non-IID', 'cross-silo')
+    )
+    training_process.train(
+        *published.train_arguments(
+            cell, data_dir=None, output_dir=self.output_dir
+        ),
+        '--use_synthetic_data',
+        '--client_batch_size=16',
+        '--total_rounds=5',
+        '--rounds_per_evaluation=5',
+    )
+    path = pathlib.Path(self.output_dir, cell.experiment_name, 'seed_0')
+    rows = folder_testing.read_rows(path / 'metrics.csv')
+    self.assertEqual({row['clients/num_rejected'] for row in rows}, {'0'})
+    losses = [float(row['clients/loss']) for row in rows]
+    self.assertLess(losses[-1], losses[0])

@@ -3,6 +3,7 @@
 """Tests of hypergradients, against finite differences of the compiled round."""
 
 import functools
+import math
 from unittest import mock
 
 from absl.testing import parameterized
@@ -12,6 +13,7 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tests.tff_adaptive import testing
+from tests.tff_adaptive.optimizers import rules_testing
 from tff_adaptive import algorithms
 from tff_adaptive import data
 from tff_adaptive import finalizers
@@ -20,6 +22,28 @@ from tff_adaptive import runtime
 from tff_adaptive.client_works import loss_terms
 from tff_adaptive.optimizers import schedules
 from tff_adaptive.runtime import differentiation
+
+# Prodigy's is without a bound by default, so it comes first.
+_UNBOUNDED = dict(initial_distance=0.1, growth_rate=math.inf)
+# With rate 1, the first step of DoG is as long as its first distance, so that
+# the maximum of the two has a kink.
+_NO_KINK = dict(learning_rate=1.2)
+_CLIENT_RULES = {
+    'prodigy': (optimizers.build_prodigy, _UNBOUNDED),
+    'd_adaptation_adam_unbounded': (
+        optimizers.build_d_adaptation_adam,
+        _UNBOUNDED,
+    ),
+    **{
+        name: (
+            build,
+            {**arguments, **(_NO_KINK if name in ('dog', 'dowg') else {})},
+        )
+        for name, build, arguments, _ in rules_testing.RULES
+        if name not in ('prodigy', 'mime', *rules_testing.SERVER_RULES)
+        and not getattr(build(**arguments), 'initialize_kept', dict.copy)({})
+    },
+}
 
 _UNIFORM = tff.learning.ClientWeighting.UNIFORM
 _PARTS = {
@@ -116,6 +140,23 @@ class HypergradientsTest(parameterized.TestCase):
         model, optimizers.build_adam(0.05), optimizers.build_fedyogi(0.1)
     )
     self._assert_equals_differences(model, process)
+
+  @parameterized.parameters(*_CLIENT_RULES)
+  @pytest.mark.sample(1)
+  def test_every_client_rule(self, name):
+    model = testing.least_squares_model(np.float64, 2)
+    build, arguments = _CLIENT_RULES[name]
+    rule = build(**arguments)
+    process = algorithms.build_fed_opt(
+        model, rule, optimizers.build_fedavg(0.9)
+    )
+    rates = list(_PARTS)
+    if (
+        'learning_rate'
+        not in process.get_hparams(process.initialize())['client_work']
+    ):
+      rates.remove('client_learning_rate')
+    self._assert_equals_differences(model, process, rates, num_rounds=2)
 
   @pytest.mark.slow
   def test_goes_through_schedules_loss_terms_and_clipping(self):
