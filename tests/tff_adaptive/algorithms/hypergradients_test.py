@@ -141,7 +141,7 @@ class HypergradientsTest(parameterized.TestCase):
     )
     self._assert_equals_differences(model, process)
 
-  @parameterized.parameters(*_CLIENT_RULES)
+  @parameterized.named_parameters(*((name, name) for name in _CLIENT_RULES))
   @pytest.mark.sample(1)
   def test_every_client_rule(self, name):
     model = testing.least_squares_model(np.float64, 2)
