@@ -6,9 +6,9 @@ Without it, a driver waits for some seconds, then Ray ends its process without a
 word.
 """
 
-import _thread
 from collections.abc import Iterator
 import contextlib
+import signal
 import socket
 import threading
 import time
@@ -40,7 +40,7 @@ class NodeWatch:
     self._connection: Optional[socket.socket] = None
     if path is not None:
       self._connection = _connect(path)
-      threading.Thread(target=self._watch, args=(path,), daemon=True).start()
+      threading.Thread(target=self._watch, args=[path], daemon=True).start()
 
   @contextlib.contextmanager
   def guarded(self) -> Iterator[None]:
@@ -91,8 +91,11 @@ class NodeWatch:
     self._is_dead = True
     # Said at once: Ray may end the process before an error is shown.
     logging.error(_DEATH)
-    if self._is_waited_for:
-      _thread.interrupt_main()
+    if self._is_waited_for and callable(signal.getsignal(signal.SIGINT)):
+      # Wakes it up; `guarded` replaces the KeyboardInterrupt.
+      main_id = threading.main_thread().ident
+      assert main_id is not None
+      signal.pthread_kill(main_id, signal.SIGINT)
 
 
 def _connect(path: str) -> socket.socket:
