@@ -268,7 +268,7 @@ class Replay:
 @contextlib.contextmanager
 def _copied_store(
     process: tff.learning.templates.LearningProcess,
-    directory: run_directory.RunDirectory,
+    run: RecordedRun,
 ) -> Iterator[Optional[client_states.ClientStateStore]]:
   """Yields a copy of the store, since retraining writes and removes files."""
   if client_states.get_state_spec(process) is None:
@@ -276,9 +276,11 @@ def _copied_store(
     return
   with tempfile.TemporaryDirectory() as folder:
     copies = pathlib.Path(folder) / 'client_states'
-    if directory.client_states.is_dir():
-      shutil.copytree(directory.client_states, copies)
-    yield client_states.ClientStateStore(copies)
+    if run.directory.client_states.is_dir():
+      shutil.copytree(run.directory.client_states, copies)
+    yield client_states.ClientStateStore(
+        copies, max_rejections=run_parts.max_rejections(run.settings)
+    )
 
 
 @contextlib.contextmanager
@@ -345,6 +347,6 @@ def open_run(
     tf.config.experimental.enable_op_determinism()
     with (
         run.choices[registry.RUNTIME].build(),
-        _copied_store(process, run.directory) as store,
+        _copied_store(process, run) as store,
     ):
       yield run, Replay(run, process, task, store, changed is not None)

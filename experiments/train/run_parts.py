@@ -350,6 +350,18 @@ def build_callbacks(
   return found
 
 
+def max_rejections(settings: hparams.Settings) -> Optional[int]:
+  """Returns the argument of that name of `ClientStateStore`.
+
+  Args:
+    settings: The flags that belong to no row.
+  """
+  value = settings.client_states_max_rejections
+  if value is None:
+    return client_states.DEFAULT_MAX_REJECTIONS
+  return value or None
+
+
 def build_client_store(
     process: tff.learning.templates.LearningProcess,
     settings: hparams.Settings,
@@ -367,13 +379,10 @@ def build_client_store(
   """
   if client_states.get_state_spec(process) is None:
     return None
-  max_rejections = settings.client_states_max_rejections
-  if max_rejections is None:
-    max_rejections = client_states.DEFAULT_MAX_REJECTIONS
   return client_states.ClientStateStore(
       directory.client_states,
       max_bytes=settings.client_states_memory_mb * 2**20,
-      max_rejections=max_rejections or None,
+      max_rejections=max_rejections(settings),
   )
 
 
