@@ -378,7 +378,7 @@ def build_delta_sgd(
     growth: Whether the step size grows only after a step that moved the weights
       (`'if_moved'`, the default) or always (`'always'`, the paper's rule).
       They differ only after a gradient of exactly zero.
-    max_step_size: The largest step size, above zero. Default infinity, as in
+    max_step_size: The largest step size, above zero; infinite by default, as in
       the paper. Set it for losses whose gradients nearly vanish on single
       batches, such as a logistic loss with one example per batch.
     amplify_first: Whether step 0 is sqrt(1 + delta * theta) * learning_rate, as
