@@ -10,6 +10,7 @@ warned of.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 import functools
 import inspect
+import re
 from typing import Any, cast, Optional, TypeVar
 import warnings
 
@@ -36,7 +37,12 @@ _STOCK_ARGUMENTS = {
     'server_optimizer_fn': '`server_optimizer`',
     'model_distributor': 'none, as models are broadcast uncompressed',
 }
-# Parts of errors of TensorFlow, TFF and Keras, and what they mean.
+_LATE_METRIC = (
+    'A metric makes its variables when it first sees predictions, which TFF '
+    'cannot read: make them in `__init__`, such as by `num_labels` of '
+    '`AUC(multi_label=True)`.'
+)
+# Patterns of errors of TensorFlow, TFF and Keras, and what they mean.
 _CAUSES = (
     (
         'Attempting to capture an EagerTensor',
@@ -46,7 +52,7 @@ _CAUSES = (
         'in the function that returns the `VariableModel`).',
     ),
     (
-        'was defined in FuncGraph(name=predict_on_batch',
+        r'was defined in FuncGraph\(name=predict_on_batch',
         'A layer adds a loss in its call (`add_loss`), which TFF cannot read '
         f'outside of it: {_OWN_TERM}.',
     ),
@@ -63,12 +69,8 @@ _CAUSES = (
         'dictionary: pass `list(metrics.values())`; the names are those of the '
         'metrics.',
     ),
-    (
-        'learning/metrics/keras_utils.py',
-        'A metric makes its variables when it first sees predictions, which '
-        'has no functional form: make them in `__init__`, or use '
-        f'{_VARIABLE_FORM} with the metric.',
-    ),
+    (r'(?s)learning/metrics/keras_utils\.py.*is not in list', _LATE_METRIC),
+    ('The input to the finalizer should be a list', _LATE_METRIC),
 )
 
 
@@ -359,9 +361,8 @@ def builds_models(fn: _Function) -> _Function:
       try:
         return fn(*args, **kwargs)
       except Exception as error:
-        text = str(error)
-        for part, sentence in _CAUSES:
-          if part in text:
+        for pattern, sentence in _CAUSES:
+          if re.search(pattern, str(error)):
             kind = TypeError if isinstance(error, TypeError) else ValueError
             raise kind(sentence) from error
         raise

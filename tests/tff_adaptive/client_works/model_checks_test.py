@@ -230,6 +230,17 @@ class ChecksTest(tf.test.TestCase, parameterized.TestCase):
     with self.assertRaisesRegex(TypeError, r'list\(metrics.values\(\)\)'):
       evaluation.build_evaluation_computation(model)
 
+  @parameterized.product(form=_FORMS)
+  def test_metric_that_makes_its_variables_late_is_named(self, form):
+    metrics = lambda: [tf.keras.metrics.AUC(multi_label=True, name='auc')]
+    labels = tf.TensorSpec([None, testing.NUM_CLASSES], tf.float32)
+    spec = dict(testing.INPUT_SPEC, y=labels)
+    loss = tf.keras.losses.MeanSquaredError
+    with self.assertRaisesRegex(ValueError, 'makes its variables.*num_labels'):
+      evaluation.build_evaluation_computation(
+          _model(form, _chain, loss, spec, metrics)
+      )
+
   def test_loss_added_in_a_variable_model_is_named(self):
     model = _model('variable', lambda: _chain(_AddsLoss()))
     with self.assertRaisesRegex(ValueError, 'add_loss.*forward_pass'):
