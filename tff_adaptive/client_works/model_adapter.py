@@ -401,20 +401,32 @@ class _LocalVariableModel(LocalModel):
     for variable, value in zip(self._trainable, trainable):
       variable.assign(value)
 
-  def _call_forward(self, batch, training):
-    if self._derives_tensors and not tf.executing_eagerly():
-      return derived_tensors.call_forward(self._model, batch, training)
-    return _autograph.call(self._model.forward_pass, batch, training=training)
-
   def forward(self, trainable, batch, training):
     self._assign(trainable)
-    return self._call_forward(batch, training)
+    return self._forward_pass(batch, training)
+
+  def _forward_pass(self, batch, training):
+    if self._derives_tensors and not tf.executing_eagerly():
+      output = derived_tensors.call_forward(self._model, batch, training)
+    else:
+      output = _autograph.call(
+          self._model.forward_pass, batch, training=training
+      )
+    num_weights = len(self._model.trainable_variables)
+    if num_weights != len(self._trainable):
+      raise ValueError(
+          f'The model has {len(self._trainable)} trainable variables, but '
+          f'{num_weights} after `forward_pass`; later ones would not be '
+          'trained. Make all in `__init__`, for example by calling a Keras '
+          'model once.'
+      )
+    return output
 
   def value_and_grad(self, trainable, batch, loss_term=None):
     self._assign(trainable)
     with find_moved(self._model.non_trainable_variables) as moved:
       evaluation = _differentiate(
-          lambda: self._call_forward(batch, training=True),
+          lambda: self._forward_pass(batch, training=True),
           self._trainable,
           # A function of the variables, so that its gradient reaches them.
           lambda: (

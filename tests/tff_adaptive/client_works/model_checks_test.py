@@ -46,6 +46,16 @@ class _Subclassed(tf.keras.Model):
     return self._layer(inputs)
 
 
+def _of_own_class(model):
+  """Wraps a `VariableModel` into one that TFF did not make."""
+  base = tff.learning.models.VariableModel
+  delegates = {
+      name: property(lambda self, name=name: getattr(model, name))
+      for name in base.__abstractmethods__
+  }
+  return type('_Own', (base,), delegates)()
+
+
 def _frozen():
   layer = _LAYERS.Dense(4, name='fixed')
   layer.trainable = False
@@ -169,6 +179,11 @@ class ChecksTest(tf.test.TestCase, parameterized.TestCase):
   def test_model_without_weights_yet_raises(self):
     with self.assertRaisesRegex(ValueError, 'no weights yet.*call it once'):
       _adapt('variable', _Subclassed)
+
+  def test_variables_made_in_the_forward_pass_raise(self):
+    late = _model('variable', _Subclassed)
+    with self.assertRaisesRegex(ValueError, '0 trainable.* but 2 after'):
+      evaluation.build_evaluation_computation(lambda: _of_own_class(late()))
 
   def test_sample_weights_raise(self):
     spec = dict(testing.INPUT_SPEC, w=tf.TensorSpec([None], tf.float32))
