@@ -26,6 +26,7 @@ from tff_adaptive.runtime import graph_functions
 from tff_adaptive.runtime import plans
 from tff_adaptive.runtime import round_keys
 from tff_adaptive.runtime import rounds
+from tff_adaptive.runtime import running
 from tff_adaptive.runtime import values
 
 # A function of flat tensors.
@@ -329,6 +330,7 @@ class DifferentiableRound(rounds.Round):
       The leaves of the next state, and a function from the gradients by these
       to those by `state`.
     """
+    running.check_process()
     key = round_keys.RoundKey.of(clients) or round_keys.RoundKey(0, round_num)
     seeds = key.seeds(len(clients))
     server_seed = tf.constant(seeds.server)
