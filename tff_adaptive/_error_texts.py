@@ -43,3 +43,41 @@ def graph_error_line(error: BaseException) -> str:
   said = [line for line in lines if line and not _IS_ABOUT_THE_GRAPH(line)]
   text = said[-1] if said else type(error).__name__
   return text.partition('  ')[0].rstrip('.')
+
+
+# What TensorFlow says of indices, labels and shapes that do not fit a model.
+_IS_ABOUT_DATA = re.compile(
+    r'is not in \[|label value|labels|out of (bound|range)|outside the valid|'
+    r'shape|dimension|size-incompatible|rank|same number of',
+    re.IGNORECASE,
+).search
+# Parts of a node's name that tell nothing about a layer or an op.
+_IS_SCOPE = re.compile(
+    r'(while|cond|(Stateful)?PartitionedCall|computation\w*|imported)(_?\d+)?$'
+).match
+
+
+def is_about_data(error: BaseException) -> bool:
+  """Returns whether an op failed because of the values that it was given.
+
+  Args:
+    error: The error of a graph.
+  """
+  return bool(_IS_ABOUT_DATA(graph_error_line(error)))
+
+
+def failed_node(error: BaseException) -> str:
+  """Returns the name of the node that failed in a graph, '' if unknown.
+
+  Args:
+    error: The error of the graph.
+
+  Returns:
+    The name without the scopes of loops and calls: it begins with the layer.
+  """
+  # The last one is of the innermost function.
+  names = re.findall(r'\{\{node ([^}]+)\}\}', str(error))
+  if not names:
+    return ''
+  parts = names[-1].split('/')
+  return '/'.join(part for part in parts if not _IS_SCOPE(part)) or parts[-1]

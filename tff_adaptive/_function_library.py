@@ -2,7 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads, renames and inlines the functions of a `GraphDef`."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import (
+    Callable,
+    Collection,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 import functools
 from typing import Any
 
@@ -169,14 +176,68 @@ def split_inputs(node: Any) -> tuple[list[str], list[str]]:
 
 def remove_nodes(graph_def: Any, tensors: Iterable[str]) -> None:
   """Removes the nodes of tensors that an import maps to others, in place."""
-  removed = set(map(node_of, tensors))
-  kept = [node for node in graph_def.node if node.name not in removed]
+  kept = _without(graph_def.node, set(map(node_of, tensors)))
+  del graph_def.node[:]
+  graph_def.node.extend(kept)
+
+
+def _find_unfed(nodes: Sequence[Any], fed: Collection[str]) -> set[str]:
+  """Returns the names of nodes that always fail, see `remove_unfed`."""
+  found: set[str] = set()
+  num_before = -1
+  while len(found) > num_before:
+    num_before = len(found)
+    for node in nodes:
+      data, _ = split_inputs(node)
+      if node.name not in fed and (
+          node.op == 'Placeholder' or not found.isdisjoint(map(node_of, data))
+      ):
+        found.add(node.name)
+  return found
+
+
+def _without(nodes: Iterable[Any], removed: Collection[str]) -> list[Any]:
+  """Returns nodes without those of some names."""
+  kept = [node for node in nodes if node.name not in removed]
   for node in kept:
     data, control = split_inputs(node)
     control = [name for name in control if node_of(name) not in removed]
     node.input[:] = [*data, *control]
-  del graph_def.node[:]
-  graph_def.node.extend(kept)
+  return kept
+
+
+def remove_unfed(
+    graph_def: Any, fed: Collection[str], results: Iterable[str]
+) -> None:
+  """Removes ops that depend on placeholders that nothing feeds, in place.
+
+  TFF clones a Keras model in each call of a functional model, and Keras calls
+  the layers of the clone on such placeholders. No result depends on these
+  calls, but a function runs all of its ops with effects, such as look-ups and
+  assertions, which then fail.
+
+  Args:
+    graph_def: The graph, with its functions, whose names must be new: a process
+      cannot have two functions of one name.
+    fed: The names of the nodes that are fed, in the graph.
+    results: The names of the results of the graph.
+  """
+  for function in graph_def.library.function:
+    unfed = _find_unfed(function.node_def, ())
+    if not unfed or not unfed.isdisjoint(map(node_of, function.ret.values())):
+      continue
+    kept = _without(function.node_def, unfed)
+    del function.node_def[:]
+    function.node_def.extend(kept)
+    for name, source in list(function.control_ret.items()):
+      if source in unfed:
+        del function.control_ret[name]
+        function.signature.control_output.remove(name)
+  unfed = _find_unfed(graph_def.node, fed)
+  if unfed and unfed.isdisjoint(map(node_of, results)):
+    kept = _without(graph_def.node, unfed)
+    del graph_def.node[:]
+    graph_def.node.extend(kept)
 
 
 def captured(tensor: tf.Tensor) -> tf.Tensor:

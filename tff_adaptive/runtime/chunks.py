@@ -96,6 +96,14 @@ class ServerParts:
     """Returns a part."""
     return self._functions[name]
 
+  def __iter__(self) -> Iterator[str]:
+    """Yields the names of the parts."""
+    return iter(self._functions)
+
+  def node_names(self, name: str) -> set[str]:
+    """Returns the names of the nodes of a part, also in functions."""
+    return {node.name for node in self._functions[name].nodes()}
+
   def with_seed(
       self, name: str, seed: tf.Tensor, number: Optional[tf.Tensor] = None
   ) -> Any:
@@ -191,6 +199,10 @@ class ClientWork:
     """Returns whether the clients draw random numbers."""
     return self._work.takes_seed
 
+  def node_names(self) -> set[str]:
+    """Returns the names of the nodes, also in functions."""
+    return {node.name for node in self._work.nodes()}
+
   @functools.cached_property
   def _work_on_datasets(self) -> graph_functions.GraphFunction:
     """The work for sequences that are kept as datasets."""
@@ -219,21 +231,50 @@ class ClientWork:
 
 
 @contextlib.contextmanager
-def errors_of_data() -> Iterator[None]:
-  """Turns op errors that the clients' data cause into a `ValueError`."""
+def errors_of_round(work: ClientWork, parts: ServerParts) -> Iterator[None]:
+  """Turns an op's error into a `ValueError` that says what failed where."""
   try:
     yield
   except tf.errors.InvalidArgumentError as e:
-    said = _error_texts.graph_error_line(e)
-    if said.startswith(_ASSERTION):
-      raise ValueError(
-          'An assertion of the computation failed:'
-          f'{said.removeprefix(_ASSERTION)}.'
-      ) from e
-    raise ValueError(
-        "TensorFlow rejected the clients' data: "
-        f'{said}; `data.check_clients` finds the client.'
-    ) from e
+    names = {part: parts.node_names(part) for part in parts}
+    raise ValueError(_explain(e, work.node_names(), names)) from e
+
+
+def _explain(
+    error: tf.errors.InvalidArgumentError,
+    of_clients: Collection[str],
+    of_server: Mapping[str, Collection[str]],
+) -> str:
+  """Explains an error; blames the clients' data only if they are at fault.
+
+  Args:
+    error: The error of an op.
+    of_clients: The names of the nodes of the clients' work.
+    of_server: The names of the nodes of the server's parts, by part.
+  """
+  said = _error_texts.graph_error_line(error)
+  node = _error_texts.failed_node(error)
+  # The name of a node follows those of the scopes into which it was imported.
+  scopes = node.split('/')
+  where, at = 'the round', node
+  for name in ('/'.join(scopes[i:]) for i in range(len(scopes))):
+    found = [part for part, names in of_server.items() if name in names]
+    if name in of_clients or found:
+      at = name
+      where = "the clients' work"
+      if name not in of_clients:
+        where = f"the server's part ({found[0]!r})"
+      break
+  at = f' at {at!r}' if at else ''
+  if said.startswith(_ASSERTION):
+    said = said.removeprefix(_ASSERTION)
+    return f'An assertion of {where} failed{at}:{said}.'
+  if 'server' in where or not _error_texts.is_about_data(error):
+    return f'TensorFlow failed in {where}{at}: {said}.'
+  return (
+      f"TensorFlow rejected the clients' data{at}: {said}; "
+      '`data.check_clients` finds the client.'
+  )
 
 
 class ChunkSum:

@@ -198,6 +198,7 @@ _ANONYMOUS_TABLES = {
         'MutableHashTableOfTensors',
     )
 }
+_PYTHON_OPS = ('EagerPyFunc', 'PyFunc', 'PyFuncStateless')
 _SEED_NAME = f'{_random_ops.SEED_ARGUMENT}:0'
 
 
@@ -404,6 +405,19 @@ def build(
   return tf.compat.v1.wrap_function(imported, specs)
 
 
+def _check_is_tensorflow(graph_def: Any) -> None:
+  """Raises an error if a computation calls Python."""
+  nodes = _function_library.all_nodes(graph_def)
+  found = [node for node in nodes if node.op in _PYTHON_OPS]
+  if found:
+    node = min(found, key=lambda node: len(node.name))  # Not a gradient's.
+    raise ValueError(
+        f'The computation calls Python code in {node.name!r} ({node.op}), '
+        'which TFF does not store with a computation: replace '
+        '`tf.py_function` or `tf.numpy_function` there by TensorFlow ops.'
+    )
+
+
 def build_graph_function(
     computation: tff.framework.ConcreteComputation,
     *,
@@ -421,6 +435,7 @@ def build_graph_function(
 
   Raises:
     UnsupportedComputationError: If the graph holds unsupported ops.
+    ValueError: If it calls Python code.
   """
   serialized = computations.read(computation)
   graph_def = serialized.graph_def
@@ -433,6 +448,12 @@ def build_graph_function(
   for node in _function_library.all_nodes(graph_def):
     # Colocation constraints use the old node names and break the import.
     node.attr.pop('_class', None)
+  _function_library.remove_unfed(
+      graph_def,
+      set(map(_function_library.node_of, serialized.parameters)),
+      serialized.results,
+  )
+  _check_is_tensorflow(graph_def)
   _function_library.rename_functions(graph_def, f'_{next(_graph_numbers)}')
   _make_resources_anonymous(serialized)
   takes_seed = _make_random_ops_stateless(graph_def)

@@ -231,7 +231,7 @@ class CompiledRound(Round):
       self._functions[key] = self._build(
           layouts, on_rows=on_rows, one_by_one=one_by_one
       )
-    with chunks.errors_of_data():
+    with chunks.errors_of_round(self._work, self._parts):
       result = self._run(
           self._functions[key],
           *self._convert_state(state),

@@ -219,11 +219,13 @@ class _Evaluator:
       try:
         rows = self._computation(received, clients)
       except ValueError as error:
-        if not isinstance(error.__cause__, tf.errors.InvalidArgumentError):
+        cause = error.__cause__
+        is_of_op = isinstance(cause, tf.errors.InvalidArgumentError)
+        if not is_of_op or not _error_texts.is_about_data(cause):
           raise
         raise ValueError(
             'TensorFlow rejected the examples of the evaluation: '
-            f'{_error_texts.graph_error_line(error.__cause__)}; '
+            f'{_error_texts.graph_error_line(cause)}; '
             '`data.check_central_examples` finds the example.'
         ) from error
     return collections.OrderedDict(

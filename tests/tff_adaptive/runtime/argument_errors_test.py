@@ -262,11 +262,51 @@ class ArgumentsTest(compiled_testing.TestCase):
     with compiled_testing.installed():
       with self.assertRaisesRegex(
           ValueError,
-          "^TensorFlow rejected the clients' data: Received a "
+          "^TensorFlow rejected the clients' data at "
+          "'sparse_categorical_crossentropy/.*': Received a "
           r'label value of 3 which is outside the valid range of \[0, 3\); '
           r'`data\.check_clients` finds the client\.$',
       ):
         process.next(process.initialize(), clients)
+
+  def test_an_op_of_the_server(self):
+
+    @tff.tensorflow.computation(np.float32)
+    def check(total):
+      return tf.debugging.check_numerics(total, 'too large', name='checked')
+
+    @tff.federated_computation(testing.at_clients())
+    def run(values):
+      return tff.federated_map(check, tff.federated_sum(values))
+
+    with compiled_testing.installed():
+      self.assertEqual(run([1.0, 2.0]), 3.0)
+      with self.assertRaisesRegex(
+          ValueError,
+          "^TensorFlow failed in the server's part \\('update'\\) at "
+          "'.*checked'?.*: too large : Tensor had Inf values\\.$",
+      ):
+        run([1.0, np.inf])
+
+  def test_an_op_of_the_clients(self):
+
+    @tff.tensorflow.computation(np.float32)
+    def check(value):
+      low = tf.debugging.assert_less(value, 5.0, 'High value', name='high')
+      with tf.control_dependencies([low]):
+        return tf.debugging.check_numerics(value, 'none', name='checked')
+
+    @tff.federated_computation(testing.at_clients())
+    def run(values):
+      return tff.federated_sum(tff.federated_map(check, values))
+
+    with compiled_testing.installed():
+      for value, pattern in (
+          (-np.inf, "^TensorFlow failed in the clients' work at '.*checked'"),
+          (7.0, "^An assertion of the clients' work failed at '.*high"),
+      ):
+        with self.assertRaisesRegex(ValueError, pattern):
+          run([1.0, value])
 
   @parameterized.parameters(
       ({'x': np.zeros([3, 5])}, "the fields ['x']; make them ['x', 'y']"),

@@ -121,7 +121,7 @@ class PartialRound:
     with self._lock:
       if layouts not in self._functions:
         self._functions[layouts] = self._build(layouts)
-    with chunks.errors_of_data():
+    with chunks.errors_of_round(self._work, self._parts):
       result = self._functions[layouts](
           *map(tf.constant, broadcast),
           *tf.nest.flatten(clients.leaves),
