@@ -220,8 +220,9 @@ class _Evaluator:
         rows = self._computation(received, clients)
       except ValueError as error:
         cause = error.__cause__
-        is_of_op = isinstance(cause, tf.errors.InvalidArgumentError)
-        if not is_of_op or not _error_texts.is_about_data(cause):
+        if not isinstance(
+            cause, tf.errors.InvalidArgumentError
+        ) or not _error_texts.is_about_data(cause):
           raise
         raise ValueError(
             'TensorFlow rejected the examples of the evaluation: '

@@ -21,7 +21,7 @@ _L = tf.keras.layers
 _VECTORS, _IMAGES, _TOKENS, _SERIES = (6,), (6, 6, 2), (5,), (4, 3)
 
 
-class _Derived(_L.Layer):
+class _Derived(tf.keras.layers.Layer):
   """Multiplies by tensors that were computed in `build`."""
 
   def build(self, shape):
@@ -38,7 +38,7 @@ class _Derived(_L.Layer):
     return (inputs - self.doubled) * self.scale * self.constant
 
 
-class _WeightNormalized(_L.Layer):
+class _WeightNormalized(tf.keras.layers.Layer):
 
   def build(self, shape):
     self.kernel = self.add_weight(name='kernel', shape=[shape[-1], 4])

@@ -24,14 +24,14 @@ _WORDS = np.array([['a', 'b'], ['c', 'other']])
 _NUMBERS = np.float32([[1.0, 2.0], [3.0, 4.0]])
 
 
-class _Assert(_LAYERS.Layer):
+class _Assert(tf.keras.layers.Layer):
 
   def call(self, inputs):
     tf.debugging.assert_less(tf.reduce_max(inputs), 100.0)
     return inputs
 
 
-class _Python(_LAYERS.Layer):
+class _Python(tf.keras.layers.Layer):
 
   def call(self, inputs):
     outputs = tf.py_function(lambda x: 2.0 * x, [inputs], tf.float32)
