@@ -428,8 +428,10 @@ def build_delta_sgd(
     example, an epoch on 200 separable examples and the hinge loss, it reaches
     4,160, and the accuracy after five rounds is 0.957; here these are 2.2 and
     0.991. Where no gradient is zero, as in 15 rounds on MNIST with alpha 0.01
-    and on AG News, both have the same numbers; on AG News with batches of one,
-    the accuracies after ten rounds are 0.726 and 0.715.
+    and on AG News, both have the same numbers. With batches of one and 150
+    examples a client, the accuracies after ten rounds are 0.729 with this
+    growth and 0.795 without it on MNIST (logistic, alpha 0.1), 0.726 and 0.715
+    on AG News.
     Algorithm 1 computes eta_k after the step of line 8, so its "same batches"
     can also mean that both gradients are of the batch of that step:
     `'previous_batch'`. The published code takes both of the next step's batch,
