@@ -26,8 +26,8 @@ from tff_adaptive.runtime import differentiation
 # Prodigy's is without a bound by default, so it comes first.
 _UNBOUNDED = dict(initial_distance=0.1, growth_rate=math.inf)
 # With rate 1, the first step of DoG is as long as its first distance, so that
-# the maximum of the two has a kink.
-_NO_KINK = dict(learning_rate=1.2)
+# the maximum of the two has a kink, and MoMo's bound of the steps has no effect.
+_OTHER_RATES = dict(dog=1.2, dowg=1.2, momo=0.05, momo_star=0.05)
 _CLIENT_RULES = {
     'prodigy': (optimizers.build_prodigy, _UNBOUNDED),
     'd_adaptation_adam_unbounded': (
@@ -37,7 +37,9 @@ _CLIENT_RULES = {
     **{
         name: (
             build,
-            {**arguments, **(_NO_KINK if name in ('dog', 'dowg') else {})},
+            {**arguments, 'learning_rate': _OTHER_RATES[name]}
+            if name in _OTHER_RATES
+            else arguments,
         )
         for name, build, arguments, _ in rules_testing.RULES
         if name not in ('prodigy', 'mime', *rules_testing.SERVER_RULES)
@@ -141,7 +143,7 @@ class HypergradientsTest(parameterized.TestCase):
     )
     self._assert_equals_differences(model, process)
 
-  @parameterized.named_parameters(*((name, name) for name in _CLIENT_RULES))
+  @parameterized.named_parameters(*zip(_CLIENT_RULES, _CLIENT_RULES))
   @pytest.mark.sample(1)
   def test_every_client_rule(self, name):
     model = testing.least_squares_model(np.float64, 2)
