@@ -26,7 +26,7 @@ from tff_adaptive.runtime import differentiation
 # Prodigy's is without a bound by default, so it comes first.
 _UNBOUNDED = dict(initial_distance=0.1, growth_rate=math.inf)
 # With rate 1, the first step of DoG is as long as its first distance, so that
-# the maximum of the two has a kink, and MoMo's bound of the steps has no effect.
+# the maximum of the two has a kink, and MoMo's bound of its steps does nothing.
 _OTHER_RATES = dict(dog=1.2, dowg=1.2, momo=0.05, momo_star=0.05)
 _CLIENT_RULES = {
     'prodigy': (optimizers.build_prodigy, _UNBOUNDED),
