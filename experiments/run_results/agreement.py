@@ -25,8 +25,9 @@ _ADDITIONS = frozenset(
     if entry.metadata['is_addition']
 )
 
-# Values of runs older than a flag, where they are not its default.
-_OLDER = {'delta_sgd_growth': 'always'}
+# A run older than a flag is a run with any of these values: no step of
+# Delta-SGD in the kept runs stood still.
+_OLDER = {'delta_sgd_growth': ('always', 'if_moved')}
 
 _Values = Mapping[str, Any]
 
@@ -73,6 +74,8 @@ class WantedHparams:
       if names is not None and name not in names:
         continue
       found = recorded.get(name)
+      if found is None and wanted in _OLDER.get(name, ()):
+        continue
       if found is None:
         found = self.defaults[name]
       if not _fits(name, found, wanted):
@@ -117,7 +120,6 @@ def of_arguments(arguments: Sequence[str]) -> WantedHparams:
       **hparams.DEFAULT_ROWS,
       **algorithm.part_names,
       **published.argument_values(unset),
-      **_OLDER,
   }
   del values[registry.RUNTIME]
 

@@ -260,7 +260,7 @@ class DescribeTest(parameterized.TestCase):
       (
           '--rounds=3',
           "Unknown command line flag 'rounds'; did you mean --total_rounds, "
-          '--tune_rates_rounds or --weights_average_rounds?',
+          '--tune_rates_rounds or --max_rejected_rounds?',
       ),
       ('--qqq=1', "Unknown command line flag 'qqq'"),
   )

@@ -69,15 +69,17 @@ class AgreementTest(parameterized.TestCase):
         [('sgd_momentum', 0.0, 0.5)],
     )
 
-  def test_a_run_of_before_a_flag_may_have_another_value(self):
-    arguments = ('--client_optimizer=delta_sgd',)
-    recorded = dict(agreement.of_arguments(arguments).values)
+  @parameterized.parameters('always', 'if_moved')
+  def test_a_run_older_than_a_flag_fits_several_values(self, growth):
+    arguments = ('--client_optimizer=delta_sgd', f'--delta_sgd_growth={growth}')
+    wanted = agreement.of_arguments(arguments)
+    recorded = dict(wanted.values)
     del recorded['delta_sgd_growth']
-    wanted = agreement.of_arguments([*arguments, '--delta_sgd_growth=always'])
     self.assertEmpty(wanted.find_differences(recorded))
+    other = {'always': 'if_moved', 'if_moved': 'always'}[growth]
+    recorded['delta_sgd_growth'] = other
     self.assertEqual(
-        agreement.of_arguments(arguments).find_differences(recorded),
-        [('delta_sgd_growth', 'always', 'if_moved')],
+        wanted.find_differences(recorded), [('delta_sgd_growth', other, growth)]
     )
 
   def test_only_some_names_may_matter(self):

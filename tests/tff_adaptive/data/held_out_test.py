@@ -3,8 +3,8 @@
 """Tests of held_out."""
 
 from absl.testing import parameterized
-import ml_dtypes
 import numpy as np
+import tensorflow as tf
 
 from tff_adaptive.data import held_out
 from tff_adaptive.data import random_streams
@@ -26,7 +26,7 @@ class RowDigestsTest(parameterized.TestCase):
       np.float32,
       np.float64,
       np.complex64,
-      ml_dtypes.bfloat16,
+      tf.bfloat16.as_numpy_dtype,
   )
   def test_equal_rows_and_no_others_have_equal_digests(self, dtype):
     bits = np.arange(64)[:, np.newaxis] >> np.arange(6) & 1
