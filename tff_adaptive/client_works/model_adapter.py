@@ -9,7 +9,7 @@ inside the graph of the client's work.
 """
 
 import abc
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 import contextlib
 import functools
 import threading
@@ -25,67 +25,7 @@ from tff_adaptive import _autograph
 from tff_adaptive.client_works import derived_tensors
 from tff_adaptive.client_works import late_metrics
 from tff_adaptive.client_works import model_checks
-
-_ASSIGNMENTS = (
-    'AssignVariableOp',
-    'AssignAddVariableOp',
-    'AssignSubVariableOp',
-)
-# The attribute of a function call op that lists the resources it only reads.
-_READ_ONLY = '_read_only_resource_inputs'
-
-
-@contextlib.contextmanager
-def find_moved(variables: Iterable[tf.Variable]) -> Iterator[list[str]]:
-  """Finds the variables that the operations of a block write to.
-
-  Args:
-    variables: The variables to look for.
-
-  Yields:
-    A list that holds their names after the block. It stays empty if the block
-    runs eagerly, since no operations are added to a graph.
-  """
-  moved: list[str] = []
-  if tf.executing_eagerly():
-    yield moved
-    return
-  graph = tf.compat.v1.get_default_graph()
-  num_before = len(graph.get_operations())
-  yield moved
-  added = graph.get_operations()[num_before:]
-  # A function graph has its own handles of captured variables.
-  inner = {
-      id(outer): handle for outer, handle in getattr(graph, 'captures', ())
-  }
-  for variable in variables:
-    handle = inner.get(id(variable.handle), variable.handle)
-    if any(_writes(operation, handle) for operation in added):
-      moved.append(variable.name.partition(':')[0])
-
-
-def _warn_of_moved(moved: tuple[str, ...]) -> None:
-  """Warns of a model that moves variables, by their names."""
-  others = f' and {len(moved) - 1} more' if len(moved) > 1 else ''
-  warnings.warn(
-      f'The model moves `{moved[0]}`{others} in training, but a process '
-      'carries only trainable weights, so it is evaluated with the initial '
-      'values: use `tf.keras.layers.GroupNormalization` instead of batch '
-      'normalization.',
-      UserWarning,
-  )
-
-
-def _writes(operation: tf.Operation, handle: Any) -> bool:
-  """Returns whether an operation is known to write to a variable."""
-  places = [i for i, tensor in enumerate(operation.inputs) if tensor is handle]
-  if not places or operation.type in _ASSIGNMENTS:
-    return bool(places)
-  try:
-    only_read = operation.get_attr(_READ_ONLY)
-  except ValueError:
-    return False
-  return not set(places) <= set(only_read)
+from tff_adaptive.client_works import moved_variables
 
 
 def pack_weights(spec: Any, weights: Any) -> Any:
@@ -424,7 +364,7 @@ class _LocalVariableModel(LocalModel):
 
   def value_and_grad(self, trainable, batch, loss_term=None):
     self._assign(trainable)
-    with find_moved(self._model.non_trainable_variables) as moved:
+    with moved_variables.find(self._model.non_trainable_variables) as moved:
       evaluation = _differentiate(
           lambda: self._forward_pass(batch, training=True),
           self._trainable,
@@ -512,7 +452,7 @@ def _adapt_variable(
 ) -> ModelAdapter:
   """Returns the adapter of a factory of variable models."""
   # Warn once, however many graphs the model is built in.
-  warn = functools.cache(_warn_of_moved)
+  warn = functools.cache(moved_variables.warn)
 
   def build():
     model = model_fn()

@@ -186,26 +186,3 @@ class MovedVariablesTest(parameterized.TestCase):
   @pytest.mark.sample(1)
   def test_standing_still_is_not_warned_of(self, layer_fn):
     self.assertEmpty(_warnings_of(_model_fn(layer_fn)))
-
-  def test_writes_are_told_from_reads(self):
-    written, read = tf.Variable(1.0, name='a'), tf.Variable(2.0, name='b')
-    found = []
-
-    @tf.function
-    def compute():
-      read.assign(3.0)  # Before the block.
-      with model_adapter.find_moved([written, read]) as moved:
-        written.assign_add(read)
-      found.append(moved)
-      with model_adapter.find_moved([written, read]) as moved:
-        tf.identity(written)
-      found.append(moved)
-
-    compute()
-    self.assertEqual(found, [['a'], []])
-
-  def test_nothing_is_found_eagerly(self):
-    variable = tf.Variable(1.0)
-    with model_adapter.find_moved([variable]) as moved:
-      variable.assign(2.0)
-    self.assertEmpty(moved)
