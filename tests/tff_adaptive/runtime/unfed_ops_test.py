@@ -90,7 +90,7 @@ def _builder(build_layers, features):
   return build
 
 
-def _losses(build_layers, features, kind):
+def _losses(build_layers, features, kind, optimizer=None):
   """Returns the losses of two equal rounds."""
   build = _builder(build_layers, features)
   spec = collections.OrderedDict(
@@ -105,7 +105,9 @@ def _losses(build_layers, features, kind):
     model = lambda: tff.learning.models.from_keras_model(
         build(), testing.loss(), spec
     )
-  process = algorithms.build_fed_opt(model, optimizers.build_sgd(0.1))
+  process = algorithms.build_fed_opt(
+      model, optimizer or optimizers.build_sgd(0.1)
+  )
   client = [collections.OrderedDict(x=features, y=np.int32([0, 1]))]
   with runtime.compiled_context(strict=True, seed=1):
     state = process.initialize()
@@ -122,6 +124,22 @@ class UnfedOpsTest(tf.test.TestCase, parameterized.TestCase):
     expected = [np.log(3.0)] * 2
     for kind in ('functional', 'variable'):
       self.assertAllClose(_losses(layers, features, kind), expected, rtol=1e-5)
+
+  def test_random_layers_with_an_optimizer_that_evaluates_batches_twice(self):
+    layers = lambda: [
+        _LAYERS.RandomCrop(4, 4),
+        _LAYERS.RandomFlip(),
+        _LAYERS.RandomRotation(0.1),
+        _LAYERS.RandomZoom(0.1),
+        _LAYERS.RandomTranslation(0.1, 0.1),
+        _LAYERS.GaussianNoise(0.1),
+        _LAYERS.Dropout(0.5),
+    ]
+    features = np.ones([2, 6, 6, 1], np.float32)
+    losses = _losses(
+        layers, features, 'functional', optimizers.build_delta_sgd()
+    )
+    self.assertAllClose(losses, [np.log(3.0)] * 2, rtol=1e-5)
 
   @parameterized.parameters('functional', 'variable')
   def test_python_is_refused_by_its_op(self, kind):
