@@ -21,6 +21,7 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tff_adaptive import _function_library
 from tff_adaptive.data import client_data
 from tff_adaptive.data import feature_arrays
 from tff_adaptive.runtime import elements as elements_lib
@@ -97,12 +98,16 @@ def _computes_alike(function: Any) -> bool:
   # A captured dataset cannot be inspected.
   if any(tensor.dtype == tf.variant for tensor in function.captured_inputs):
     return False
-  return not any(
-      operation.op_def is not None
-      and (operation.op_def.is_stateful or operation.type in _READING_OPS)
-      for operation in function.graph.get_operations()
-      if operation.type != 'Placeholder'
-  )
+  # Datasets in the function, as those of windows, call functions themselves.
+  graph_def = function.graph.as_graph_def()
+  functions = {f.signature.name for f in graph_def.library.function}
+  for node in _function_library.all_nodes(graph_def):
+    called = {f.name for f in _function_library.functions_in(node)}
+    if not called <= functions or node.op in _READING_OPS:
+      return False
+    if node.op not in functions and _function_library.is_stateful(node.op):
+      return False
+  return True
 
 
 def _read_rows(

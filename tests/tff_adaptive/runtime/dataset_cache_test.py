@@ -71,6 +71,38 @@ def _captured(dataset: tf.data.Dataset) -> tf.data.Dataset:
   return tf.data.Dataset.range(1).flat_map(lambda _: dataset)
 
 
+def _draw_in_python(batch: Any) -> Any:
+  noise = tf.numpy_function(np.random.normal, [batch['x']], np.float64)
+  noise = tf.ensure_shape(tf.cast(noise, tf.float32), batch['x'].shape)
+  return collections.OrderedDict(x=noise, y=batch['y'])
+
+
+def _draw_in_a_branch(batch: Any) -> Any:
+  branches = [lambda: batch, lambda: _draw(batch)]
+  return tf.switch_case(tf.cast(batch['x'][0] > 0.0, tf.int32), branches)
+
+
+def _keep_some(_: Any) -> tf.Tensor:
+  return tf.random.uniform([]) < 0.5
+
+
+def _in_groups(change: Any) -> Any:
+  """Returns a function that changes the datasets of a dataset's groups."""
+  return lambda dataset: dataset.unbatch().group_by_window(
+      lambda _: tf.constant(0, tf.int64),
+      lambda _, group: change(group).batch(4),
+      window_size=4,
+  )
+
+
+def _in_windows(change: Any, join: Any = tf.data.Dataset.flat_map) -> Any:
+  """Returns a function that changes the datasets of a dataset's windows."""
+  return lambda dataset: join(
+      dataset.unbatch().window(4),
+      lambda window: change(tf.data.Dataset.zip(window)).batch(4),
+  )
+
+
 def _shuffled_by_a_computation(dataset: tf.data.Dataset) -> tf.data.Dataset:
   @tff.tensorflow.computation(tff.SequenceType(_BATCH_TYPE))
   def shuffle(batches):
@@ -175,6 +207,8 @@ class DatasetsTest(tf.test.TestCase, parameterized.TestCase):
               list(dataset.unbatch())
           ).batch(4),
       ),
+      ('in_groups', _in_groups(lambda group: group.map(_scale))),
+      ('in_windows', _in_windows(lambda window: window.map(_scale))),
   )
   @pytest.mark.sample(1)
   def test_are_read_once(self, change):
@@ -211,6 +245,23 @@ class DatasetsTest(tf.test.TestCase, parameterized.TestCase):
       ),
       ('shuffled_by_a_computation', _shuffled_by_a_computation),
       ('shuffled_and_captured', lambda dataset: _captured(dataset.shuffle(9))),
+      ('in_groups', _in_groups(lambda group: group.map(_draw))),
+      ('in_windows', _in_windows(lambda window: window.map(_draw))),
+      (
+          'in_interleaved_windows',
+          _in_windows(lambda w: w.map(_draw), tf.data.Dataset.interleave),
+      ),
+      (
+          'in_windows_of_windows',
+          _in_windows(
+              lambda w: _in_windows(lambda v: v.map(_draw))(
+                  w.batch(2)
+              ).unbatch()
+          ),
+      ),
+      ('filtered_in_windows', _in_windows(lambda w: w.filter(_keep_some))),
+      ('python_in_windows', _in_windows(lambda w: w.map(_draw_in_python))),
+      ('branch_in_windows', _in_windows(lambda w: w.map(_draw_in_a_branch))),
   )
   @pytest.mark.usefixtures('native_runtime')
   def test_are_read_anew_if_they_change(self, change):
