@@ -42,7 +42,8 @@ _LATE_METRIC = (
     'cannot read: make them in `__init__`, such as by `num_labels` of '
     '`AUC(multi_label=True)`.'
 )
-# Patterns of errors of TensorFlow, TFF and Keras, and what they mean.
+# Patterns of errors of TensorFlow, TFF and Keras, and what they mean; `\1` is
+# what the group of the pattern found.
 _CAUSES = (
     (
         'Attempting to capture an EagerTensor',
@@ -71,6 +72,14 @@ _CAUSES = (
     ),
     (r'(?s)learning/metrics/keras_utils\.py.*is not in list', _LATE_METRIC),
     ('The input to the finalizer should be a list', _LATE_METRIC),
+    (
+        r'No gradient defined for operation.*\(op type: (\w+)\)',
+        r'TensorFlow has no gradient of the op \1 of the model, as of that of '
+        '`RandomContrast`: apply `tf.stop_gradient` to what it computes, such '
+        'as by a layer `tf.keras.layers.Lambda(tf.stop_gradient)` behind it, '
+        'if no weights come before it, or compute it in the data '
+        '(`dataset.map`).',
+    ),
 )
 
 
@@ -362,9 +371,9 @@ def builds_models(fn: _Function) -> _Function:
         return fn(*args, **kwargs)
       except Exception as error:
         for pattern, sentence in _CAUSES:
-          if re.search(pattern, str(error)):
+          if found := re.search(pattern, str(error)):
             kind = TypeError if isinstance(error, TypeError) else ValueError
-            raise kind(sentence) from error
+            raise kind(found.expand(sentence)) from error
         raise
 
   return cast(_Function, build)

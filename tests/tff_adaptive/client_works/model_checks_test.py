@@ -240,6 +240,23 @@ class ChecksTest(tf.test.TestCase, parameterized.TestCase):
     with self.assertRaisesRegex(ValueError, 'made outside.*NumPy array'):
       evaluation.build_evaluation_computation(_model('variable', _chain, Loss))
 
+  @parameterized.parameters(*_FORMS)
+  def test_op_without_a_gradient_is_named_with_a_mend(self, form):
+    stop = _LAYERS.Lambda(tf.stop_gradient)
+
+    def build(*layers):
+      image = _LAYERS.Reshape((testing.NUM_FEATURES, 1, 1))
+      contrast = _LAYERS.RandomContrast(0.1)
+      return _chain(image, contrast, *layers, _LAYERS.Flatten())
+
+    optimizer = optimizers.build_sgd(0.1)
+    with self.assertRaisesRegex(
+        ValueError, 'no gradient of the op AdjustContrastv2.*`tf.stop_gradient`'
+    ):
+      algorithms.build_fed_opt(_model(form, build), optimizer)
+    mended = _model(form, lambda: build(stop))
+    algorithms.build_fed_opt(mended, optimizer)
+
   def test_dictionary_of_metrics_is_named(self):
     model = _model('variable', _chain, metrics=dict)
     with self.assertRaisesRegex(TypeError, r'list\(metrics.values\(\)\)'):
