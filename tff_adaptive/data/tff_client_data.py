@@ -37,7 +37,10 @@ def from_client_data(
       pairs, which become the features 'x' and 'y'.
     preprocess_fn: Maps a client's dataset of single examples to another one,
       for example to rename features. It must not batch, shuffle or repeat,
-      which is the role of `batching.BatchPlan`. None (the default) for none.
+      which is the role of `batching.BatchPlan`. Random numbers that it draws
+      are drawn when a client is read, so they stay the same over rounds while
+      the client is cached: augment in the model instead. None (the default)
+      for none.
     cache_bytes: The size of the cache of clients. Defaults to 256 MiB.
 
   Returns:
