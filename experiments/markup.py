@@ -31,6 +31,8 @@ _CODE = re.compile('(`[^`]*`)')
 _ACTIVE = re.compile(
     r'<|!(?=\[)|(?<=\])\(\s*(?!https?:)(?=[a-z][\w+.-]*:)', re.I
 )
+# Control characters, some of which Markdown uses for its own marks.
+_CONTROL = re.compile(r'[\x00-\x08\x0e-\x1b\x7f]')
 _ENTITIES = {'<': '&lt;', '&': '&amp;', '*': r'\*', '_': r'\_'}
 
 
@@ -44,7 +46,11 @@ def text(value: Any) -> Markup:
     >>> text('**a** <b>')
     '\\\\*\\\\*a\\\\*\\\\* &lt;b>'
   """
-  return Markup(_SPECIAL.sub(_to_entity, ' '.join(str(value).split())))
+  return Markup(_SPECIAL.sub(_to_entity, _in_one_line(value)))
+
+
+def _in_one_line(value: Any) -> str:
+  return ' '.join(_CONTROL.sub('', str(value)).split())
 
 
 def _to_entity(match: re.Match) -> str:
@@ -58,7 +64,7 @@ def code(value: Any) -> Markup:
     value: The value, which may come from anywhere; one that would end the code
       is shown as text.
   """
-  line = ' '.join(str(value).split())
+  line = _in_one_line(value)
   return text(line) if '`' in line or not line else Markup(f'`{line}`')
 
 

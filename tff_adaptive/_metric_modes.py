@@ -68,12 +68,13 @@ _TOLD = re.compile(
 )
 # Also without a word's beginning, as in 'focalloss'.
 _JOINED = re.compile('(?P<max>$^)|.*(?P<min>loss|error|crossentropy)$')
-# Endings that keep a mode: statistics over clients, units, numbers.
+# Endings that keep a mode: statistics over clients, units, numbers, parts.
 _ENDINGS = re.compile(
     r'_(weighted_mean|mean|avg|average|median|min|max|(worst|best)_decile|worst'
     r'|best|p\d+|percentile_\d+|q\d+|ema|smoothed|last|final|at_(\d+(_\d+)?|k)'
     r'|rates?|scores?|index|value|metric|coefficient|sum|total|counts?'
-    r'|percent|percentage|pct|per_[a-z]+|\d+)$|(?<=[a-z])\d+$'
+    r'|percent|percentage|pct|per_[a-z]+|(without|excluding)_.+|\d+)$'
+    r'|(?<=[a-z])\d+$'
 )
 # A spread over clients: the smaller, the fairer, whatever the mode.
 _SPREADS = re.compile(

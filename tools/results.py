@@ -90,8 +90,14 @@ def unpack(archive: pathlib.Path, runs_dir: pathlib.Path):
     runs_dir: The folder.
   """
   with tarfile.open(archive) as file:
-    # No links, whose targets are whatever is there.
-    members = [member for member in file if member.isfile()]
+    # No links, whose targets are whatever is there, and no files elsewhere.
+    members = [
+        member
+        for member in file
+        if member.isfile()
+        and not member.name.startswith('/')
+        and '..' not in pathlib.Path(member.name).parts
+    ]
     folders = {_run_of(pathlib.Path(m.name)) for m in members}
     new = {folder for folder in folders if not (runs_dir / folder).exists()}
     runs_dir.mkdir(parents=True, exist_ok=True)

@@ -124,6 +124,9 @@ def _build_client_optimizer(
       config['previous_gradient'] = 'reuse'
     # The paper's rule, also where no gradient is left.
     config.setdefault('growth', 'always')
+  if config['name'] == 'd_adaptation_sgd' and config.get('carry_state'):
+    # There, all of the state is kept.
+    config.setdefault('moves_anchor', False)
   if config['name'] == 'sps':
     config = _name_sps(config)
   return _build(registry.CLIENT_OPTIMIZER, config, num_clients=num_clients)

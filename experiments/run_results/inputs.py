@@ -7,7 +7,7 @@ and the data files. A run whose files have changed since is another run: it is
 neither continued nor shown as finished.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 import contextlib
 import dataclasses
 import functools
@@ -113,6 +113,7 @@ def unwatched() -> Iterator[None]:
     _watching.extend(kept)
 
 
+@functools.cache
 def _foreign_folders() -> tuple[str, ...]:
   """Returns the folders of Python, its packages and this project."""
   names = ('stdlib', 'platstdlib', 'purelib', 'platlib')
@@ -143,8 +144,12 @@ def _is_setting(path: pathlib.Path) -> bool:
   return relative.startswith('.') and not relative.startswith(_CACHES)
 
 
-def _modules() -> dict[str, str]:
-  """Returns the files of all modules that are a user's own, by name."""
+def _modules(named: Collection[str]) -> dict[str, str]:
+  """Returns the files of all modules that are a user's own, by name.
+
+  Args:
+    named: Those that flags name, which may be in the folders of this project.
+  """
   outside = _foreign_folders()
   found = {}
   for name, module in list(sys.modules.items()):
@@ -152,7 +157,7 @@ def _modules() -> dict[str, str]:
     # AutoGraph writes its own modules to temporary files.
     if not name.startswith('__autograph') and isinstance(path, str):
       is_own = not os.path.realpath(path).startswith(outside)
-      if is_own and os.path.isfile(path):
+      if (is_own or name in named) and os.path.isfile(path):
         found[name] = path
   return found
 
@@ -220,7 +225,7 @@ def record(
     reads: Reads,
     data_dir: Optional[str],
     *,
-    has_own: bool,
+    own: Collection[str],
 ):
   """Adds files to the record of a run.
 
@@ -229,15 +234,17 @@ def record(
     reads: The files that it has read; those that are no data are skipped.
     data_dir: The folder of the data sets, or None. Files in it are recorded
       relative to it, as it may be moved.
-    has_own: Whether the task or a rule is a user's own, so that their modules
-      are recorded, too.
+    own: The modules of the task and rules that are a user's own; they are
+      recorded with all that is loaded and is not of Python or this project.
 
   Raises:
     OSError: If a file cannot be read or written.
   """
   found = _read(run)
-  modules = _modules() if has_own else {}
-  data = sorted(p for p in reads.paths if _is_data(p, run, reads.began))
+  modules = _modules(own) if own else {}
+  # A copy, because other threads may still read.
+  read = sorted(reads.paths.copy())
+  data = [path for path in read if _is_data(path, run, reads.began)]
   for kind, paths in (('modules', sorted(modules.values())), ('data', data)):
     files = found.setdefault(kind, {})
     for path in paths:
@@ -269,7 +276,9 @@ def _read(run: pathlib.Path) -> dict[str, dict[str, Any]]:
 
 
 def describe_change(
-    run: pathlib.Path, data_dir: Optional[str]
+    run: pathlib.Path,
+    data_dir: Optional[str],
+    cure: str = 'choose another --experiment_name, or delete that run',
 ) -> Optional[str]:
   """Returns a sentence on the first file that has changed, if any.
 
@@ -279,6 +288,7 @@ def describe_change(
   Args:
     run: The folder of the run.
     data_dir: The folder of the data sets, or None.
+    cure: The end of the sentence, what to do.
 
   Returns:
     For example 'the module rules.py has changed since ...'; None if nothing
@@ -287,10 +297,7 @@ def describe_change(
   change = _find_change(run, data_dir)
   if change is None:
     return None
-  return (
-      f'{change} since the run in {run} began; choose another '
-      '--experiment_name, or delete that run'
-  )
+  return f'{change} since the run in {run} began; {cure}'
 
 
 def _find_change(run: pathlib.Path, data_dir: Optional[str]) -> Optional[str]:

@@ -214,7 +214,13 @@ def read_run(path: pathlib.Path) -> Run:
     hparams['total_rounds'] = int(hparams['total_rounds'])
     for name in ('seed', 'rounds_per_evaluation'):
       int(hparams.get(name) or 0)  # Raises unless it is a number.
-  except (AttributeError, KeyError, TypeError, ValueError) as error:
+  except (
+      AttributeError,
+      KeyError,
+      OverflowError,
+      TypeError,
+      ValueError,
+  ) as error:
     raise RunError(f'{path}/hparams.json is damaged, train again') from error
   try:
     columns = _run_metrics.read_columns(path / 'metrics.csv')

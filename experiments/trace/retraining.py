@@ -74,7 +74,7 @@ def _read_run(path: pathlib.Path, data_dir: Optional[str]) -> RecordedRun:
         'the data sets; synthetic data are in OUTPUT_DIR/'
         f'{run_parts.SYNTHETIC_DATA}'
     )
-  change = inputs.describe_change(path, data_dir)
+  change = inputs.describe_change(path, data_dir, 'restore it')
   if change is not None:
     raise command_line.UserError(f'cannot repeat a round: {change}')
   trained_on = choices[registry.RUNTIME].row.name

@@ -251,7 +251,11 @@ def _train(
         inputs.record,
         directory.path,
         data_dir=settings.data_dir,
-        has_own=any(registry.is_own(c.row.name) for c in choices.values()),
+        own=[
+            choice.row.name.partition(':')[0]
+            for choice in choices.values()
+            if registry.is_own(choice.row.name)
+        ],
     )
     record_inputs(reads)
     _draw_partition(run.task, directory)

@@ -11,11 +11,11 @@ import pytest
 from tests import folder_testing
 from tests import program_testing
 
-_HELPER = 'FACTOR = 1.0\n'
+_IMPORTED = 'FACTOR = 1.0\n'
 _RULE = '''
 import tensorflow_federated as tff
 
-import own_helper
+import own_factor
 
 def build_mine(learning_rate: float = 0.1) -> tff.learning.optimizers.Optimizer:
   """Builds SGD.
@@ -23,7 +23,7 @@ def build_mine(learning_rate: float = 0.1) -> tff.learning.optimizers.Optimizer:
   Args:
     learning_rate: The step size, not negative.
   """
-  return tff.learning.optimizers.build_sgdm(learning_rate * own_helper.FACTOR)
+  return tff.learning.optimizers.build_sgdm(learning_rate * own_factor.FACTOR)
 '''
 _TASK = """
 import numpy as np
@@ -47,7 +47,7 @@ class ChangedInputsTest(folder_testing.FolderTestCase):
 
   def setUp(self):
     super().setUp()
-    (self.folder / 'own_helper.py').write_text(_HELPER)
+    (self.folder / 'own_factor.py').write_text(_IMPORTED)
     (self.folder / 'own_rule.py').write_text(_RULE)
     (self.folder / 'own_task.py').write_text(_TASK)
     self._write_data(0)
@@ -84,22 +84,22 @@ class ChangedInputsTest(folder_testing.FolderTestCase):
         '--jobs=1',
     )
 
-  def test_a_helper_of_a_rule_that_changed_is_named(self):
+  def test_an_import_of_a_rule_that_changed_is_named(self):
     result = self._compare()
     self.assertEqual(result.returncode, 0, result.stderr)
     again = self._compare()
     self.assertEqual(again.returncode, 0, again.stderr)
     self.assertIn('mine', again.stdout)
-    (self.folder / 'own_helper.py').write_text('FACTOR = 0.0\n')
+    (self.folder / 'own_factor.py').write_text('FACTOR = 0.0\n')
     result = self._compare()
     self.assertEqual(result.returncode, 2)
     self.assertRegex(
         result.stderr,
-        '^error: the module own_helper.py has changed since the run in '
+        '^error: the module own_factor.py has changed since the run in '
         'runs/digits.compare/mine/seed_0 began; choose another',
     )
     self.assertNotIn('last 10', result.stdout)
-    (self.folder / 'own_helper.py').write_text(_HELPER)
+    (self.folder / 'own_factor.py').write_text(_IMPORTED)
     self.assertEqual(self._compare().returncode, 0)
 
   def _train(self, *arguments):

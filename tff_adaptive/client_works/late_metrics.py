@@ -28,7 +28,7 @@ def _builder(
   if not isinstance(output_shape, tuple):
     return None
   spec = model.input_spec
-  labels = spec['y'] if isinstance(spec, dict) else spec[1]
+  labels = spec.get('y') if isinstance(spec, dict) else spec[1]
   if not isinstance(labels, tf.TensorSpec):
     return None
 

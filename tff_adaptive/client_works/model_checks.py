@@ -127,7 +127,8 @@ def find_keras(model: Any) -> Optional[KerasParts]:
   if not isinstance(model, tff.learning.models.FunctionalModel):
     # Attributes of TFF's own class; it has no public name.
     keras_model = getattr(model, '_keras_model', None)
-    if not isinstance(keras_model, tf.keras.Model):
+    is_of_tff = type(model).__module__.startswith('tensorflow_federated.')
+    if not is_of_tff or not isinstance(keras_model, tf.keras.Model):
       return None
     losses = getattr(model, '_loss_fns', ())
     return KerasParts(model=keras_model, losses=losses, is_functional=False)

@@ -9,6 +9,7 @@ import math
 import numpy as np
 
 from tff_adaptive.data import random_streams
+from tff_adaptive.data import specs
 
 # Rows are converted in blocks of this many words, to bound memory.
 _BLOCK_WORDS = 1 << 20
@@ -109,8 +110,8 @@ def choose_examples(
 
 def _to_words(block: np.ndarray, num_words: int) -> np.ndarray:
   """Returns the bytes of rows as uint64 in [0, 2^32), [num_rows, num_words]."""
-  if block.dtype.kind == 'f':
-    block = block + 0  # Of the two zeros, one has a sign.
+  if specs.kind(block.dtype) in 'fc':
+    block = block + block.dtype.type(0)  # Of the two zeros, one has a sign.
   flat = np.ascontiguousarray(block).reshape([-1])
   row_bytes = flat.nbytes // max(1, len(block))
   padded = np.zeros([len(block), 4 * num_words], np.uint8)

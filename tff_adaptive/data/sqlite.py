@@ -349,7 +349,8 @@ def write_sqlite_clients(
   path.parent.mkdir(parents=True, exist_ok=True)
   # Of its own, because others may be writing to the same path.
   part = path.with_name(f'{path.name}.{secrets.token_hex(8)}.part')
-  _create(part)
+  # A new file, and no link to another.
+  os.close(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
   try:
     with contextlib.closing(sqlite3.connect(part)) as connection, connection:
       for table, columns in _TABLES.items():
@@ -363,17 +364,11 @@ def write_sqlite_clients(
           'CREATE INDEX clients ON examples (client_id, split_name)'
       )
     try:
-      _create(path)  # Fails if there is a file, which renaming would replace.
+      os.link(part, path)  # Fails if there is a file; renaming replaces it.
     except FileExistsError as error:
       raise _exists(path) from error
-    part.rename(path)
   finally:
     part.unlink(missing_ok=True)
-
-
-def _create(path: pathlib.Path) -> None:
-  """Creates a file that must not exist."""
-  os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
 
 
 def _exists(path: pathlib.Path) -> FileExistsError:

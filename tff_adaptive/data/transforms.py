@@ -356,7 +356,7 @@ def _train_part(
   }
   if len(kept) < len(is_left_out):
     logging.warning(
-        '%d of %d clients are left without training examples and left out.',
+        '%d of %d clients have no training examples left and are dropped.',
         len(is_left_out) - len(kept),
         len(is_left_out),
     )

@@ -277,6 +277,7 @@ def build_d_adaptation_sgd(
     weight_decay: float = 0.0,
     *,
     carry_state: bool = False,
+    moves_anchor: bool = True,
 ) -> optimizer.ExtraArgsOptimizer:
   """Builds D-Adaptation's SGD, which estimates the distance to the solution.
 
@@ -311,9 +312,13 @@ def build_d_adaptation_sgd(
     weight_decay: The weights times this are added to the gradients; not
       negative.
     carry_state: Whether a client keeps the state until it participates again,
-      for clients that return. Its x_0 then moves with the model: by the
-      received one minus its own last iterate. A client keeps two copies of the
-      weights between rounds, and holds a third in a round. Default False.
+      for clients that return. A client keeps two copies of the weights between
+      rounds, and holds a third in a round. Default False.
+    moves_anchor: Whether x_0 of a client that returns moves with the model, by
+      the received one minus its own last iterate; without `carry_state` of no
+      effect. Default True. Otherwise all of the state is kept to the letter: a
+      client then steps from its own last iterate and undoes what the others
+      have done.
 
   Returns:
     An `ExtraArgsOptimizer` whose hyperparameters are the numeric arguments. It
@@ -346,6 +351,8 @@ def build_d_adaptation_sgd(
   )
   if not carry_state:
     return _DAdaptationSGD(hparams)
+  if not moves_anchor:
+    return federated_optimizer.KeptOptimizer(_DAdaptationSGD(hparams))
   return federated_optimizer.KeptOptimizer(
       _CarriedDAdaptationSGD(hparams),
       starts_anew=(vector_optimizer.ANCHOR_KEY, _ROUND_STEPS_KEY),

@@ -164,6 +164,7 @@ class ServerParts:
 
 # The start of a failed assertion's message.
 _ASSERTION = 'assertion failed:'
+_CLIENTS = "the clients' work"
 
 
 class ClientWork:
@@ -261,15 +262,16 @@ def _explain(
     found = [part for part, names in of_server.items() if name in names]
     if name in of_clients or found:
       at = name
-      where = "the clients' work"
-      if name not in of_clients:
+      if not found:
+        where = _CLIENTS
+      elif name not in of_clients:
         where = f"the server's part ({found[0]!r})"
       break
   at = f' at {at!r}' if at else ''
   if said.startswith(_ASSERTION):
     said = said.removeprefix(_ASSERTION)
     return f'An assertion of {where} failed{at}:{said}.'
-  if 'server' in where or not _error_texts.is_about_data(error):
+  if where != _CLIENTS or not _error_texts.is_about_data(error):
     return f'TensorFlow failed in {where}{at}: {said}.'
   return (
       f"TensorFlow rejected the clients' data{at}: {said}; "

@@ -268,8 +268,8 @@ class DatasetCache:
     arrays = tf.nest.flatten(dict(source.values))
     with self._lock:
       found = self._find(source, leaf_type)
-      if found is not None and found.sample not in (None, _sample(arrays)):
-        found = None
+      if found is not None and found.sample is not None:
+        found = found if found.sample == _sample(arrays) else None
       if found is None:
         elements_lib.check_rows(source.values, leaf_type)
         num_bytes = feature_arrays.num_bytes(source.values)

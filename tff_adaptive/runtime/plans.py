@@ -79,8 +79,8 @@ def choose(name: str, device: str) -> Plan:
 def _choose_device(devices: str) -> str:
   """Chooses the device of the clients' work.
 
-  If it is a GPU, the memory of all GPUs will grow on demand: TensorFlow does
-  not allow to treat them differently.
+  The memory of all GPUs will grow on demand, also for work on the CPU, because
+  TensorFlow places tensors on the first GPU by default.
 
   Args:
     devices: `'CPU'`, `'GPU'` or a name such as `'/device:GPU:1'`; `'auto'` for
@@ -103,11 +103,10 @@ def _choose_device(devices: str) -> str:
         f'`devices` must name one of {names}, or be {AUTO!r}; found '
         f'{devices!r}.'
     )
-  if 'GPU' in device:
-    for gpu in gpus:
-      # TensorFlow raises it if it has initialized the GPU already.
-      with contextlib.suppress(RuntimeError):
-        tf.config.experimental.set_memory_growth(gpu, True)
+  for gpu in gpus:
+    # TensorFlow raises it if it has initialized the GPU already.
+    with contextlib.suppress(RuntimeError):
+      tf.config.experimental.set_memory_growth(gpu, True)
   return device
 
 

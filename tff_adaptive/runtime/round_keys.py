@@ -85,8 +85,10 @@ class RoundKey(NamedTuple):
 
 
 class RoundKeys:
-  """Hands out the keys of a context, none of them twice.
+  """Hands out the keys of a context.
 
+  Two rounds without a `Cohort` never have the same key. The first call without
+  clients after a round has the key of that round, but draws from other streams.
   A key counts as used when its block ends without an error, so that a call that
   fails changes nothing for later ones.
   """

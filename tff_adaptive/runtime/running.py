@@ -49,7 +49,8 @@ class Runner:
 
   In the main thread, a call waits in Python if the first or the previous one
   was long. An exception of a signal handler, such as KeyboardInterrupt, then
-  cancels the call. Otherwise a call costs nothing more.
+  cancels the call, and with it those that other threads began meanwhile, as
+  TensorFlow has one such manager. Otherwise a call costs nothing more.
   """
 
   def __init__(self):

@@ -93,9 +93,7 @@ def _read_metrics(
   except FileNotFoundError:
     return []
   except ValueError as error:
-    raise MetricsFileError(
-        f'{error}, after removing the folder of the run'
-    ) from error
+    raise MetricsFileError(f'{error} in another folder') from error
   return [row for _, _, row in rows]
 
 

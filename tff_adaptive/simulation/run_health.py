@@ -104,8 +104,8 @@ class RunHealth:
     )
     found = ', '.join(f'{count} {reason}' for reason, count in reasons.items())
     raise AllClientsRejectedError(
-        f'Every client was rejected in the last {self.num_rejected_rounds} '
-        f'rounds{found and f" (in the last one {found})"}, so the model did '
+        f'Every client was rejected in {self.num_rejected_rounds} rounds in a '
+        f'row{found and f" (in the last one {found})"}, so the model did '
         f'not change, and training stopped after round {round_num}. Try a '
         'smaller learning rate of the clients or of the server, or clipped '
         'gradients; for clients that are too_large, a larger limit of the '

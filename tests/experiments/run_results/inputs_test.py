@@ -28,18 +28,18 @@ class InputsTest(parameterized.TestCase):
     self.enter_context(mock.patch.dict(sys.modules))
     path = [str(self.folder), *sys.path]
     self.enter_context(mock.patch.object(sys, 'path', path))
-    for name in ('helper_of_own', 'own_of_inputs'):
+    for name in ('import_of_own', 'own_of_inputs'):
       (self.folder / f'{name}.py').write_text('X = 1\n', encoding='utf-8')
-    source = 'import helper_of_own\nY = helper_of_own.X\n'
+    source = 'import import_of_own\nY = import_of_own.X\n'
     (self.folder / 'own_of_inputs.py').write_text(source, encoding='utf-8')
     importlib.invalidate_caches()
 
-  def _record(self, *opened, has_own=False):
+  def _record(self, *opened, own=()):
     inputs.record(
         self.run_folder,
         inputs.Reads(set(map(str, opened))),
         str(self.data_dir),
-        has_own=has_own,
+        own=own,
     )
 
   def _change(self, data_dir=None):
@@ -75,11 +75,11 @@ class InputsTest(parameterized.TestCase):
     )
     self.assertEqual(inner.paths, {str(raw)})
 
-  def test_a_helper_that_is_imported_counts(self):
+  def test_an_imported_module_counts(self):
     importlib.import_module('own_of_inputs')
-    self._record(has_own=True)
+    self._record(own=['own_of_inputs'])
     self.assertIsNone(self._change())
-    path = self.folder / 'helper_of_own.py'
+    path = self.folder / 'import_of_own.py'
     path.write_text('X = 2\n', encoding='utf-8')
     self.assertEqual(
         self._change(),
@@ -90,12 +90,12 @@ class InputsTest(parameterized.TestCase):
     self.assertStartsWith(self._change(), f'the module {path} has gone since')
 
   def test_modules_of_python_and_of_this_project_do_not_count(self):
-    found = inputs._modules()
+    found = inputs._modules(())
     self.assertNotIn('numpy', found)
     self.assertNotIn('os', found)
     self.assertNotIn('experiments.run_results.inputs', found)
-    importlib.import_module('helper_of_own')
-    self.assertIn('helper_of_own', inputs._modules())
+    importlib.import_module('import_of_own')
+    self.assertIn('import_of_own', inputs._modules(()))
 
   def test_without_own_parts_modules_are_not_recorded(self):
     importlib.import_module('own_of_inputs')
@@ -165,7 +165,7 @@ class InputsTest(parameterized.TestCase):
     reads = inputs.Reads({str(path)})
     path.write_text('1')
     os.utime(path, (2e9, 2e9))
-    inputs.record(self.run_folder, reads, None, has_own=False)
+    inputs.record(self.run_folder, reads, None, own=())
     self.assertEmpty(os.listdir(self.run_folder))
 
   def test_files_are_added_and_the_first_record_stays(self):

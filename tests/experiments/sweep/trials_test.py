@@ -126,7 +126,7 @@ class RecordsTest(folder_testing.FolderTestCase):
     trial = self._trial(data_dir=str(data_dir))
     self._write(trial)
     reads = inputs.Reads({str(data)})
-    inputs.record(trial.folder, reads, str(data_dir), has_own=False)
+    inputs.record(trial.folder, reads, str(data_dir), own=())
     if is_recorded:
       trials_lib.Record(trial.home).add(trial)
     self.assertTrue(self._is_finished(trial))

@@ -11,7 +11,6 @@ import contextlib
 import signal
 import socket
 import threading
-import time
 from typing import Optional
 
 from absl import logging
@@ -37,8 +36,12 @@ class NodeWatch:
     """
     self._is_dead = False
     self._is_waited_for = False
+    self._is_closed = threading.Event()
     self._connection: Optional[socket.socket] = None
-    if path is not None:
+    if path is None:
+      return
+    # A socket that cannot be reached is not watched.
+    with contextlib.suppress(OSError):
       self._connection = _connect(path)
       threading.Thread(target=self._watch, args=[path], daemon=True).start()
 
@@ -63,11 +66,11 @@ class NodeWatch:
 
   def close(self) -> None:
     """Ends the watch."""
-    connection, self._connection = self._connection, None
-    if connection is not None:
+    self._is_closed.set()
+    if self._connection is not None:
       with contextlib.suppress(OSError):
-        connection.shutdown(socket.SHUT_RDWR)
-      connection.close()
+        self._connection.shutdown(socket.SHUT_RDWR)
+      self._connection.close()
 
   def _check(self) -> None:
     if self._is_dead:
@@ -81,13 +84,15 @@ class NodeWatch:
         # The raylet answers nothing to who asks nothing.
         while connection is not None and connection.recv(1):
           pass
-      if self._connection is None:
+      if self._is_closed.wait(_SECONDS_BETWEEN_CONNECTIONS):
         return
-      time.sleep(_SECONDS_BETWEEN_CONNECTIONS)
       try:
         self._connection = _connect(path)
       except OSError:
         break
+      if self._is_closed.is_set():  # By `close` in the meantime.
+        self._connection.close()
+        return
     self._is_dead = True
     # Said at once: Ray may end the process before an error is shown.
     logging.error(_DEATH)
