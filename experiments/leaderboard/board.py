@@ -163,8 +163,8 @@ class Leaderboard:
         )
       if _metric_modes.find_mode(task.metric) != _metric_modes.MAX:
         raise published.PublishedError(
-            f'the metric of task {name} must be one of whose name it is known '
-            f'that larger values are better, found {task.metric!r}'
+            f'the metric of task {name} must be one whose larger values are '
+            f'better, found {task.metric!r}, whose name does not say so'
         )
 
   def restrict(

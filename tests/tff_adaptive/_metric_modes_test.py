@@ -20,7 +20,8 @@ matthews_correlation_coefficient cohen_kappa r2 R2Score explained_variance
 cosine_similarity mean_reciprocal_rank ndcg_at_10 bleu_4 rouge1 rougeL
 log_likelihood elbo neg_mean_squared_error neg_brier_score one_minus_ece
 evaluation/clients/accuracy_worst_decile accuracy_min jains_index
-demographic_parity_ratio
+demographic_parity_ratio accuracy_without_padding
+accuracy_without_out_of_vocab_or_end_of_sentence
 """.split()
 _MIN = """
 loss clients/loss focalloss loss_1 loss_per_token error word_error_rate
