@@ -161,6 +161,12 @@ class _DeltaSGD(optimizer.HparamsInState, optimizer.ExtraArgsOptimizer):
   ):
     del value  # Unused.
     gradients = optimizer.dense_gradients(weights, gradients)
+    if self.evaluates_again:
+      optimizer.check_value_and_grad_fn(
+          value_and_grad_fn,
+          f'Delta-SGD with `previous_gradient={self._previous_gradient!r}`',
+          ", or use `previous_gradient='reuse'`",
+      )
     if self._previous_gradient == 'previous_batch':
       changes = state[_CHANGE_KEYS[0]], state[_CHANGE_KEYS[1]]
     else:
@@ -250,11 +256,6 @@ class _DeltaSGD(optimizer.HparamsInState, optimizer.ExtraArgsOptimizer):
       gradients: Any,
   ) -> list[tf.Tensor]:
     """Returns the leaves of the batch's gradient at other weights."""
-    optimizer.check_value_and_grad_fn(
-        value_and_grad_fn,
-        f'Delta-SGD with `previous_gradient={self._previous_gradient!r}`',
-        ", or use `previous_gradient='reuse'`",
-    )
     assert value_and_grad_fn is not None
     _, found = value_and_grad_fn(weights)
     found = tff.learning.optimizers.handle_indexed_slices_gradients(found)
