@@ -164,7 +164,6 @@ class ServerParts:
 
 # The start of a failed assertion's message.
 _ASSERTION = 'assertion failed:'
-_CLIENTS = "the clients' work"
 
 
 class ClientWork:
@@ -257,13 +256,14 @@ def _explain(
   node = _error_texts.failed_node(error)
   # The name of a node follows those of the scopes into which it was imported.
   scopes = node.split('/')
-  where, at = 'the round', node
+  # A node of neither, as of rows of tables, belongs to the clients' data.
+  where, at, may_be_data = 'the round', node, True
   for name in ('/'.join(scopes[i:]) for i in range(len(scopes))):
     found = [part for part, names in of_server.items() if name in names]
     if name in of_clients or found:
-      at = name
+      at, may_be_data = name, not found
       if not found:
-        where = _CLIENTS
+        where = "the clients' work"
       elif name not in of_clients:
         where = f"the server's part ({found[0]!r})"
       break
@@ -271,7 +271,7 @@ def _explain(
   if said.startswith(_ASSERTION):
     said = said.removeprefix(_ASSERTION)
     return f'An assertion of {where} failed{at}:{said}.'
-  if where != _CLIENTS or not _error_texts.is_about_data(error):
+  if not may_be_data or not _error_texts.is_about_data(error):
     return f'TensorFlow failed in {where}{at}: {said}.'
   return (
       f"TensorFlow rejected the clients' data{at}: {said}; "

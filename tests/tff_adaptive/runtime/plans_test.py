@@ -62,7 +62,7 @@ class PlansTest(compiled_testing.TestCase):
       return total + number
 
     with compiled_testing.installed():
-      with self.assertRaisesRegex(ValueError, 'assertion of the computation'):
+      with self.assertRaisesRegex(ValueError, 'An assertion of'):
         _build_checked_sum(add)([[1.0, 2.0], [3.0, 12.0]])
 
   @parameterized.product(
@@ -83,7 +83,7 @@ class PlansTest(compiled_testing.TestCase):
     add_up = _build_checked_sum(add)
     with compiled_testing.installed(plan):
       self.assertEqual(add_up([[20.0, 5.0], [5.0, -1.0]]), 33.0)
-      with self.assertRaisesRegex(ValueError, 'assertion of the computation'):
+      with self.assertRaisesRegex(ValueError, 'An assertion of'):
         add_up([[20.0, -5.0], [5.0, -1.0]])
 
   @parameterized.parameters(
