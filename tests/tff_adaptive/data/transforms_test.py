@@ -283,7 +283,9 @@ class SplitExamplesTest(parameterized.TestCase):
       train, test = transforms.split_examples(source, 0.6, seed=0)
     self.assertEqual(_values(train), {'b': [2], 'c': []})
     self.assertEqual(_values(test), {'a': [1, 1], 'b': [1]})
-    self.assertIn('1 of 3 clients have no training examples left', logs.output[0])
+    self.assertIn(
+        '1 of 3 clients have no training examples left', logs.output[0]
+    )
 
 
 class SplitClientsTest(parameterized.TestCase):
@@ -332,7 +334,9 @@ class SplitClientsTest(parameterized.TestCase):
       train, _ = transforms.split_clients(source, ['c'])
     self.assertEqual(_values(train), {'a': [2]})
     self.assertIn('3 of 4 training examples equal an example', logs.output[0])
-    self.assertIn('1 of 2 clients have no training examples left', logs.output[1])
+    self.assertIn(
+        '1 of 2 clients have no training examples left', logs.output[1]
+    )
     with self.assertRaisesRegex(ValueError, 'All 1 examples of the other'):
       transforms.split_clients(source, ['a', 'c'])
 

@@ -51,6 +51,12 @@ def _interrupt_soon(times: int = 1) -> None:
 
 class InterruptsTest(compiled_testing.TestCase):
 
+  def setUp(self):
+    super().setUp()
+    # A program that a shell starts in the background ignores SIGINT.
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+    self.addCleanup(signal.signal, signal.SIGINT, handler)
+
   def test_a_long_round_ends_at_once_and_later_ones_are_right(self):
     count = _build_slow_sum()
     with runtime.compiled_context(strict=True):

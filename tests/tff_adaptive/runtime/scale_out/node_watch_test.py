@@ -3,6 +3,7 @@
 """Tests that the death of Ray's process is noticed, with a like socket."""
 
 import pathlib
+import signal
 import socket
 import time
 
@@ -24,6 +25,9 @@ class NodeWatchTest(absltest.TestCase):
 
   def setUp(self):
     super().setUp()
+    # A program that a shell starts in the background ignores SIGINT.
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+    self.addCleanup(signal.signal, signal.SIGINT, handler)
     self._server = socket.socket(socket.AF_UNIX)
     self.addCleanup(self._server.close)
     self._server.bind(self._path)
