@@ -7,6 +7,7 @@ import contextlib
 import functools
 import os
 import pathlib
+import re
 import signal
 import sys
 import traceback
@@ -53,7 +54,8 @@ class Instants:
       path = os.readlink(f'/proc/self/fd/{file}') if name == 'fsync' else file
       if not os.fspath(path).startswith(self._folder):
         return function(file, *args, **kwargs)
-      base = os.path.basename(path)
+      # Names of temporary files are random.
+      base = re.sub(r'\.[0-9a-f]+\.tmp$', '.tmp', os.path.basename(path))
       self._reach(f'before {name} {base}')
       result = function(file, *args, **kwargs)
       self._reach(f'after {name} {base}')

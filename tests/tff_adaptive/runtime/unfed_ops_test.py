@@ -143,7 +143,9 @@ class UnfedOpsTest(tf.test.TestCase, parameterized.TestCase):
     losses = _losses(
         layers, features, 'functional', optimizers.build_delta_sgd()
     )
-    self.assertAllClose(losses, [np.log(3.0)] * 2, rtol=1e-5)
+    self.assertTrue(np.all(np.isfinite(losses)))
+    # The draws of the second round are others.
+    self.assertNotAllClose(losses[0], losses[1])
 
   @parameterized.parameters('functional', 'variable')
   def test_python_is_refused_by_its_op(self, kind):

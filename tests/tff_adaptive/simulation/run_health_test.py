@@ -59,7 +59,7 @@ class RejectedRoundsTest(loop_testing.LoopTestCase):
     rounds = [(_HEALTHY, _HEALTHY), *[_FAILED] * 9]
     with self.assertRaisesRegex(
         run_health.AllClientsRejectedError,
-        r'in the last 3 rounds \(in the last one 1 not_finite, 1 too_large\).*'
+        r'in 3 rounds in a row \(in the last one 1 not_finite, 1 too_large\).*'
         'after round 4.*smaller learning rate.*max_rejected_rounds',
     ):
       self._train(*rounds)
