@@ -327,3 +327,22 @@ def read_lines(path: PathLike) -> Iterator[tuple[int, list[str]]]:
     line_num = whole.count(b'\n', 0, error.start) + 1
     raise DamagedCSVError(error, line_num) from error
   yield from parse_csv(io.StringIO(text, newline=''))
+
+
+class RepeatedKeyError(ValueError):
+  """An object of a JSON file has a key several times."""
+
+
+def to_object(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+  """Returns a JSON object with its keys, as the `object_pairs_hook` of `json`.
+
+  Raises:
+    RepeatedKeyError: If a key is there more than once; without it, the last
+      value would count.
+  """
+  found = dict(pairs)
+  if len(found) < len(pairs):
+    keys = [key for key, _ in pairs]
+    repeated = next(key for key in keys if keys.count(key) > 1)
+    raise RepeatedKeyError(f'the key {repeated!r} more than once')
+  return found

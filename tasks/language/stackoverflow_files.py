@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 import io
 import json
 import pathlib
-from typing import Any, TYPE_CHECKING
+from typing import TYPE_CHECKING
 
 from tasks import data_files
 from tff_adaptive import _files
@@ -143,7 +143,7 @@ def load_tag_vocabulary(
   path = data_files.find_data_file(data_dir, TAG_COUNTS, _DATASET)
   text = _read(path)
   try:
-    counts = json.loads(text or '{}', object_pairs_hook=_unique)
+    counts = json.loads(text or '{}', object_pairs_hook=_files.to_object)
     tags = sorted(counts, key=lambda tag: -int(counts[tag]))
   except (OverflowError, TypeError, ValueError) as error:
     raise ValueError(
@@ -151,14 +151,6 @@ def load_tag_vocabulary(
         'it by an intact copy.'
     ) from error
   return _most_frequent(path, tags, tag_vocab_size, 'tag_vocab_size', 'tags')
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-  """Returns the pairs of a JSON object, whose keys must differ."""
-  found = dict(pairs)
-  if len(found) < len(pairs):
-    raise ValueError('a tag is there more than once')
-  return found
 
 
 def _read(path: pathlib.Path) -> str:

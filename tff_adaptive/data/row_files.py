@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import abc
-import collections
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 import gzip
 import json
@@ -230,11 +229,10 @@ class JSONLinesFile(RowFile):
   def _parse(self, text: str, line: int) -> Mapping[str, Any]:
     self._text = text
     try:
-      row = json.loads(text, object_pairs_hook=_unique)
-    except _RepeatedKeyError as error:
+      row = json.loads(text, object_pairs_hook=_files.to_object)
+    except _files.RepeatedKeyError as error:
       raise ValueError(
-          f'{self.where(line)} has the key {error.args[0]!r} more than once; '
-          'keep the right value.'
+          f'{self.where(line)} has {error}; keep the right value.'
       ) from error
     except (ValueError, RecursionError) as error:
       raise ValueError(
@@ -285,16 +283,3 @@ def _has_infinity(value: Any) -> bool:
   if value and isinstance(value[0], list):
     return any(map(_has_infinity, value))
   return math.inf in value or -math.inf in value
-
-
-def _unique(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
-  """Returns the pairs of a JSON object, whose keys must differ."""
-  found = dict(pairs)
-  if len(found) < len(pairs):
-    keys = collections.Counter(key for key, _ in pairs)
-    raise _RepeatedKeyError(keys.most_common(1)[0][0])
-  return found
-
-
-class _RepeatedKeyError(ValueError):
-  """An object has a key, the argument, several times."""

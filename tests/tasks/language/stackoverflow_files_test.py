@@ -58,7 +58,12 @@ class CountsTest(parameterized.TestCase):
       ('tags_empty', 'tag', b'', 'has no tags'),
       ('tags_truncated', 'tag', b'{"a": 3, "b', 'must be a JSON object'),
       ('tags_a_list', 'tag', b'["a"]', 'must be a JSON object'),
-      ('tags_twice', 'tag', b'{"a": 3, "b": 2, "a": 1}', 'tag is there more'),
+      (
+          'tags_twice',
+          'tag',
+          b'{"a": 3, "b": 2, "a": 1}',
+          "key 'a' more than once",
+      ),
       ('tags_no_number', 'tag', b'{"a": null}', 'must be a JSON object'),
       ('tags_infinite', 'tag', b'{"a": 1e999}', 'must be a JSON object'),
   )
