@@ -8,7 +8,7 @@ orders that read and the assignment of the received weights, which is in a
 function. Initial values are assigned before both.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 import functools
 from typing import Any
 
@@ -33,30 +33,36 @@ def _data_nodes(node: Any) -> list[str]:
   return list(map(_function_library.node_of, data))
 
 
-def _writes(node: Any, handle: str, functions: Mapping[str, Any]) -> bool:
-  """Returns whether a node writes to a variable, also in calls."""
-  data = _data_nodes(node)
-  called = _function_library.called_functions(node, functions)
-  if not called:
-    return handle in data and node.op not in _READ_OPS
-  # The last inputs of a node are the last arguments of its functions. A
-  # condition or a dataset may precede them.
-  return any(
-      _argument_is_written(functions[name], place - len(data), functions)
-      for name in called
-      for place, source in enumerate(data)
-      if source == handle
-  )
+def _build_writes(functions: Mapping[str, Any]) -> Callable[[Any, str], bool]:
+  """Returns a function that tells whether a node writes to a variable.
 
+  Args:
+    functions: The functions of the graph, by name.
+  """
 
-def _argument_is_written(
-    function: Any, place: int, functions: Mapping[str, Any]
-) -> bool:
-  arguments = function.signature.input_arg
-  if -place > len(arguments):
-    return False
-  name = arguments[place].name
-  return any(_writes(node, name, functions) for node in function.node_def)
+  def writes(node, handle):
+    data = _data_nodes(node)
+    called = _function_library.called_functions(node, functions)
+    if not called:
+      return handle in data and node.op not in _READ_OPS
+    # The last inputs of a node are the last arguments of its functions. A
+    # condition or a dataset may precede them.
+    return any(
+        argument_is_written(name, place - len(data))
+        for name in called
+        for place, source in enumerate(data)
+        if source == handle
+    )
+
+  @functools.cache  # Many variables are passed through the same functions.
+  def argument_is_written(name, place):
+    function = functions[name]
+    arguments = function.signature.input_arg
+    return -place <= len(arguments) and any(
+        writes(node, arguments[place].name) for node in function.node_def
+    )
+
+  return writes
 
 
 class _Accesses:
@@ -83,9 +89,10 @@ class _Accesses:
       if node.name not in initial:
         for source in set(_data_nodes(node)) & users.keys():
           users[source].append(node)
+    writes = _build_writes(functions)
     self._variables = []
     for handle, found in users.items():
-      writers = [n for n in found if _writes(n, handle, functions)]
+      writers = [node for node in found if writes(node, handle)]
       readers = [node for node in found if node not in writers]
       if readers and writers:
         self._variables.append((readers, writers))
