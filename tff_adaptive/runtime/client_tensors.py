@@ -18,9 +18,12 @@ import tensorflow_federated as tff
 from tff_adaptive.data import batching
 from tff_adaptive.data import client_data
 from tff_adaptive.data import cohort as cohort_lib
+from tff_adaptive.data import element_orders
 from tff_adaptive.runtime import computations
 from tff_adaptive.runtime import dataset_cache
+from tff_adaptive.runtime import dataset_rows
 from tff_adaptive.runtime import elements
+from tff_adaptive.runtime import round_keys
 from tff_adaptive.runtime import values
 
 # A leaf of the clients' argument for the whole cohort: the rows of a sequence;
@@ -90,6 +93,7 @@ def _pack_sequences(
     sequences: list[Any],
     leaf_type: tff.SequenceType,
     cache: dataset_cache.DatasetCache,
+    draws: Sequence[element_orders.Draw],
 ) -> batching.PackedClients:
   """Packs the elements of several clients.
 
@@ -98,17 +102,26 @@ def _pack_sequences(
     TypeError: If they do not match the type.
   """
   specs = elements.component_specs(leaf_type)
-  clients = [cache.read(sequence, leaf_type) for sequence in sequences]
-  rows = dataset_cache.join_rows(
-      [empty, *(client.rows[place] for client in clients)]
-      for place, empty in enumerate(dataset_cache.no_rows(specs))
-  )
+  clients = cache.read(sequences, leaf_type, draws)
   counts = [len(client.lengths) for client in clients]
-  if elements.are_alike(specs):
+  are_batched = not elements.are_alike(specs)
+  if clients and all(client.are_batched for client in clients):
+    are_batched = True
+  if not are_batched:
+    clients = [client.as_single_rows() for client in clients]
+  rows = cache.join(specs, clients)
+  if not are_batched:
     return batching.of_rows(rows, counts)
-  lengths = [client.lengths for client in clients]
-  sizes = np.concatenate([np.zeros(0, np.int64), *lengths])
-  return batching.of_batches(rows, np.arange(sizes.sum()), sizes, counts)
+  sizes = np.concatenate(
+      [np.zeros(0, np.int64), *(client.lengths for client in clients)]
+  )
+  firsts = batching.offsets([client.num_rows for client in clients])
+  orders = [
+      np.arange(first, end) if client.order is None else client.order + first
+      for client, first, end in zip(clients, firsts, firsts[1:])
+  ]
+  order = np.concatenate([np.zeros(0, np.int64), *orders])
+  return batching.of_batches(rows, order, sizes, counts)
 
 
 def _pack_cohort_data(
@@ -134,6 +147,7 @@ def _pack_cohort(
     cohort: cohort_lib.Cohort,
     member_type: tff.Type,
     cache: dataset_cache.DatasetCache,
+    key: round_keys.RoundKey,
 ) -> Optional[list[batching.PackedClients]]:
   """Packs a cohort without copying its batches.
 
@@ -147,7 +161,8 @@ def _pack_cohort(
 
   def pack(name, field_type):
     if name in beside:
-      return _pack_sequences(beside[name], field_type, cache)
+      draws = key.draws(len(cohort), 0)
+      return _pack_sequences(beside[name], field_type, cache, draws)
     if not isinstance(field_type, tff.SequenceType):
       return None
     if not elements.are_batches(elements.component_specs(field_type)):
@@ -173,10 +188,17 @@ def _stack(leaf_values: list[Any], leaf_type: tff.TensorType) -> tf.Tensor:
 
 
 def _stack_datasets(
-    datasets: list[Any], leaf_type: tff.SequenceType
+    datasets: list[Any],
+    leaf_type: tff.SequenceType,
+    draws: Sequence[element_orders.Draw],
 ) -> tf.Tensor:
+  fresh = [
+      elements.fresh(elements.as_dataset(dataset, leaf_type), draw(0, 0))
+      for dataset, draw in zip(datasets, draws)
+  ]
   # TensorFlow cannot stack zero variants: stack one and drop it.
-  variants = list(map(elements.build_leaf(leaf_type), datasets or [[]]))
+  fresh = fresh or [elements.as_dataset([], leaf_type)]
+  variants = list(map(tf.data.experimental.to_variant, fresh))
   return tf.stack(variants)[: len(datasets)]
 
 
@@ -185,6 +207,7 @@ def collect(
     member_type: tff.Type,
     cache: dataset_cache.DatasetCache,
     pipelines: Optional[str],
+    key: round_keys.RoundKey,
 ) -> Clients:
   """Collects the tensors of a cohort.
 
@@ -194,6 +217,7 @@ def collect(
     cache: The cache of datasets that were read before.
     pipelines: The reason why sequences have to be datasets; None if they may be
       rows.
+    key: The key of the round, on which unseeded shuffles depend.
 
   Returns:
     The data. Sequences are either all rows or all datasets.
@@ -206,7 +230,7 @@ def collect(
   if isinstance(clients, cohort_lib.Cohort):
     packed = None
     if pipelines is None:
-      packed = _pack_cohort(clients, member_type, cache)
+      packed = _pack_cohort(clients, member_type, cache, key)
     if packed is not None:
       return Clients(_to_tensors(packed), None)
     clients = list(clients)
@@ -218,17 +242,24 @@ def collect(
 
   def collect_all(collect_sequences, *arguments):
     return [
-        collect_sequences(leaf_values, leaf_type, *arguments)
+        collect_sequences(
+            leaf_values,
+            leaf_type,
+            *arguments,
+            key.draws(len(leaf_values), place),
+        )
         if isinstance(leaf_type, tff.SequenceType)
         else _stack(leaf_values, leaf_type)
-        for leaf_values, leaf_type in zip(by_leaf, leaf_types)
+        for place, (leaf_values, leaf_type) in enumerate(
+            zip(by_leaf, leaf_types)
+        )
     ]
 
   if pipelines is None:
     try:
       packed = collect_all(_pack_sequences, cache)
       return Clients(_to_tensors(packed), None)
-    except dataset_cache.NotRowsError as error:
+    except dataset_rows.NotRowsError as error:
       pipelines = str(error)
   return Clients(tuple(collect_all(_stack_datasets)), pipelines)
 

@@ -292,8 +292,7 @@ class CompiledContext(tff.framework.SyncContext):
     if clients is None:
       clients = [()] * self._default_num_clients
     with self._keys.of_round(clients) as key:
-      seeds = key.seeds(len(clients) if program.takes_client_seeds else 0)
-      return program(state, clients, seeds)
+      return program(state, clients, key)
 
   def _native_context(self) -> tff.framework.SyncContext:
     if self._native is None:

@@ -8,160 +8,40 @@ which are kept while the dataset object is alive and there is room. Caches of a
 process hold the same arrays of the same data.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+import concurrent.futures
 import functools
-import re
+import operator
 import threading
 from typing import Any, Optional
 import weakref
 
 from absl import logging
-import attrs
 import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_adaptive import _function_library
 from tff_adaptive.data import client_data
+from tff_adaptive.data import element_orders
 from tff_adaptive.data import feature_arrays
+from tff_adaptive.runtime import dataset_rows
 from tff_adaptive.runtime import elements as elements_lib
 from tff_adaptive.runtime import held_rows
+from tff_adaptive.runtime import plans
 
 DEFAULT_MAX_BYTES = 4 * 1024**3
-# The largest client; a dataset with more elements may be infinite.
-_MAX_CLIENT_BYTES = 4 * 1024**3
-# The overhead of an array object.
-_ARRAY_BYTES = 128
 # The values of an array of which a change is noticed.
 _SAMPLE_SIZE = 256
 _GOLDEN_RATIO = (1 + 5**0.5) / 2
-# Datasets without inputs that hold their elements themselves. Files are not
-# among them: they may change between two reads.
-_SOURCES = ('List', 'Range', 'SparseTensorSlice', 'Tensor', 'TensorSlice')
-# Parts of class names of datasets whose elements differ between reads.
-_CHANGING_KINDS = ('Random', 'Shuffle')
-# Ops that read files, although TensorFlow declares them stateless.
-_READING_OPS = ('MatchingFiles', 'ReadFile')
-
 _SLOW_READING = (
-    'A dataset of a client shuffles, draws random numbers, reads files or '
-    'calls Python, so it is read again in every round, which can take longer '
-    'than training. A `data.Cohort` shuffles its clients without that cost.'
+    'A dataset of a client draws random numbers in its functions, calls Python '
+    'or reads variables, so it is read again in every round, which can take '
+    'longer than training. Shuffles and functions of rows need no reading.'
 )
-
-
-class NotRowsError(Exception):
-  """A sequence cannot be kept as rows; the text says why."""
-
-
-@attrs.frozen(eq=False)
-class ClientRows:
-  """One client's sequence.
-
-  Attributes:
-    rows: An array of rows for each component of an element, in the order of
-      `tf.nest`.
-    lengths: The number of rows of each element, int64 of shape [num_elements].
-  """
-
-  rows: tuple[np.ndarray, ...]
-  lengths: np.ndarray
-
-
-def _reads_alike(dataset: tf.data.Dataset) -> bool:
-  """Returns whether a dataset yields the same elements at every read.
-
-  False for datasets that shuffle, call functions that draw random numbers or
-  read mutable state, read files, or cannot be inspected.
-  """
-  name = type(dataset).__name__
-  if any(kind in name for kind in _CHANGING_KINDS):
-    return False
-  # TensorFlow 1 adapters return the inputs of the wrapped dataset, not itself.
-  wrapped = getattr(dataset, '_dataset', None)
-  if wrapped is not None:
-    return _reads_alike(wrapped)
-  try:
-    functions = dataset._functions()  # pylint: disable=protected-access
-    inputs = dataset._inputs()  # pylint: disable=protected-access
-  except (AttributeError, NotImplementedError):
-    return False
-  if not inputs:
-    return re.sub('^_|Dataset(V[12])?$', '', name) in _SOURCES
-  return all(_computes_alike(f.function) for f in functions) and all(
-      map(_reads_alike, inputs)
-  )
-
-
-def _computes_alike(function: Any) -> bool:
-  """Returns whether a function is deterministic in its arguments."""
-  # A captured dataset cannot be inspected.
-  if any(tensor.dtype == tf.variant for tensor in function.captured_inputs):
-    return False
-  # Datasets in the function, as those of windows, call functions themselves.
-  graph_def = function.graph.as_graph_def()
-  functions = {f.signature.name for f in graph_def.library.function}
-  for node in _function_library.all_nodes(graph_def):
-    called = {f.name for f in _function_library.functions_in(node)}
-    if not called <= functions or node.op in _READING_OPS:
-      return False
-    if node.op not in functions and _function_library.is_stateful(node.op):
-      return False
-  return True
-
-
-def _read_rows(
-    elements: Iterable[list[Any]], leaf_type: tff.SequenceType
-) -> ClientRows:
-  """Joins the rows of all elements, given by their components.
-
-  Raises:
-    NotRowsError: If they have no common shape or are too large to keep.
-  """
-  specs = elements_lib.component_specs(leaf_type)
-  are_batches = not elements_lib.are_alike(specs)
-  columns: list[list[np.ndarray]] = [[] for _ in specs]
-  lengths, num_bytes = [], 0
-  for components in elements:
-    arrays = elements_lib.to_arrays(components, specs, leaf_type)
-    if not are_batches:
-      arrays = [array[np.newaxis] for array in arrays]
-    sizes = {len(array) if array.ndim else None for array in arrays}
-    if len(sizes) != 1 or None in sizes:
-      raise NotRowsError('the components of an element differ in length')
-    num_bytes += sum(array.nbytes + _ARRAY_BYTES for array in arrays)
-    if num_bytes > _MAX_CLIENT_BYTES:
-      raise NotRowsError(f'a client holds more than {_MAX_CLIENT_BYTES} bytes')
-    lengths.append(sizes.pop())
-    for column, array in zip(columns, arrays):
-      column.append(array)
-  if not lengths:
-    columns = [[rows] for rows in no_rows(specs)]
-  return ClientRows(join_rows(columns), np.asarray(lengths, np.int64))
-
-
-def no_rows(specs: list[tf.TensorSpec]) -> list[np.ndarray]:
-  """Returns zero rows of each component."""
-  are_batches = not elements_lib.are_alike(specs)
-  empty = map(elements_lib.empty_array, specs)
-  return [rows if are_batches else rows[np.newaxis][:0] for rows in empty]
-
-
-def join_rows(columns: Iterable[list[np.ndarray]]) -> tuple[np.ndarray, ...]:
-  """Concatenates lists of arrays of rows, component by component.
-
-  Raises:
-    NotRowsError: If the rows of a component differ in shape.
-  """
-  joined = []
-  for column in columns:
-    # Empty arrays do not determine the shape of rows.
-    column = [array for array in column if len(array)] or column[:1]
-    shapes = sorted({array.shape[1:] for array in column})
-    if len(shapes) != 1:
-      raise NotRowsError(f'rows differ in shape: {shapes[0]} and {shapes[1]}')
-    joined.append(column[0] if len(column) == 1 else np.concatenate(column))
-  return tuple(joined)
+_READ_FILES = (
+    "What clients' datasets read from files is kept in memory, up to %d bytes; "
+    'a file that changes is read again if a dataset names it.'
+)
 
 
 def _sample(arrays: Sequence[np.ndarray]) -> tuple[bytes, ...]:
@@ -201,6 +81,8 @@ class DatasetCache:
     ] = weakref.WeakKeyDictionary()
     # An upper bound of the size: dead owners are not subtracted.
     self._bound = 0
+    # The arrays of clients that were joined last, and the result.
+    self._last_joined: tuple[list[Any], tuple[Any, ...]] = ([], ())
     self._lock = threading.RLock()
 
   @property
@@ -213,45 +95,110 @@ class DatasetCache:
           for held in by_type.values()
       )
 
-  def read(self, sequence: Any, leaf_type: tff.SequenceType) -> ClientRows:
-    """Returns the rows of one client's dataset or iterable of elements.
+  def read(
+      self,
+      sequences: Sequence[Any],
+      leaf_type: tff.SequenceType,
+      draws: Sequence[element_orders.Draw],
+  ) -> list[dataset_rows.ClientRows]:
+    """Returns the rows of clients' datasets or iterables of elements.
+
+    Args:
+      sequences: A dataset, or an iterable of elements, for each client.
+      leaf_type: The type of the sequences.
+      draws: The random streams of each client in this round.
 
     Raises:
       NotRowsError: If they have no common shape or are too large to keep.
       TypeError: If the elements do not match the type.
     """
+
+    def read(place):
+      source = self._source(sequences[place], leaf_type)
+      return source.draw(draws[place])
+
+    # A dataset runs outside of Python, several ones at once.
+    are_slow = [self._must_read(one, leaf_type) for one in sequences]
+    if sum(are_slow) < 2:
+      return list(map(read, range(len(sequences))))
+    with concurrent.futures.ThreadPoolExecutor(plans.num_cores()) as pool:
+      return list(pool.map(read, range(len(sequences))))
+
+  def _must_read(self, sequence: Any, leaf_type: tff.SequenceType) -> bool:
+    """Returns whether a dataset has to be read in this round."""
+    if not isinstance(sequence, tf.data.Dataset):
+      return False
+    with self._lock:
+      found = self._find_dataset(sequence, leaf_type)
+    return found is None or isinstance(found.value, dataset_rows.FreshRows)
+
+  def _source(
+      self, sequence: Any, leaf_type: tff.SequenceType
+  ) -> dataset_rows.Source:
+    """Returns what is kept of a sequence; reads it at its first use."""
     if not isinstance(sequence, tf.data.Dataset):
       elements = elements_lib.iterate(sequence, leaf_type)
-      return _read_rows(elements, leaf_type)
+      return dataset_rows.of_elements(elements, leaf_type)
     with self._lock:
-      found = self._find(sequence, leaf_type)
-      if found is None:
-        found = held_rows.of_dataset(sequence, leaf_type)
-        is_new = found is None
-        if found is None:
-          found = self._read_dataset(sequence, leaf_type)
-        if not is_new or _reads_alike(sequence):
+      found = self._find_dataset(sequence, leaf_type)
+    if found is None:
+      found = self._read_dataset(sequence, leaf_type)
+      if not isinstance(found.value, dataset_rows.FreshRows):
+        with self._lock:
           self._hold(sequence, leaf_type, found)
           held_rows.share(sequence, leaf_type, found)
-        else:
-          logging.log_first_n(logging.WARNING, _SLOW_READING, 1)
+      else:
+        logging.log_first_n(logging.WARNING, _SLOW_READING, 1)
     if isinstance(found.value, str):
-      raise NotRowsError(found.value)
+      raise dataset_rows.NotRowsError(found.value)
     return found.value
+
+  def _find_dataset(
+      self, dataset: tf.data.Dataset, leaf_type: tff.SequenceType
+  ) -> Optional[held_rows.Held]:
+    """Returns what a cache of this process holds, unless files changed."""
+    found = self._find(dataset, leaf_type)
+    if found is None:
+      found = held_rows.of_dataset(dataset, leaf_type)
+      if found is not None:
+        self._hold(dataset, leaf_type, found)
+    return found if found is not None and found.is_current() else None
 
   def _read_dataset(
       self, dataset: tf.data.Dataset, leaf_type: tff.SequenceType
   ) -> held_rows.Held:
-    elements_lib.check_dataset(dataset, leaf_type)
-    if dataset.cardinality() == tf.data.INFINITE_CARDINALITY:
-      return held_rows.Held('a dataset is infinite', 0)
-    elements = map(tf.nest.flatten, dataset.as_numpy_iterator())
     try:
-      rows = _read_rows(elements, leaf_type)
-    except NotRowsError as error:
+      source, graph = dataset_rows.of_dataset(dataset, leaf_type)
+    except dataset_rows.NotRowsError as error:
       return held_rows.Held(str(error), 0)
-    sizes = (feature_arrays.num_bytes({'': array}) for array in rows.rows)
-    return held_rows.Held(rows, sum(sizes))
+    stamps = {} if graph is None else graph.file_stamps()
+    if graph is not None and graph.reads_files:
+      logging.log_first_n(logging.INFO, _READ_FILES, 1, self._max_bytes)
+    return held_rows.Held(source, source.num_bytes, stamps=stamps)
+
+  def join(
+      self,
+      specs: list[tf.TensorSpec],
+      clients: Sequence[dataset_rows.ClientRows],
+  ) -> tuple[Any, ...]:
+    """Joins the rows of clients; those of the last cohort are kept.
+
+    Raises:
+      NotRowsError: If they differ in shape.
+    """
+    arrays = [array for client in clients for array in client.rows]
+    with self._lock:
+      last, joined = self._last_joined
+      if len(last) == len(arrays) and all(map(operator.is_, last, arrays)):
+        return joined
+    rows = dataset_rows.join_rows(
+        [empty, *(client.rows[place] for client in clients)]
+        for place, empty in enumerate(dataset_rows.no_rows(specs))
+    )
+    joined = tuple(map(tf.convert_to_tensor, rows))
+    with self._lock:
+      self._last_joined = (arrays, joined)
+    return joined
 
   def resident_rows(
       self, source: client_data.PackedClientArrays, leaf_type: tff.SequenceType

@@ -299,10 +299,13 @@ class DifferentiableRound(rounds.Round):
     return _build(run, tf.nest.flatten(arguments))
 
   def _trainings(
-      self, clients: Sequence[Any], seeds: Sequence[tf.Tensor]
+      self,
+      clients: Sequence[Any],
+      key: round_keys.RoundKey,
+      seeds: Sequence[tf.Tensor],
   ) -> list[FlatFn]:
     """Returns each client's work, from what the server sends."""
-    collected = self._collect(clients)
+    collected = self._collect(clients, key)
     self._note(collected.pipelines)
     layouts = collected.layouts()
     if layouts not in self._works:
@@ -335,7 +338,7 @@ class DifferentiableRound(rounds.Round):
     seeds = key.seeds(len(clients))
     server_seed = tf.constant(seeds.server)
     client_seeds = tf.unstack(tf.constant(seeds.clients))
-    trainings = self._trainings(clients, client_seeds)
+    trainings = self._trainings(clients, key, client_seeds)
     prepare = functools.partial(self._prepare, server_seed)
     broadcast = prepare(*state)
     reports = [list(train(*broadcast)) for train in trainings]

@@ -11,6 +11,7 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tff_adaptive.data import dataset_graphs
 from tff_adaptive.data import specs as specs_lib
 from tff_adaptive.runtime import values
 
@@ -211,11 +212,28 @@ def as_dataset(value: Any, leaf_type: tff.SequenceType) -> tf.data.Dataset:
   return functools.reduce(lambda left, right: left.concatenate(right), datasets)
 
 
+def fresh(
+    dataset: tf.data.Dataset, generator: Optional[np.random.Generator] = None
+) -> tf.data.Dataset:
+  """Returns a dataset that begins anew, as one that TFF serializes.
+
+  Args:
+    dataset: The dataset; what cannot be serialized is returned as it is.
+    generator: The seeds of draws without one; None for random ones.
+  """
+  graph = dataset_graphs.DatasetGraph.of(dataset)
+  if graph is None:
+    return dataset
+  if generator is not None:
+    graph.seed(generator)
+  return graph.build(dataset.element_spec)
+
+
 def build_leaf(leaf_type: tff.Type) -> Callable[[Any], tf.Tensor]:
   """Builds `build_conversion` of a tensor or a sequence."""
   if isinstance(leaf_type, tff.SequenceType):
     return lambda value: tf.data.experimental.to_variant(
-        as_dataset(value, leaf_type)
+        fresh(as_dataset(value, leaf_type))
     )
   spec = values.tensor_spec(leaf_type)
 

@@ -106,7 +106,8 @@ class _ExportedRound(rounds.CompiledRound):
         _refuse_pipelines,
     )
     self._merges_chunks = False  # One loop of constant length.
-    collected = self._collect(clients)
+    key = round_keys.RoundKey.of(clients) or round_keys.RoundKey(seed, 0)
+    collected = self._collect(clients, key)
     self._note(collected.pipelines)
     self._leaves = collected.leaves
     sizes = [
@@ -121,9 +122,7 @@ class _ExportedRound(rounds.CompiledRound):
           'program; give at least one client with examples.'
       )
     self._num_clients = len(clients)
-    key = round_keys.RoundKey.of(clients) or round_keys.RoundKey(seed, 0)
-    num_seeds = self._num_clients if self.takes_client_seeds else 0
-    seeds = key.seeds(num_seeds)
+    seeds = self._seeds(self._num_clients, key)
     # The batches of a client determine shapes, so they are not inputs.
     self._arguments = (
         self._convert_state(state),

@@ -6,6 +6,7 @@ A context has a cache with a limit of its own, and so has the context of each
 evaluation. Here the caches find what others hold; nothing is kept for them.
 """
 
+from collections.abc import Mapping
 import threading
 from typing import Any, Optional
 import weakref
@@ -14,6 +15,8 @@ import attrs
 import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
+
+from tff_adaptive.data import dataset_graphs
 
 
 @attrs.frozen(eq=False)
@@ -25,11 +28,23 @@ class Held:
     num_bytes: The size of the data.
     sample: A sample of the arrays of which the data are a copy; None if their
       owner cannot change.
+    stamps: Those of the files that were read, by path.
   """
 
   value: Any
   num_bytes: int
   sample: Optional[tuple[bytes, ...]] = None
+  stamps: Mapping[str, Any] = attrs.field(factory=dict)
+
+  def is_current(self) -> bool:
+    """Returns whether the files are those that were read."""
+    try:
+      return all(
+          dataset_graphs.stamp(path) == stamp
+          for path, stamp in self.stamps.items()
+      )
+    except OSError:
+      return False
 
 
 # Compared at once, so that the comparison needs little memory.

@@ -5,11 +5,13 @@
 import collections
 from collections.abc import Iterator, Sequence
 import contextlib
+import functools
 from typing import Any, NamedTuple, Optional
 
 import numpy as np
 
 from tff_adaptive.data import cohort as cohort_lib
+from tff_adaptive.data import element_orders
 from tff_adaptive.data import random_streams
 
 # Marks the streams of a round that runs again.
@@ -68,20 +70,46 @@ class RoundKey(NamedTuple):
     """Returns the seeds of the server, and of so many clients."""
     return Seeds(self.server_seed(), self._client_seeds(num_clients))
 
+  def of_part(self, start: int, end: int) -> 'RoundKey':
+    """Returns the key for some of the clients, in order."""
+    ids = range(end) if self.client_ids is None else self.client_ids
+    return self._replace(client_ids=ids[start:end])
+
+  def draws(self, num_clients: int, leaf: int) -> list[element_orders.Draw]:
+    """Returns for each client the streams of a dataset's shuffles.
+
+    Args:
+      num_clients: The number of clients.
+      leaf: The place of the dataset in a client's value.
+    """
+    streams = functools.partial(
+        random_streams.stream,
+        self.seed,
+        random_streams.SHUFFLING,
+        *self._keys,
+        'pipeline',
+        leaf,
+    )
+    return [functools.partial(streams, who) for who in self._ids(num_clients)]
+
+  def _ids(self, num_clients: int) -> Sequence[random_streams.Key]:
+    """Returns what tells the clients' streams apart."""
+    if self.client_ids is None:
+      return range(num_clients)
+    if num_clients and num_clients != len(self.client_ids):
+      raise ValueError(
+          f'`begin_round` was given {len(self.client_ids)} client ids, but the '
+          f'argument has {num_clients} clients; call it again for other '
+          'clients.'
+      )
+    return self.client_ids[:num_clients]
+
   def _client_seeds(self, num_clients: int) -> np.ndarray:
     """Returns the seeds of the clients, int32 of shape [num_clients, 2]."""
-    ids: Sequence[random_streams.Key] = (
-        range(num_clients) if self.client_ids is None else self.client_ids
-    )
-    if num_clients and num_clients != len(ids):
-      raise ValueError(
-          f'`begin_round` was given {len(ids)} client ids, but the argument '
-          f'has {num_clients} clients; call it again for other clients.'
-      )
     streams = random_streams.StreamFamily(
         self.seed, random_streams.DROPOUT, *self._keys
     )
-    return streams.stateless_seeds(ids[:num_clients])
+    return streams.stateless_seeds(self._ids(num_clients))
 
 
 class RoundKeys:

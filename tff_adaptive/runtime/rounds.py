@@ -70,11 +70,17 @@ class Round:
     """Splits an argument, see `computations.RoundForm`."""
     return self._form.split(argument)
 
-  def _collect(self, clients: Sequence[Any]) -> client_tensors.Clients:
+  def _collect(
+      self, clients: Sequence[Any], key: round_keys.RoundKey
+  ) -> client_tensors.Clients:
     """Collects the data of the clients."""
     return client_tensors.collect(
-        clients, self._form.clients_type, self._cache, self._work.pipelines
+        clients, self._form.clients_type, self._cache, self._work.pipelines, key
     )
+
+  def _seeds(self, num_clients: int, key: round_keys.RoundKey) -> Any:
+    """Returns the seeds of a round."""
+    return key.seeds(num_clients if self.takes_client_seeds else 0)
 
   def _note(self, pipelines: Optional[str]) -> None:
     """Reports the first reason why clients' pipelines have to run, if any."""
@@ -201,14 +207,14 @@ class CompiledRound(Round):
     )
 
   def __call__(
-      self, state: Any, clients: Sequence[Any], seeds: round_keys.Seeds
+      self, state: Any, clients: Sequence[Any], key: round_keys.RoundKey
   ) -> Any:
     """Runs the computation.
 
     Args:
       state: The value at the server; `()` if the computation has none.
       clients: The values at the clients.
-      seeds: The seeds of the round.
+      key: The key of the round's random numbers.
 
     Returns:
       The computation's result, with NumPy arrays for tensors.
@@ -218,7 +224,7 @@ class CompiledRound(Round):
       ValueError: If TensorFlow rejects the data, for example because labels
         are out of range.
     """
-    collected = self._collect(clients)
+    collected = self._collect(clients, key)
     self._note(collected.pipelines)
     layouts = collected.layouts()
     num_clients = len(clients)
@@ -226,19 +232,19 @@ class CompiledRound(Round):
     on_rows = self._work.on_rows(layouts) if self._takes_rows else None
     # Rows of a single client are added to the sum of all at once.
     one_by_one = on_rows is not None and chunk_size == 1
-    key = (layouts, one_by_one)
-    if key not in self._functions:
-      self._functions[key] = self._build(
+    form = (layouts, one_by_one)
+    if form not in self._functions:
+      self._functions[form] = self._build(
           layouts, on_rows=on_rows, one_by_one=one_by_one
       )
     with chunks.errors_of_round(self._work, self._parts):
       result = self._run(
-          self._functions[key],
+          self._functions[form],
           *self._convert_state(state),
           *tf.nest.flatten(collected.leaves),
           tf.constant(num_clients),
           tf.constant(chunk_size),
-          *map(tf.constant, seeds),
+          *map(tf.constant, self._seeds(num_clients, key)),
       )
     return self._to_result(result)
 

@@ -24,6 +24,7 @@ from tff_adaptive.data import client_data
 from tff_adaptive.data import cohort as cohort_lib
 from tff_adaptive.runtime import client_tensors
 from tff_adaptive.runtime import dataset_cache
+from tff_adaptive.runtime import round_keys
 from tff_adaptive.runtime import values
 
 
@@ -106,7 +107,8 @@ def to_clients(
   cohort = clients.cohort_type(
       source=sources[clients.source_key], **clients.fields
   )
-  return client_tensors.collect(cohort, member_type, cache, pipelines)
+  key = round_keys.RoundKey.of(cohort)
+  return client_tensors.collect(cohort, member_type, cache, pipelines, key)
 
 
 def _reduce_type(type_spec: tff.Type) -> tuple[Any, tuple[Any, ...]]:

@@ -61,14 +61,14 @@ class ScaledRound(rounds.Round):
     )
 
   def __call__(
-      self, state: Any, clients: Sequence[Any], seeds: round_keys.Seeds
+      self, state: Any, clients: Sequence[Any], key: round_keys.RoundKey
   ) -> Any:
     """Runs the computation.
 
     Args:
       state: The value at the server; `()` if the computation has none.
       clients: The values at the clients.
-      seeds: The seeds of the round.
+      key: The key of the round's random numbers.
 
     Returns:
       The computation's result, with NumPy arrays for tensors.
@@ -79,13 +79,14 @@ class ScaledRound(rounds.Round):
     """
     self._note(self._work.pipelines)
     costs: dict[str, Any] = collections.defaultdict(int)
+    seeds = self._seeds(len(clients), key)
     seed = tf.constant(seeds.server)
     with _timing(costs, 'seconds'):
       with _timing(costs, 'server_seconds'):
         state_leaves = self._convert_state(state)
         prepared = self._prepare(*state_leaves, seed)
         broadcast = [tensor.numpy() for tensor in prepared]
-      chunks = list(self._cut(clients, seeds.clients))
+      chunks = list(self._cut(clients, key, seeds.clients))
       sums = self._pool.sum_chunks(
           self._key, chunks, broadcast=broadcast, server_seed=seeds.server
       )
@@ -131,7 +132,7 @@ class ScaledRound(rounds.Round):
     return total
 
   def _cut(
-      self, clients: Sequence[Any], seeds: np.ndarray
+      self, clients: Sequence[Any], key: round_keys.RoundKey, seeds: np.ndarray
   ) -> Iterator[messages.Chunk]:
     """Yields the chunks of a cohort."""
     size = max(1, len(clients))
@@ -142,17 +143,17 @@ class ScaledRound(rounds.Round):
       end = min(start + size, len(clients))
       yield messages.Chunk(
           start,
-          self._describe(clients[start:end]),
+          self._describe(clients[start:end], key.of_part(start, end)),
           end - start,
           seeds[start:end],
           sum(loads[start:end]),
       )
 
-  def _describe(self, members: Sequence[Any]) -> Any:
+  def _describe(self, members: Sequence[Any], key: round_keys.RoundKey) -> Any:
     """Returns the message for the clients of a chunk."""
     if isinstance(members, cohort_lib.Cohort):
       return messages.from_cohort(members, self._key_of(members.source))
-    collected = self._collect(members)
+    collected = self._collect(members, key)
     if collected.pipelines is not None:
       raise TypeError(
           "The clients' data cannot be sent to workers as arrays of rows, "

@@ -1,0 +1,308 @@
+# Copyright 2026 The tff_adaptive Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Splits a dataset into rows to read once and ops that choose among them.
+
+The rows are the elements of the dataset's source, with all functions that look
+at one row only. The ops act on the rows' numbers, see `element_orders`.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, Optional
+
+import numpy as np
+import tensorflow as tf
+
+from tff_adaptive import _function_library
+from tff_adaptive.data import dataset_graphs
+from tff_adaptive.data import element_orders
+from tff_adaptive.data import row_functions
+
+# Ops that do not change elements.
+_PASSED = (
+    'AssertCardinalityDataset',
+    'FinalizeDataset',
+    'MaxIntraOpParallelismDataset',
+    'ModelDataset',
+    'OptionsDataset',
+    'PrefetchDataset',
+    'PrivateThreadPoolDataset',
+)
+_MAPS = ('MapDataset', 'ParallelMapDataset', 'ParallelMapDatasetV2')
+_BATCHES = ('BatchDatasetV2', 'ParallelBatchDataset', 'PaddedBatchDatasetV2')
+_FILTERS = ('FilterDataset', 'ParallelFilterDataset')
+# Rows of which a filter is asked at once.
+_READ_SIZE = 1024
+# The place of `drop_remainder` among the arguments of batch ops, from the end
+# for padded ones, which have several padded shapes.
+_DROP_PLACES = {
+    'BatchDatasetV2': 1,
+    'ParallelBatchDataset': 2,
+    'PaddedBatchDatasetV2': -1,
+}
+
+
+class _Step(NamedTuple):
+  """A node of the chain above the rows.
+
+  Attributes:
+    node: The node.
+    op: What it does to numbers, if anything.
+    is_map: Whether it maps rows.
+    is_filter: Whether it keeps rows.
+  """
+
+  node: Any
+  op: Optional[element_orders.Op] = None
+  is_map: bool = False
+  is_filter: bool = False
+
+
+class Split(NamedTuple):
+  """A dataset as rows and ops on their numbers.
+
+  Attributes:
+    graph: The graph of the dataset.
+    source: The node whose elements have numbers.
+    steps: The steps from there.
+  """
+
+  graph: dataset_graphs.DatasetGraph
+  source: Any
+  steps: list[_Step]
+
+  @property
+  def is_batched(self) -> bool:
+    """Whether elements are batches of the source's elements."""
+    ops = [step.node.op for step in self.steps]
+    kinds = [op for op in ops if op in (*_BATCHES, 'UnbatchDataset')]
+    return bool(kinds) and kinds[-1] in _BATCHES
+
+  def rows(self) -> tuple[tf.data.Dataset, list[element_orders.Op]]:
+    """Returns a dataset of all rows, in order, and the ops on their numbers.
+
+    The elements of the dataset are batches of rows if `is_batched`.
+    """
+    ops = []
+    for place, step in enumerate(self.steps):
+      if step.is_filter:
+        ops.append(element_orders.Filter(self._keeps(place)))
+      elif step.op is not None:
+        ops.append(step.op)
+    return self._dataset(self.steps), ops
+
+  def _keeps(self, place: int) -> np.ndarray:
+    """Returns for each row whether a filter keeps it."""
+    dataset = self._dataset(self.steps[: place + 1])
+    batches = dataset.batch(_READ_SIZE).as_numpy_iterator()
+    return np.concatenate([np.zeros(0, bool), *(one for (one,) in batches)])
+
+  def _dataset(self, steps: Sequence[_Step]) -> tf.data.Dataset:
+    """Returns the dataset of the rows; of a last filter, what it says."""
+    whole = self.graph.graph_def
+    graph_def = tf.compat.v1.GraphDef(
+        library=whole.library, versions=whole.versions
+    )
+    nodes = dict(self.graph.nodes)
+    below, is_relaxed = self.source, False
+    for place, step in enumerate(steps):
+      is_last = place == len(steps) - 1
+      keeps_rows = step.node.op in (*_BATCHES, 'UnbatchDataset')
+      if not (step.is_map or keeps_rows or (step.is_filter and is_last)):
+        continue
+      node = type(step.node)()
+      node.CopyFrom(step.node)
+      node.input[0] = below.name
+      if step.node.op in _BATCHES:
+        _keep_remainder(node, nodes)
+      is_relaxed = step.node.op in _BATCHES or (
+          is_relaxed and step.node.op != 'UnbatchDataset'
+      )
+      if is_relaxed:
+        for shape in node.attr['output_shapes'].list.shape:
+          shape.dim[0].size = -1
+      if step.is_filter:
+        _turn_into_map(node)
+      nodes[node.name] = below = node
+    result = type(self.source)()
+    result.CopyFrom(whole.node[-1])
+    result.input[:] = [below.name]
+    needed = _function_library.in_order(nodes, [below.name])
+    graph_def.node.extend([*needed, result])
+    return dataset_graphs.build(graph_def, tuple(_specs_of(below)))
+
+
+def _chain(graph: dataset_graphs.DatasetGraph) -> list[Any]:
+  """Returns the source and the ops on it that may act on numbers."""
+  chain = [graph.nodes[graph.root]]
+  while chain[-1].op in _NUMBER_OPS:
+    source = _function_library.node_of(chain[-1].input[0])
+    chain.append(graph.nodes[source])
+  return chain[::-1]
+
+
+def split(graph: dataset_graphs.DatasetGraph) -> Optional[Split]:
+  """Splits the dataset into rows and ops on their numbers, if it can be."""
+  chain = _chain(graph)
+  draws = [graph.kinds[node.name].draws for node in chain]
+  # What is below the first draw is the same in all runs and iterations.
+  num_alike = draws.index(True) if True in draws else len(chain)
+  start = 0
+  while start < num_alike:
+    steps, failed = _steps(graph, chain[start + 1 :])
+    if failed is None:
+      return Split(graph, chain[start], steps)
+    failed += start + 1
+    if failed < num_alike:
+      start = failed
+    elif start < num_alike - 1:
+      start = num_alike - 1
+    else:
+      return None
+  return None
+
+
+def _steps(
+    graph: dataset_graphs.DatasetGraph, nodes: Sequence[Any]
+) -> tuple[list[_Step], Optional[int]]:
+  """Returns the steps of nodes, or the place of one that cannot be one."""
+  steps: list[_Step] = []
+  is_batched = False
+  for place, node in enumerate(nodes):
+    step = _step(graph, node, is_batched)
+    if step is None:
+      return steps, place
+    steps.append(step)
+    if node.op in _BATCHES:
+      is_batched = True
+    elif node.op == 'UnbatchDataset':
+      is_batched = False
+  return steps, None
+
+
+def _step(
+    graph: dataset_graphs.DatasetGraph, node: Any, is_batched: bool
+) -> Optional[_Step]:
+  """Returns the step of a node; None if it needs the elements themselves."""
+  arguments = [
+      dataset_graphs.scalar(graph.nodes[_function_library.node_of(name)])
+      for name in node.input[1:]
+      if _function_library.node_of(name) in graph.nodes
+  ]
+  if node.op in _PASSED:
+    return _Step(node)
+  if node.op in _MAPS:
+    acts_on_rows = not is_batched or row_functions.acts_on_rows(
+        node.attr['f'].func.name,
+        _shapes_of(graph.nodes[_function_library.node_of(node.input[0])]),
+        graph.graph_def.library,
+    )
+    if acts_on_rows and not _function_kind(graph, node, 'f').draws:
+      return _Step(node, is_map=True)
+    return None
+  if node.op in _FILTERS:
+    draws = _function_kind(graph, node, 'predicate').draws
+    return None if is_batched or draws else _Step(node, is_filter=True)
+  if node.op in _BATCHES:
+    if is_batched or not _can_batch(graph, node, arguments):
+      return None
+    size, drop = arguments[0], arguments[_DROP_PLACES[node.op]]
+    return _Step(node, op=element_orders.Batch(int(size), bool(drop)))
+  if node.op == 'UnbatchDataset':
+    return _Step(node, op=element_orders.Unbatch()) if is_batched else None
+  num_numbers, build = _NUMBER_STEPS[node.op]
+  if None in arguments[:num_numbers]:
+    return None
+  if node.op == 'CacheDatasetV2' and arguments[0]:
+    return None  # A file.
+  return _Step(node, op=build(node, arguments[:num_numbers]))
+
+
+def _function_kind(
+    graph: dataset_graphs.DatasetGraph, node: Any, name: str
+) -> dataset_graphs.Kind:
+  """Returns the kind of a node's function and of what it captures."""
+  captured = map(_function_library.node_of, node.input[1:])
+  kinds = [graph.kinds[source] for source in captured]
+  own = graph.kind_of_function(node.attr[name].func.name)
+  return dataset_graphs.merged([own, *kinds])
+
+
+def _can_batch(
+    graph: dataset_graphs.DatasetGraph, node: Any, arguments: Sequence[Any]
+) -> bool:
+  """Returns whether a batch is its elements, one after the other."""
+  if arguments[0] is None or arguments[_DROP_PLACES[node.op]] is None:
+    return False
+  if node.op != 'PaddedBatchDatasetV2':
+    return True
+  shapes = _shapes_of(graph.nodes[_function_library.node_of(node.input[0])])
+  padded = _shapes_of(node)
+  return all(
+      shape.is_fully_defined() and batch[1:].as_list() == shape.as_list()
+      for shape, batch in zip(shapes, padded)
+  )
+
+
+def _shapes_of(node: Any) -> list[tf.TensorShape]:
+  return [
+      tf.TensorShape(shape) for shape in node.attr['output_shapes'].list.shape
+  ]
+
+
+def _specs_of(node: Any) -> list[tf.TensorSpec]:
+  name = 'Toutput_types' if 'Toutput_types' in node.attr else 'output_types'
+  dtypes = map(tf.as_dtype, node.attr[name].list.type)
+  return [tf.TensorSpec(s, d) for s, d in zip(_shapes_of(node), dtypes)]
+
+
+def _keep_remainder(node: Any, nodes: dict[str, Any]) -> None:
+  """Lets a batch op keep the last, short batch, in place."""
+  place = range(1, len(node.input))[_DROP_PLACES[node.op]]
+  constant = type(node)()
+  constant.CopyFrom(nodes[_function_library.node_of(node.input[place])])
+  constant.name += '/kept'
+  constant.attr['value'].tensor.CopyFrom(tf.make_tensor_proto(False))
+  nodes[constant.name] = constant
+  node.input[place] = constant.name
+
+
+def _turn_into_map(node: Any) -> None:
+  """Turns a filter into a map to what it says, in place."""
+  predicate = node.attr.pop('predicate')
+  node.op = 'MapDataset'
+  node.attr.pop('deterministic', None)
+  node.attr['f'].CopyFrom(predicate)
+  node.attr['output_types'].list.type[:] = [tf.bool.as_datatype_enum]
+  del node.attr['output_shapes'].list.shape[:]
+  node.attr['output_shapes'].list.shape.add()
+  node.attr['use_inter_op_parallelism'].b = True
+  node.attr['preserve_cardinality'].b = True
+
+
+def _shuffle(node: Any, arguments: Sequence[Any]) -> element_orders.Op:
+  size, seed, seed2 = arguments
+  return element_orders.Shuffle(
+      element_orders.UNLIMITED if size < 0 else size,
+      (seed, seed2),
+      node.attr['reshuffle_each_iteration'].b,
+  )
+
+
+# The number of numbers that an op takes, and its build from a node and these.
+_NUMBER_STEPS: Mapping[str, tuple[int, Callable[[Any, Sequence[Any]], Any]]] = {
+    'CacheDatasetV2': (1, lambda _, numbers: element_orders.Cache()),
+    'RepeatDataset': (1, lambda _, numbers: element_orders.Repeat(*numbers)),
+    'ShardDataset': (2, lambda _, numbers: element_orders.Shard(*numbers)),
+    'ShuffleDataset': (3, _shuffle),
+    'ShuffleDatasetV3': (3, _shuffle),
+    'SkipDataset': (1, lambda _, numbers: element_orders.Skip(*numbers)),
+    'TakeDataset': (1, lambda _, numbers: element_orders.Take(*numbers)),
+}
+_NUMBER_OPS = (
+    *_PASSED,
+    *_MAPS,
+    *_FILTERS,
+    *_BATCHES,
+    'UnbatchDataset',
+    *_NUMBER_STEPS,
+)

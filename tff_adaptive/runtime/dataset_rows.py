@@ -1,0 +1,298 @@
+# Copyright 2026 The tff_adaptive Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""A client's sequence as arrays of rows, and how they are read from a dataset.
+
+A dataset becomes rows that are read once and the order in which a round takes
+them, where its graph can be split so. Else a fresh one is read: once, if all
+reads give the same elements, or in every round.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Optional, Union
+
+import attrs
+import numpy as np
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_adaptive.data import batching
+from tff_adaptive.data import dataset_graphs
+from tff_adaptive.data import dataset_splits
+from tff_adaptive.data import element_orders
+from tff_adaptive.runtime import elements as elements_lib
+
+# The largest client; a dataset with more elements may be infinite.
+_MAX_CLIENT_BYTES = 4 * 1024**3
+# The overhead of an array object.
+_ARRAY_BYTES = 128
+# Elements that are read at once, if they are small.
+_READ_SIZE = 256
+_READ_BYTES = 2**22
+
+
+class NotRowsError(Exception):
+  """A sequence cannot be kept as rows; the text says why."""
+
+
+@attrs.frozen(eq=False)
+class ClientRows:
+  """One client's sequence.
+
+  Attributes:
+    rows: An array of rows for each component of an element, in the order of
+      `tf.nest`.
+    lengths: The number of rows of each element, int64 of shape [num_elements].
+    order: The row numbers of all elements, one element after the other; None
+      if each row occurs once, in stored order.
+    are_batched: Whether elements are batches of rows.
+  """
+
+  rows: tuple[np.ndarray, ...]
+  lengths: np.ndarray
+  order: Optional[np.ndarray] = None
+  are_batched: bool = False
+
+  @property
+  def num_rows(self) -> int:
+    """The number of rows, used or not."""
+    return len(self.rows[0])
+
+  @property
+  def num_bytes(self) -> int:
+    """The size of the arrays."""
+    arrays = [*self.rows, self.lengths]
+    if self.order is not None:
+      arrays.append(self.order)
+    return sum(map(_num_bytes, arrays))
+
+  def draw(self, draw: element_orders.Draw) -> 'ClientRows':
+    """Returns the sequence of a round, which is always the same."""
+    del draw
+    return self
+
+  def as_single_rows(self) -> 'ClientRows':
+    """Returns the same elements, each a row of its own and in this order.
+
+    The elements must have one length, as those of a type of one shape.
+    """
+    rows = self.rows
+    if self.order is not None:
+      rows = tuple(array[self.order] for array in rows)
+    if self.are_batched:
+      size = int(self.lengths[0]) if len(self.lengths) else 0
+      rows = tuple(
+          array.reshape([len(self.lengths), size, *array.shape[1:]])
+          for array in rows
+      )
+    return ClientRows(rows, np.ones(len(self.lengths), np.int64))
+
+
+def _num_bytes(array: np.ndarray) -> int:
+  if array.dtype != object:
+    return array.nbytes
+  return array.nbytes + sum(map(len, array.flat))
+
+
+@attrs.frozen(eq=False)
+class ShuffledRows:
+  """Rows, and the ops that choose some of them anew in each round.
+
+  Attributes:
+    source: The elements on which the ops act.
+    ops: The ops.
+    are_batched: Whether the result is batches of the source's elements.
+  """
+
+  source: ClientRows
+  ops: Sequence[element_orders.Op]
+  are_batched: bool
+
+  @property
+  def num_bytes(self) -> int:
+    """The size of the arrays."""
+    return self.source.num_bytes
+
+  def draw(self, draw: Optional[element_orders.Draw]) -> ClientRows:
+    """Returns the sequence of a round, given its streams."""
+    rows, lengths = self.source.rows, self.source.lengths
+    try:
+      numbers = element_orders.run(self.ops, len(lengths), draw)
+    except element_orders.EndlessError as error:
+      raise NotRowsError(str(error)) from error
+    if numbers.sizes is not None:
+      return ClientRows(rows, numbers.sizes, numbers.order, True)
+    starts = batching.offsets(lengths)[numbers.order]
+    lengths = lengths[numbers.order]
+    order = element_orders.ranges(starts, lengths)
+    return ClientRows(rows, lengths, order, self.are_batched)
+
+
+@attrs.frozen(eq=False)
+class FreshRows:
+  """A dataset that is read anew in each round."""
+
+  dataset: tf.data.Dataset
+  leaf_type: tff.SequenceType
+
+  num_bytes = 0
+
+  def draw(self, draw: element_orders.Draw) -> ClientRows:
+    """Reads the sequence of a round, given its streams."""
+    fresh = elements_lib.fresh(self.dataset, draw(0, 0))
+    return _read_elements(fresh, self.leaf_type)
+
+
+Source = Union[ClientRows, ShuffledRows, FreshRows]
+
+
+def of_dataset(
+    dataset: tf.data.Dataset, leaf_type: tff.SequenceType
+) -> tuple[Source, Optional[dataset_graphs.DatasetGraph]]:
+  """Reads a dataset as far as it is the same in all rounds.
+
+  Returns:
+    What is read, and the dataset's graph, if there is one.
+
+  Raises:
+    NotRowsError: If it cannot be kept as rows.
+    TypeError: If the elements do not match the type.
+  """
+  elements_lib.check_dataset(dataset, leaf_type)
+  graph = dataset_graphs.DatasetGraph.of(dataset)
+  if graph is None:
+    return FreshRows(dataset, leaf_type), None
+  split = dataset_splits.split(graph)
+  if split is not None:
+    found = _of_split(split, leaf_type)
+    if found is not None:
+      return found, graph
+  if graph.differs:
+    return FreshRows(dataset, leaf_type), graph
+  return _read_elements(graph.build(dataset.element_spec), leaf_type), graph
+
+
+def _of_split(
+    split: dataset_splits.Split, leaf_type: tff.SequenceType
+) -> Optional[Source]:
+  """Reads rows and the ops on them; None if rows differ in shape."""
+  dataset, ops = split.rows()
+  try:
+    if split.is_batched:
+      rows = _read_batches(dataset, ())
+      source = ClientRows(rows, np.ones(len(rows[0]), np.int64))
+    else:
+      source = _read_elements(dataset, leaf_type)
+  except NotRowsError:
+    return None
+  if not ops:
+    return source
+  shuffled = ShuffledRows(source, ops, source.are_batched)
+  if any(element_orders.draws(op) for op in ops):
+    return shuffled
+  return shuffled.draw(None)
+
+
+def _read_elements(
+    dataset: tf.data.Dataset, leaf_type: tff.SequenceType
+) -> ClientRows:
+  """Reads all elements of a dataset."""
+  if dataset.cardinality() == tf.data.INFINITE_CARDINALITY:
+    raise NotRowsError('a dataset is infinite')
+  specs = tf.nest.flatten(dataset.element_spec)
+  if elements_lib.are_alike(elements_lib.component_specs(leaf_type)) and (
+      elements_lib.are_alike(specs)
+  ):
+    size = sum(spec.shape.num_elements() * spec.dtype.size for spec in specs)
+    num_read = max(1, min(_READ_SIZE, _READ_BYTES // max(1, size)))
+    rows = _read_batches(dataset.batch(num_read), specs)
+    return ClientRows(rows, np.ones(len(rows[0]), np.int64))
+  elements = map(tf.nest.flatten, dataset.as_numpy_iterator())
+  return of_elements(elements, leaf_type)
+
+
+def _read_batches(
+    dataset: tf.data.Dataset, specs: Sequence[tf.TensorSpec]
+) -> tuple[np.ndarray, ...]:
+  """Reads a dataset of batches of rows.
+
+  Args:
+    dataset: The dataset.
+    specs: The specs of rows; those of the dataset's batches by default.
+  """
+  batches = tf.nest.flatten(dataset.element_spec)
+  if dataset.cardinality() == tf.data.INFINITE_CARDINALITY:
+    raise NotRowsError('a dataset is infinite')
+  specs = specs or [
+      tf.TensorSpec(spec.shape[1:], spec.dtype) for spec in batches
+  ]
+  columns = [[elements_lib.empty_array(spec)[np.newaxis][:0]] for spec in specs]
+  for components in _limited(map(tf.nest.flatten, dataset.as_numpy_iterator())):
+    for column, array in zip(columns, components):
+      column.append(array)
+  return join_rows(columns)
+
+
+def _limited(elements: Iterable[list[Any]]) -> Iterator[list[Any]]:
+  """Yields elements, given by their components, as long as there is room."""
+  num_bytes = 0
+  for components in elements:
+    num_bytes += sum(array.nbytes + _ARRAY_BYTES for array in components)
+    if num_bytes > _MAX_CLIENT_BYTES:
+      raise NotRowsError(f'a client holds more than {_MAX_CLIENT_BYTES} bytes')
+    yield components
+
+
+def of_elements(
+    elements: Iterable[list[Any]], leaf_type: tff.SequenceType
+) -> ClientRows:
+  """Joins the rows of all elements, given by their components.
+
+  Raises:
+    NotRowsError: If they have no common shape or are too large to keep.
+    TypeError: If they do not match the type.
+  """
+  specs = elements_lib.component_specs(leaf_type)
+  are_batches = not elements_lib.are_alike(specs)
+  columns: list[list[np.ndarray]] = [[] for _ in specs]
+  lengths = []
+  checked = (elements_lib.to_arrays(e, specs, leaf_type) for e in elements)
+  for arrays in _limited(checked):
+    if not are_batches:
+      arrays = [array[np.newaxis] for array in arrays]
+    sizes = {len(array) if array.ndim else None for array in arrays}
+    if len(sizes) != 1 or None in sizes:
+      raise NotRowsError('the components of an element differ in length')
+    lengths.append(sizes.pop())
+    for column, array in zip(columns, arrays):
+      column.append(array)
+  if not lengths:
+    columns = [[rows] for rows in no_rows(specs)]
+  return ClientRows(
+      join_rows(columns),
+      np.asarray(lengths, np.int64),
+      are_batched=are_batches,
+  )
+
+
+def no_rows(specs: list[tf.TensorSpec]) -> list[np.ndarray]:
+  """Returns zero rows of each component."""
+  are_batches = not elements_lib.are_alike(specs)
+  empty = map(elements_lib.empty_array, specs)
+  return [rows if are_batches else rows[np.newaxis][:0] for rows in empty]
+
+
+def join_rows(columns: Iterable[list[np.ndarray]]) -> tuple[np.ndarray, ...]:
+  """Concatenates lists of arrays of rows, component by component.
+
+  Raises:
+    NotRowsError: If the rows of a component differ in shape.
+  """
+  joined = []
+  for column in columns:
+    # Empty arrays do not determine the shape of rows.
+    column = [array for array in column if len(array)] or column[:1]
+    shapes = sorted({array.shape[1:] for array in column})
+    if len(shapes) != 1:
+      raise NotRowsError(f'rows differ in shape: {shapes[0]} and {shapes[1]}')
+    joined.append(column[0] if len(column) == 1 else np.concatenate(column))
+  return tuple(joined)
