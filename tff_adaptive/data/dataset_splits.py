@@ -30,8 +30,8 @@ _PASSED = (
 _MAPS = ('MapDataset', 'ParallelMapDataset', 'ParallelMapDatasetV2')
 _BATCHES = ('BatchDatasetV2', 'ParallelBatchDataset', 'PaddedBatchDatasetV2')
 _FILTERS = ('FilterDataset', 'ParallelFilterDataset')
-# Rows of which a filter is asked at once.
-_READ_SIZE = 1024
+# Rows that are computed at once.
+_READ_SIZE = 256
 # The place of `drop_remainder` among the arguments of batch ops, from the end
 # for padded ones, which have several padded shapes.
 _DROP_PLACES = {
@@ -113,7 +113,7 @@ class Split(NamedTuple):
       node.CopyFrom(step.node)
       node.input[0] = below.name
       if step.node.op in _BATCHES:
-        _keep_remainder(node, nodes)
+        _read_many(node, nodes)
       is_relaxed = step.node.op in _BATCHES or (
           is_relaxed and step.node.op != 'UnbatchDataset'
       )
@@ -128,7 +128,16 @@ class Split(NamedTuple):
     result.input[:] = [below.name]
     needed = _function_library.in_order(nodes, [below.name])
     graph_def.node.extend([*needed, result])
-    return dataset_graphs.build(graph_def, tuple(_specs_of(below)))
+    dataset = dataset_graphs.build(graph_def, tuple(_specs_of(below)))
+    return dataset.with_options(_options())
+
+
+def _options() -> tf.data.Options:
+  """Returns options for one read, in which optimizing takes longest."""
+  options = tf.data.Options()
+  options.experimental_optimization.apply_default_optimizations = False
+  options.autotune.enabled = False
+  return options
 
 
 def _chain(graph: dataset_graphs.DatasetGraph) -> list[Any]:
@@ -255,15 +264,19 @@ def _specs_of(node: Any) -> list[tf.TensorSpec]:
   return [tf.TensorSpec(s, d) for s, d in zip(_shapes_of(node), dtypes)]
 
 
-def _keep_remainder(node: Any, nodes: dict[str, Any]) -> None:
-  """Lets a batch op keep the last, short batch, in place."""
-  place = range(1, len(node.input))[_DROP_PLACES[node.op]]
-  constant = type(node)()
-  constant.CopyFrom(nodes[_function_library.node_of(node.input[place])])
-  constant.name += '/kept'
-  constant.attr['value'].tensor.CopyFrom(tf.make_tensor_proto(False))
-  nodes[constant.name] = constant
-  node.input[place] = constant.name
+def _read_many(node: Any, nodes: dict[str, Any]) -> None:
+  """Lets a batch op make large batches, of all rows, in place."""
+  places = range(1, len(node.input))
+  for place, value in (
+      (places[0], np.int64(_READ_SIZE)),
+      (places[_DROP_PLACES[node.op]], False),
+  ):
+    constant = type(node)()
+    constant.CopyFrom(nodes[_function_library.node_of(node.input[place])])
+    constant.name = f'{node.name}/{place}'
+    constant.attr['value'].tensor.CopyFrom(tf.make_tensor_proto(value))
+    nodes[constant.name] = constant
+    node.input[place] = constant.name
 
 
 def _turn_into_map(node: Any) -> None:

@@ -8,9 +8,10 @@ shuffles give TensorFlow's order; others draw from a given stream, with the law
 of TensorFlow's buffer.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 import functools
 import itertools
+import threading
 from typing import Any, NamedTuple, Optional, Protocol
 
 import attrs
@@ -18,6 +19,8 @@ import numpy as np
 
 # No limit to the number of elements.
 UNLIMITED = 2**62
+# The longest orders that are kept for other clients.
+_MAX_KEPT_LENGTH = 10_000
 # TensorFlow's seeds of a shuffle that draws a new order in each run.
 UNSEEDED = (0, 0)
 
@@ -266,15 +269,21 @@ class Shuffle:
   ) -> Iterate:
     """See `Op`."""
     numbers = itertools.count()
-    seeded = None if self.seeds == UNSEEDED else _SeededOrders(self)
+    # The first iteration has most elements.
+    seeded: list[_SeededOrders] = []
 
     def iterate(limit):
       # Elements beyond do not change the first ones.
       part = below(limit + self.buffer_size)
       number = next(numbers) if self.reshuffles else 0
-      if seeded is not None:
-        return part.pick(seeded.next(part.length)[:limit])
-      order = shuffled(part.length, self.buffer_size, stream(number))
+      if self.seeds == UNSEEDED:
+        order = shuffled(part.length, self.buffer_size, stream(number))
+      elif not part.length:
+        return part
+      else:
+        if not seeded:
+          seeded.append(_seeded_orders(self, part.length))
+        order = seeded[0][number]
       return part.pick(order[:limit])
 
     return iterate
@@ -322,47 +331,59 @@ def shuffled(
 
 
 class _SeededOrders:
-  """The orders of a seeded shuffle, iteration after iteration."""
+  """TensorFlow's orders of so many elements, one for each iteration."""
 
-  def __init__(self, op: Shuffle):
-    self._op = op
-    self._orders: Any = None
+  def __init__(self, op: Shuffle, length: int):
+    self._orders: list[np.ndarray] = []
+    self._to_come = _orders_of_tensorflow(op, length)
+    self._lock = threading.Lock()
 
-  def next(self, length: int) -> np.ndarray:
-    """Returns the next order; later ones may be of fewer elements."""
-    if not length:
-      return np.zeros(0, np.int64)
-    if self._orders is None:
-      self._orders = _seeded_orders(self._op, length)
-    return next(self._orders)
+  def __getitem__(self, number: int) -> np.ndarray:
+    with self._lock:
+      while len(self._orders) <= number:
+        self._orders.append(next(self._to_come))
+      return self._orders[number]
 
 
-def _seeded_orders(op: Shuffle, length: int) -> Any:
-  """Yields TensorFlow's orders of so many elements."""
+# Many clients have the same number of elements.
+_kept_orders = functools.lru_cache(maxsize=64)(_SeededOrders)
+
+
+def _seeded_orders(op: Shuffle, length: int) -> _SeededOrders:
+  if length > _MAX_KEPT_LENGTH:
+    return _SeededOrders(op, length)
+  return _kept_orders(op, length)
+
+
+def _orders_of_tensorflow(op: Shuffle, length: int) -> Iterator[np.ndarray]:
+  """Returns the orders of the iterations of a seeded shuffle."""
   import tensorflow as tf  # pylint: disable=import-outside-toplevel
 
+  options = tf.data.Options()
+  # Optimizing and tuning would take longer than the rest.
+  options.experimental_optimization.apply_default_optimizations = False
+  options.autotune.enabled = False
   seed, seed2 = (tf.constant(number, tf.int64) for number in op.seeds)
-  buffer_size = min(op.buffer_size, length)
-  types = {'output_types': [tf.int64], 'output_shapes': [[]]}
-  # As read from a graph, where the state of a shuffle is not stored.
   with tf.device('CPU:0'):
-    numbers = tf.raw_ops.ShuffleDatasetV3(
+    shuffled_numbers = tf.raw_ops.ShuffleDatasetV3(
         input_dataset=tf.data.experimental.to_variant(
             tf.data.Dataset.range(length)
         ),
-        buffer_size=tf.constant(buffer_size, tf.int64),
+        buffer_size=tf.constant(min(op.buffer_size, length), tf.int64),
         seed=seed,
         seed2=seed2,
         seed_generator=tf.raw_ops.AnonymousSeedGenerator(
             seed=seed, seed2=seed2, reshuffle=op.reshuffles
         )[0],
         reshuffle_each_iteration=op.reshuffles,
-        **types,
+        output_types=[tf.int64],
+        output_shapes=[[]],
     )
     dataset = tf.data.experimental.from_variant(
-        numbers, tf.TensorSpec([], tf.int64)
+        shuffled_numbers, tf.TensorSpec([], tf.int64)
     )
-    return dataset.repeat().batch(length).as_numpy_iterator()
+    dataset = dataset.repeat().batch(length).with_options(options)
+    return dataset.as_numpy_iterator()
 
 
 def run(

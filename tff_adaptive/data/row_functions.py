@@ -9,6 +9,7 @@ shapes that keep the first axis.
 """
 
 from collections.abc import Sequence
+import functools
 from typing import Any, Optional
 
 import numpy as np
@@ -19,6 +20,7 @@ from tensorflow.python.framework import function_def_to_graph
 
 from tff_adaptive import _function_library
 
+_NAME = 'function'
 _OF_NUMBERS = frozenset(
     'Abs Add AddV2 AsString BiasAdd Cast Ceil CheckNumerics ClipByValue Cos'
     ' DivNoNan Elu Equal Erf Exp Expm1 Floor FloorDiv FloorMod Greater'
@@ -45,9 +47,30 @@ def acts_on_rows(
       captured.
     library: The `FunctionDefLibrary` with the function.
   """
-  function = _function_library.find(library, name)
+  function = type(library.function[0])()
+  function.CopyFrom(_function_library.find(library, name))
+  called = _function_library.select_called(function.node_def, library)
+  # The same function is traced for each client, under another name.
+  function.signature.name = _NAME
+  return _acts_on_rows(
+      function.SerializeToString(deterministic=True),
+      called.SerializeToString(deterministic=True),
+      tuple(tuple(shape) for shape in shapes),
+  )
+
+
+@functools.lru_cache(maxsize=256)
+def _acts_on_rows(
+    serialized: bytes, called: bytes, shapes: Sequence[Sequence[Any]]
+) -> bool:
+  """Returns what `acts_on_rows` does, of a function and those it calls."""
+  library = tf.compat.v1.GraphDef().library
+  function = library.function.add()
+  function.ParseFromString(serialized)
   try:
-    graph, results = _to_graph(function, shapes, library)
+    graph, results = _to_graph(
+        function, shapes, type(library).FromString(called)
+    )
   except (ValueError, KeyError, tf.errors.OpError):
     return False
   # By the names of tensors; those that are neither rows nor constant lack.
@@ -67,23 +90,20 @@ def acts_on_rows(
 
 
 def _to_graph(
-    function: Any, shapes: Sequence[tf.TensorShape], library: Any
+    function: Any, shapes: Sequence[Sequence[Any]], called: Any
 ) -> tuple[tf.Graph, list[str]]:
   """Returns a function's graph for batches of any size, and its results."""
-  copy = type(function)()
-  copy.CopyFrom(function)
-  for node in copy.node_def:
+  for node in function.node_def:
     # Shapes are inferred anew.
     node.attr.pop('_output_shapes', None)
   num_captured = len(function.signature.input_arg) - len(shapes)
   given = [tf.TensorShape([None, *shape[1:]]) for shape in shapes]
-  called = _function_library.select_called(copy.node_def, library)
   with tf.Graph().as_default():
     tf.graph_util.import_graph_def(
         tf.compat.v1.GraphDef(library=called), name=''
     )
     graph_def, names = function_def_to_graph.function_def_to_graph_def(
-        copy, [*given, *[tf.TensorShape(None)] * num_captured]
+        function, [*given, *[tf.TensorShape(None)] * num_captured]
     )
   graph_def.library.CopyFrom(called)
   results = [names[name] for name in function.ret.values()]
