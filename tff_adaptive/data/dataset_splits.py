@@ -82,7 +82,7 @@ class Split(NamedTuple):
 
     The elements of the dataset are batches of rows if `is_batched`.
     """
-    ops = []
+    ops: list[element_orders.Op] = []
     for place, step in enumerate(self.steps):
       if step.is_filter:
         ops.append(element_orders.Filter(self._keeps(place)))

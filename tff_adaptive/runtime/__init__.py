@@ -7,7 +7,8 @@
 - `rounds`: one graph per round; `plans`: devices, and the size of chunks.
 - `round_keys`: which random numbers a round draws; `running`: Ctrl-C, forks.
 - `chunks`: the loop over clients; `sequences`: the loop over batches.
-- `client_tensors`, `dataset_cache`, `elements`, `values`: data in and out.
+- `client_tensors`, `dataset_cache`, `dataset_rows`, `elements`, `values`: data
+  in and out.
 - `graph_functions`, `flat_graphs`, `read_order`, `sums`: read and rewrite
   graphs.
 - `row_work`, `row_graphs`, `row_rules`: work on the named rows of large tables.

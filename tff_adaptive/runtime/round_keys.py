@@ -43,7 +43,7 @@ class RoundKey(NamedTuple):
 
   seed: int
   round_num: int
-  client_ids: Optional[Sequence[str]] = None
+  client_ids: Optional[Sequence[random_streams.Key]] = None
   repeat: int = 0
 
   @classmethod
@@ -72,8 +72,9 @@ class RoundKey(NamedTuple):
 
   def of_part(self, start: int, end: int) -> 'RoundKey':
     """Returns the key for some of the clients, in order."""
-    ids = range(end) if self.client_ids is None else self.client_ids
-    return self._replace(client_ids=ids[start:end])
+    if self.client_ids is None:
+      return self._replace(client_ids=range(start, end))
+    return self._replace(client_ids=self.client_ids[start:end])
 
   def draws(self, num_clients: int, leaf: int) -> list[element_orders.Draw]:
     """Returns for each client the streams of a dataset's shuffles.

@@ -108,6 +108,7 @@ def to_clients(
       source=sources[clients.source_key], **clients.fields
   )
   key = round_keys.RoundKey.of(cohort)
+  assert key is not None
   return client_tensors.collect(cohort, member_type, cache, pipelines, key)
 
 
