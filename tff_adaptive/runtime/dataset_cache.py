@@ -189,7 +189,10 @@ class DatasetCache:
     arrays = [array for client in clients for array in client.rows]
     with self._lock:
       last, joined = self._last_joined
-      if len(last) == len(arrays) and all(map(operator.is_, last, arrays)):
+      is_same = len(last) == len(arrays) and all(
+          map(operator.is_, last, arrays)
+      )
+      if arrays and is_same:
         return joined
     rows = dataset_rows.join_rows(
         [empty, *(client.rows[place] for client in clients)]
