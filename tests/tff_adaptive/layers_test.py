@@ -279,6 +279,7 @@ def _client(num_examples: int) -> list[Any]:
 class RuntimesTest(tf.test.TestCase):
 
   @pytest.mark.slow
+  @pytest.mark.filterwarnings('ignore:The mask of the layer')
   def test_trains_on_both_with_the_same_result(self):
     process = algorithms.build_fed_opt(
         _functional_model(),
