@@ -95,6 +95,7 @@ class DatasetGraph:
   Attributes:
     graph_def: The `GraphDef`.
     nodes: Its nodes by name.
+    result: The node that returns the dataset.
     root: The name of the node of the dataset.
     reads_files: Whether it reads files or databases.
   """
@@ -103,8 +104,8 @@ class DatasetGraph:
     """Reads a `GraphDef` with one dataset, and gives it fresh state."""
     self.graph_def = graph_def
     self.nodes = {node.name: node for node in graph_def.node}
-    (result,) = [node for node in graph_def.node if node.op == '_Retval']
-    self.root = _function_library.node_of(result.input[0])
+    (self.result,) = [n for n in graph_def.node if n.op == '_Retval']
+    self.root = _function_library.node_of(self.result.input[0])
     for node in graph_def.node:
       if node.op in _FRESH_STATE:
         state = self.nodes[_function_library.node_of(node.input[-1])]

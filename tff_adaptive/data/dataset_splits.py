@@ -119,25 +119,18 @@ class Split(NamedTuple):
       )
       if is_relaxed:
         for shape in node.attr['output_shapes'].list.shape:
-          shape.dim[0].size = -1
+          if shape.dim:
+            shape.dim[0].size = -1
       if step.is_filter:
         _turn_into_map(node)
       nodes[node.name] = below = node
     result = type(self.source)()
-    result.CopyFrom(whole.node[-1])
+    result.CopyFrom(self.graph.result)
     result.input[:] = [below.name]
     needed = _function_library.in_order(nodes, [below.name])
     graph_def.node.extend([*needed, result])
     dataset = dataset_graphs.build(graph_def, tuple(_specs_of(below)))
-    return dataset.with_options(_options())
-
-
-def _options() -> tf.data.Options:
-  """Returns options for one read, in which optimizing takes longest."""
-  options = tf.data.Options()
-  options.experimental_optimization.apply_default_optimizations = False
-  options.autotune.enabled = False
-  return options
+    return dataset.with_options(element_orders.untuned())
 
 
 def _chain(graph: dataset_graphs.DatasetGraph) -> list[Any]:
@@ -175,10 +168,13 @@ def _steps(
 ) -> tuple[list[_Step], Optional[int]]:
   """Returns the steps of nodes, or the place of one that cannot be one."""
   steps: list[_Step] = []
-  is_batched = False
+  is_batched, keeps_order = False, False
   for place, node in enumerate(nodes):
     step = _step(graph, node, is_batched)
-    if step is None:
+    if node.op == 'CacheDatasetV2' and graph.kinds[node.name].draws:
+      keeps_order = True
+    # Whether a cache becomes whole depends on how much TensorFlow reads of it.
+    if step is None or (keeps_order and node.op == 'TakeDataset'):
       return steps, place
     steps.append(step)
     if node.op in _BATCHES:
@@ -242,9 +238,9 @@ def _can_batch(
   """Returns whether a batch is its elements, one after the other."""
   if arguments[0] is None or arguments[_DROP_PLACES[node.op]] is None:
     return False
-  if node.op != 'PaddedBatchDatasetV2':
-    return True
   shapes = _shapes_of(graph.nodes[_function_library.node_of(node.input[0])])
+  if node.op != 'PaddedBatchDatasetV2':
+    return all(shape.rank is not None for shape in shapes)
   padded = _shapes_of(node)
   return all(
       shape.is_fully_defined() and batch[1:].as_list() == shape.as_list()

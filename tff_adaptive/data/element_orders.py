@@ -8,14 +8,19 @@ shuffles give TensorFlow's order; others draw from a given stream, with the law
 of TensorFlow's buffer.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterator, Sequence
 import functools
 import itertools
 import threading
-from typing import Any, NamedTuple, Optional, Protocol
+from typing import Any, NamedTuple, Optional, Protocol, TYPE_CHECKING
 
 import attrs
 import numpy as np
+
+if TYPE_CHECKING:
+  import tensorflow as tf
 
 # No limit to the number of elements.
 UNLIMITED = 2**62
@@ -69,7 +74,7 @@ class Numbers(NamedTuple):
     """The number of elements, or of batches."""
     return len(self.order if self.sizes is None else self.sizes)
 
-  def pick(self, places: Any) -> 'Numbers':
+  def pick(self, places: Any) -> Numbers:
     """Returns the elements or batches at places: a slice, or an array."""
     if self.sizes is None:
       return Numbers(self.order[places])
@@ -77,7 +82,7 @@ class Numbers(NamedTuple):
     sizes = self.sizes[places]
     return Numbers(self.order[ranges(starts[places], sizes)], sizes)
 
-  def first(self, limit: int) -> 'Numbers':
+  def first(self, limit: int) -> Numbers:
     """Returns at most so many of the first ones."""
     return self if self.length <= limit else self.pick(slice(limit))
 
@@ -355,14 +360,20 @@ def _seeded_orders(op: Shuffle, length: int) -> _SeededOrders:
   return _kept_orders(op, length)
 
 
+def untuned() -> tf.data.Options:
+  """Returns options for one read, in which optimizing would take longest."""
+  import tensorflow as tf  # pylint: disable=import-outside-toplevel
+
+  options = tf.data.Options()
+  options.experimental_optimization.apply_default_optimizations = False
+  options.autotune.enabled = False
+  return options
+
+
 def _orders_of_tensorflow(op: Shuffle, length: int) -> Iterator[np.ndarray]:
   """Returns the orders of the iterations of a seeded shuffle."""
   import tensorflow as tf  # pylint: disable=import-outside-toplevel
 
-  options = tf.data.Options()
-  # Optimizing and tuning would take longer than the rest.
-  options.experimental_optimization.apply_default_optimizations = False
-  options.autotune.enabled = False
   seed, seed2 = (tf.constant(number, tf.int64) for number in op.seeds)
   with tf.device('CPU:0'):
     shuffled_numbers = tf.raw_ops.ShuffleDatasetV3(
@@ -382,7 +393,7 @@ def _orders_of_tensorflow(op: Shuffle, length: int) -> Iterator[np.ndarray]:
     dataset = tf.data.experimental.from_variant(
         shuffled_numbers, tf.TensorSpec([], tf.int64)
     )
-    dataset = dataset.repeat().batch(length).with_options(options)
+    dataset = dataset.repeat().batch(length).with_options(untuned())
     return dataset.as_numpy_iterator()
 
 

@@ -47,6 +47,8 @@ def acts_on_rows(
       captured.
     library: The `FunctionDefLibrary` with the function.
   """
+  if any(shape.rank is None for shape in shapes):
+    return False
   function = type(library.function[0])()
   function.CopyFrom(_function_library.find(library, name))
   called = _function_library.select_called(function.node_def, library)

@@ -7,7 +7,7 @@ Each leaf becomes tensors for the whole cohort, which the graph indexes by the
 client's number.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 import itertools
 from typing import Any, NamedTuple, Optional, Union
 
@@ -93,7 +93,7 @@ def _pack_sequences(
     sequences: list[Any],
     leaf_type: tff.SequenceType,
     cache: dataset_cache.DatasetCache,
-    draws: Sequence[element_orders.Draw],
+    draw_of: Callable[[int], element_orders.Draw],
 ) -> batching.PackedClients:
   """Packs the elements of several clients.
 
@@ -102,7 +102,7 @@ def _pack_sequences(
     TypeError: If they do not match the type.
   """
   specs = elements.component_specs(leaf_type)
-  clients = cache.read(sequences, leaf_type, draws)
+  clients = cache.read(sequences, leaf_type, draw_of)
   counts = [len(client.lengths) for client in clients]
   are_batched = not elements.are_alike(specs)
   if clients and all(client.are_batched for client in clients):
@@ -161,8 +161,8 @@ def _pack_cohort(
 
   def pack(name, field_type):
     if name in beside:
-      draws = key.draws(len(cohort), 0)
-      return _pack_sequences(beside[name], field_type, cache, draws)
+      draw_of = key.draw_of(len(cohort), 0)
+      return _pack_sequences(beside[name], field_type, cache, draw_of)
     if not isinstance(field_type, tff.SequenceType):
       return None
     if not elements.are_batches(elements.component_specs(field_type)):
@@ -190,11 +190,11 @@ def _stack(leaf_values: list[Any], leaf_type: tff.TensorType) -> tf.Tensor:
 def _stack_datasets(
     datasets: list[Any],
     leaf_type: tff.SequenceType,
-    draws: Sequence[element_orders.Draw],
+    draw_of: Callable[[int], element_orders.Draw],
 ) -> tf.Tensor:
   fresh = [
-      elements.fresh(elements.as_dataset(dataset, leaf_type), draw(0, 0))
-      for dataset, draw in zip(datasets, draws)
+      elements.as_fresh_dataset(dataset, leaf_type, draw_of(client)(0, 0))
+      for client, dataset in enumerate(datasets)
   ]
   # TensorFlow cannot stack zero variants: stack one and drop it.
   fresh = fresh or [elements.as_dataset([], leaf_type)]
@@ -246,7 +246,7 @@ def collect(
             leaf_values,
             leaf_type,
             *arguments,
-            key.draws(len(leaf_values), place),
+            key.draw_of(len(leaf_values), place),
         )
         if isinstance(leaf_type, tff.SequenceType)
         else _stack(leaf_values, leaf_type)

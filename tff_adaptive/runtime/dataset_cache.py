@@ -8,10 +8,9 @@ which are kept while the dataset object is alive and there is room. Caches of a
 process hold the same arrays of the same data.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 import concurrent.futures
 import functools
-import operator
 import threading
 from typing import Any, Optional
 import weakref
@@ -38,10 +37,6 @@ _SLOW_READING = (
     'or reads variables, so it is read again in every round, which can take '
     'longer than training. Shuffles and functions of rows need no reading.'
 )
-_READ_FILES = (
-    "What clients' datasets read from files is kept in memory, up to %d bytes; "
-    'a file that changes is read again if a dataset names it.'
-)
 
 
 def _sample(arrays: Sequence[np.ndarray]) -> tuple[bytes, ...]:
@@ -58,6 +53,13 @@ def _sampled_positions(size: int) -> np.ndarray:
     return np.arange(size)
   shares = np.arange(_SAMPLE_SIZE) * _GOLDEN_RATIO % 1
   return (shares * size).astype(np.int64)
+
+
+def _forget_joined(cache: weakref.ref, array: weakref.ref) -> None:
+  """Drops the joined rows of which one array is no longer used."""
+  found = cache()
+  if found is not None and array in found._last_joined[0]:  # pylint: disable=protected-access
+    found._last_joined = ([], ())  # pylint: disable=protected-access
 
 
 class DatasetCache:
@@ -99,59 +101,41 @@ class DatasetCache:
       self,
       sequences: Sequence[Any],
       leaf_type: tff.SequenceType,
-      draws: Sequence[element_orders.Draw],
+      draw_of: Callable[[int], element_orders.Draw],
   ) -> list[dataset_rows.ClientRows]:
     """Returns the rows of clients' datasets or iterables of elements.
 
     Args:
       sequences: A dataset, or an iterable of elements, for each client.
       leaf_type: The type of the sequences.
-      draws: The random streams of each client in this round.
+      draw_of: Returns the random streams of a client in this round.
 
     Raises:
       NotRowsError: If they have no common shape or are too large to keep.
       TypeError: If the elements do not match the type.
     """
 
+    are_datasets = [isinstance(one, tf.data.Dataset) for one in sequences]
+    with self._lock:
+      kept = [
+          self._find_dataset(one, leaf_type) if is_dataset else None
+          for one, is_dataset in zip(sequences, are_datasets)
+      ]
+
     def read(place):
-      source = self._source(sequences[place], leaf_type)
-      return source.draw(draws[place])
+      if not are_datasets[place]:
+        elements = elements_lib.iterate(sequences[place], leaf_type)
+        return dataset_rows.of_elements(elements, leaf_type)
+      found = kept[place] or self._read_dataset(sequences[place], leaf_type)
+      if isinstance(found.value, str):
+        raise dataset_rows.NotRowsError(found.value)
+      return found.value.draw(draw_of(place))
 
     # A dataset runs outside of Python, several ones at once.
-    are_slow = [self._must_read(one, leaf_type) for one in sequences]
-    if sum(are_slow) < 2:
+    if sum(are_datasets) - sum(map(bool, kept)) < 2:
       return list(map(read, range(len(sequences))))
     with concurrent.futures.ThreadPoolExecutor(plans.num_cores()) as pool:
       return list(pool.map(read, range(len(sequences))))
-
-  def _must_read(self, sequence: Any, leaf_type: tff.SequenceType) -> bool:
-    """Returns whether a dataset has to be read in this round."""
-    if not isinstance(sequence, tf.data.Dataset):
-      return False
-    with self._lock:
-      found = self._find_dataset(sequence, leaf_type)
-    return found is None or isinstance(found.value, dataset_rows.FreshRows)
-
-  def _source(
-      self, sequence: Any, leaf_type: tff.SequenceType
-  ) -> dataset_rows.Source:
-    """Returns what is kept of a sequence; reads it at its first use."""
-    if not isinstance(sequence, tf.data.Dataset):
-      elements = elements_lib.iterate(sequence, leaf_type)
-      return dataset_rows.of_elements(elements, leaf_type)
-    with self._lock:
-      found = self._find_dataset(sequence, leaf_type)
-    if found is None:
-      found = self._read_dataset(sequence, leaf_type)
-      if not isinstance(found.value, dataset_rows.FreshRows):
-        with self._lock:
-          self._hold(sequence, leaf_type, found)
-          held_rows.share(sequence, leaf_type, found)
-      else:
-        logging.log_first_n(logging.WARNING, _SLOW_READING, 1)
-    if isinstance(found.value, str):
-      raise dataset_rows.NotRowsError(found.value)
-    return found.value
 
   def _find_dataset(
       self, dataset: tf.data.Dataset, leaf_type: tff.SequenceType
@@ -167,21 +151,27 @@ class DatasetCache:
   def _read_dataset(
       self, dataset: tf.data.Dataset, leaf_type: tff.SequenceType
   ) -> held_rows.Held:
+    """Reads a dataset, and keeps what is the same in all rounds."""
     try:
-      source, graph = dataset_rows.of_dataset(dataset, leaf_type)
+      source, stamps = dataset_rows.of_dataset(dataset, leaf_type)
     except dataset_rows.NotRowsError as error:
-      return held_rows.Held(str(error), 0)
-    stamps = {} if graph is None else graph.file_stamps()
-    if graph is not None and graph.reads_files:
-      logging.log_first_n(logging.INFO, _READ_FILES, 1, self._max_bytes)
-    return held_rows.Held(source, source.num_bytes, stamps=stamps)
+      found = held_rows.Held(str(error), 0)
+    else:
+      found = held_rows.Held(source, source.num_bytes, stamps=stamps)
+      if isinstance(source, dataset_rows.FreshRows):
+        logging.log_first_n(logging.WARNING, _SLOW_READING, 1)
+        return found
+    with self._lock:
+      self._hold(dataset, leaf_type, found)
+      held_rows.share(dataset, leaf_type, found)
+    return found
 
   def join(
       self,
       specs: list[tf.TensorSpec],
       clients: Sequence[dataset_rows.ClientRows],
   ) -> tuple[Any, ...]:
-    """Joins the rows of clients; those of the last cohort are kept.
+    """Joins the rows of clients; those joined last are kept, if they fit.
 
     Raises:
       NotRowsError: If they differ in shape.
@@ -189,18 +179,18 @@ class DatasetCache:
     arrays = [array for client in clients for array in client.rows]
     with self._lock:
       last, joined = self._last_joined
-      is_same = len(last) == len(arrays) and all(
-          map(operator.is_, last, arrays)
-      )
-      if arrays and is_same:
-        return joined
+      if arrays and len(last) == len(arrays):
+        if all(one() is array for one, array in zip(last, arrays)):
+          return joined
     rows = dataset_rows.join_rows(
         [empty, *(client.rows[place] for client in clients)]
         for place, empty in enumerate(dataset_rows.no_rows(specs))
     )
     joined = tuple(map(tf.convert_to_tensor, rows))
-    with self._lock:
-      self._last_joined = (arrays, joined)
+    if sum(array.nbytes for array in rows) <= self._max_bytes:
+      forget = functools.partial(_forget_joined, weakref.ref(self))
+      with self._lock:
+        self._last_joined = ([weakref.ref(a, forget) for a in arrays], joined)
     return joined
 
   def resident_rows(

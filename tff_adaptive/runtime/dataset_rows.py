@@ -7,9 +7,10 @@ them, where its graph can be split so. Else a fresh one is read: once, if all
 reads give the same elements, or in every round.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Optional, Union
 
+from absl import logging
 import attrs
 import numpy as np
 import tensorflow as tf
@@ -19,6 +20,7 @@ from tff_adaptive.data import batching
 from tff_adaptive.data import dataset_graphs
 from tff_adaptive.data import dataset_splits
 from tff_adaptive.data import element_orders
+from tff_adaptive.data import feature_arrays
 from tff_adaptive.runtime import elements as elements_lib
 
 # The largest client; a dataset with more elements may be infinite.
@@ -28,6 +30,11 @@ _ARRAY_BYTES = 128
 # Elements that are read at once, if they are small.
 _READ_SIZE = 256
 _READ_BYTES = 2**22
+_READ_FILES = (
+    "What clients' datasets read from files is kept in memory, within "
+    '`max_cache_bytes`; a file that changes is read again if a dataset names '
+    'it.'
+)
 
 
 class NotRowsError(Exception):
@@ -60,10 +67,9 @@ class ClientRows:
   @property
   def num_bytes(self) -> int:
     """The size of the arrays."""
-    arrays = [*self.rows, self.lengths]
-    if self.order is not None:
-      arrays.append(self.order)
-    return sum(map(_num_bytes, arrays))
+    orders = [] if self.order is None else [self.order]
+    arrays = [*self.rows, self.lengths, *orders]
+    return sum(feature_arrays.num_bytes({'': array}) for array in arrays)
 
   def draw(self, draw: element_orders.Draw) -> 'ClientRows':
     """Returns the sequence of a round, which is always the same."""
@@ -87,12 +93,6 @@ class ClientRows:
     return ClientRows(rows, np.ones(len(self.lengths), np.int64))
 
 
-def _num_bytes(array: np.ndarray) -> int:
-  if array.dtype != object:
-    return array.nbytes
-  return array.nbytes + sum(map(len, array.flat))
-
-
 @attrs.frozen(eq=False)
 class ShuffledRows:
   """Rows, and the ops that choose some of them anew in each round.
@@ -100,31 +100,26 @@ class ShuffledRows:
   Attributes:
     source: The elements on which the ops act.
     ops: The ops.
-    are_batched: Whether the result is batches of the source's elements.
   """
 
   source: ClientRows
   ops: Sequence[element_orders.Op]
-  are_batched: bool
 
   @property
   def num_bytes(self) -> int:
     """The size of the arrays."""
     return self.source.num_bytes
 
-  def draw(self, draw: Optional[element_orders.Draw]) -> ClientRows:
+  def draw(self, draw: element_orders.Draw) -> ClientRows:
     """Returns the sequence of a round, given its streams."""
     rows, lengths = self.source.rows, self.source.lengths
-    try:
-      numbers = element_orders.run(self.ops, len(lengths), draw)
-    except element_orders.EndlessError as error:
-      raise NotRowsError(str(error)) from error
+    numbers = element_orders.run(self.ops, len(lengths), draw)
     if numbers.sizes is not None:
       return ClientRows(rows, numbers.sizes, numbers.order, True)
     starts = batching.offsets(lengths)[numbers.order]
     lengths = lengths[numbers.order]
     order = element_orders.ranges(starts, lengths)
-    return ClientRows(rows, lengths, order, self.are_batched)
+    return ClientRows(rows, lengths, order, self.source.are_batched)
 
 
 @attrs.frozen(eq=False)
@@ -147,11 +142,11 @@ Source = Union[ClientRows, ShuffledRows, FreshRows]
 
 def of_dataset(
     dataset: tf.data.Dataset, leaf_type: tff.SequenceType
-) -> tuple[Source, Optional[dataset_graphs.DatasetGraph]]:
+) -> tuple[Source, Mapping[str, Any]]:
   """Reads a dataset as far as it is the same in all rounds.
 
   Returns:
-    What is read, and the dataset's graph, if there is one.
+    What is read, and the stamps of the files that are read, by path.
 
   Raises:
     NotRowsError: If it cannot be kept as rows.
@@ -160,36 +155,49 @@ def of_dataset(
   elements_lib.check_dataset(dataset, leaf_type)
   graph = dataset_graphs.DatasetGraph.of(dataset)
   if graph is None:
-    return FreshRows(dataset, leaf_type), None
+    return FreshRows(dataset, leaf_type), {}
+  # Before the files are read: they may change meanwhile.
+  stamps = graph.file_stamps()
+  if graph.reads_files:
+    logging.log_first_n(logging.INFO, _READ_FILES, 1)
   split = dataset_splits.split(graph)
   if split is not None:
     found = _of_split(split, leaf_type)
     if found is not None:
-      return found, graph
+      return found, stamps
   if graph.differs:
-    return FreshRows(dataset, leaf_type), graph
-  return _read_elements(graph.build(dataset.element_spec), leaf_type), graph
+    return FreshRows(dataset, leaf_type), stamps
+  return _read_elements(graph.build(dataset.element_spec), leaf_type), stamps
 
 
 def _of_split(
     split: dataset_splits.Split, leaf_type: tff.SequenceType
 ) -> Optional[Source]:
-  """Reads rows and the ops on them; None if rows differ in shape."""
+  """Reads rows and the ops on them; None if TensorFlow has to run these."""
   dataset, ops = split.rows()
+  specs = tf.nest.flatten(dataset.element_spec)
+  if any(spec.shape.rank is None for spec in specs):
+    return None
   try:
     if split.is_batched:
       rows = _read_batches(dataset, ())
       source = ClientRows(rows, np.ones(len(rows[0]), np.int64))
     else:
       source = _read_elements(dataset, leaf_type)
-  except NotRowsError:
+    shuffled = ShuffledRows(source, ops)
+    # Finds out whether there is an end, too.
+    drawn = shuffled.draw(_draw_anything)
+  except (NotRowsError, element_orders.EndlessError):
     return None
   if not ops:
     return source
-  shuffled = ShuffledRows(source, ops, source.are_batched)
-  if any(element_orders.draws(op) for op in ops):
-    return shuffled
-  return shuffled.draw(None)
+  return shuffled if any(map(element_orders.draws, ops)) else drawn
+
+
+def _draw_anything(place: int, number: int) -> np.random.Generator:
+  """Returns a stream for a run of which the result is not used."""
+  del place, number
+  return np.random.default_rng(0)
 
 
 def _read_elements(

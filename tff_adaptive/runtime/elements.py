@@ -229,11 +229,21 @@ def fresh(
   return graph.build(dataset.element_spec)
 
 
+def as_fresh_dataset(
+    value: Any,
+    leaf_type: tff.SequenceType,
+    generator: Optional[np.random.Generator] = None,
+) -> tf.data.Dataset:
+  """Returns `as_dataset`, made `fresh` if the value is a dataset itself."""
+  dataset = as_dataset(value, leaf_type)
+  return fresh(dataset, generator) if dataset is value else dataset
+
+
 def build_leaf(leaf_type: tff.Type) -> Callable[[Any], tf.Tensor]:
   """Builds `build_conversion` of a tensor or a sequence."""
   if isinstance(leaf_type, tff.SequenceType):
     return lambda value: tf.data.experimental.to_variant(
-        fresh(as_dataset(value, leaf_type))
+        as_fresh_dataset(value, leaf_type)
     )
   spec = values.tensor_spec(leaf_type)
 

@@ -3,7 +3,7 @@
 """Keys of random numbers: of each round, and of each call without clients."""
 
 import collections
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 import contextlib
 import functools
 from typing import Any, NamedTuple, Optional
@@ -76,8 +76,10 @@ class RoundKey(NamedTuple):
       return self._replace(client_ids=range(start, end))
     return self._replace(client_ids=self.client_ids[start:end])
 
-  def draws(self, num_clients: int, leaf: int) -> list[element_orders.Draw]:
-    """Returns for each client the streams of a dataset's shuffles.
+  def draw_of(
+      self, num_clients: int, leaf: int
+  ) -> Callable[[int], element_orders.Draw]:
+    """Returns a function from a client's place to its dataset's streams.
 
     Args:
       num_clients: The number of clients.
@@ -91,7 +93,10 @@ class RoundKey(NamedTuple):
         'pipeline',
         leaf,
     )
-    return [functools.partial(streams, who) for who in self._ids(num_clients)]
+    # The ids are looked up by what draws: most data draw nothing.
+    return lambda client: lambda *keys: streams(
+        self._ids(num_clients)[client], *keys
+    )
 
   def _ids(self, num_clients: int) -> Sequence[random_streams.Key]:
     """Returns what tells the clients' streams apart."""

@@ -78,7 +78,9 @@ class Round:
         clients, self._form.clients_type, self._cache, self._work.pipelines, key
     )
 
-  def _seeds(self, num_clients: int, key: round_keys.RoundKey) -> Any:
+  def _seeds(
+      self, num_clients: int, key: round_keys.RoundKey
+  ) -> round_keys.Seeds:
     """Returns the seeds of a round."""
     return key.seeds(num_clients if self.takes_client_seeds else 0)
 

@@ -46,6 +46,11 @@ def _tokens(text: tf.Tensor) -> tf.Tensor:
   return _TABLE.lookup(tf.strings.bytes_split(text))
 
 
+def _of_any_rank(n: tf.Tensor) -> tf.Tensor:
+  rank = tf.reshape(n - n + 1, [1])
+  return tf.reshape(n, tf.ones(rank, tf.int32))
+
+
 def _text() -> tf.data.Dataset:
   dataset = tf.data.Dataset.from_tensors([b'abcabcabcab', b'cabcabcabca'])
   dataset = dataset.unbatch().map(_tokens).unbatch()
@@ -66,7 +71,7 @@ class SplitTest(tf.test.TestCase, parameterized.TestCase):
   def _elements(self, dataset):
     return [tf.nest.flatten(one) for one in dataset.as_numpy_iterator()]
 
-  def _check_split(self, dataset, num_ops):
+  def assert_splits(self, dataset, num_ops):
     split = dataset_splits.split(self._graph(dataset))
     rows, ops = split.rows()
     self.assertLen(ops, num_ops)
@@ -130,6 +135,11 @@ class SplitTest(tf.test.TestCase, parameterized.TestCase):
       ),
       ('batches', lambda: _range().batch(2).shuffle(9, seed=3).repeat(2), 3),
       ('cached', lambda: _range().shuffle(9, seed=1).cache().repeat(2), 3),
+      (
+          'of_any_rank',
+          lambda: _range().map(_of_any_rank).shuffle(9, seed=1),
+          1,
+      ),
       ('numbered', lambda: _range().enumerate().shuffle(9, seed=1), 1),
       (
           'centered',
@@ -166,10 +176,18 @@ class SplitTest(tf.test.TestCase, parameterized.TestCase):
       ),
   )
   def test_splits(self, build, num_ops):
-    self._check_split(build(), num_ops)
+    self.assert_splits(build(), num_ops)
 
   @parameterized.named_parameters(
       ('centered', lambda: _range().shuffle(9, seed=1).batch(2).map(_center)),
+      (
+          'batches_of_any_rank',
+          lambda: _range().map(_of_any_rank).shuffle(9, seed=1).batch(2),
+      ),
+      (
+          'part_of_a_cached_order',
+          lambda: _range().shuffle(9, seed=1).cache().take(3).repeat(2),
+      ),
       ('drawn', lambda: _range().map(_add_noise)),
       ('drawn_with_seed', lambda: _range().map(_add_seeded_noise)),
       (

@@ -152,7 +152,7 @@ class SourcesTest(compiled_testing.TestCase):
       with tff.framework.get_context_stack().install(context):
         _weigh()([dataset])
       (rows,) = context._cache.read(
-          [dataset], tff.SequenceType(_BATCH_TYPE), [None]
+          [dataset], tff.SequenceType(_BATCH_TYPE), lambda _: None
       )
       found.append(rows)
     self.assertIs(*found)
@@ -358,6 +358,48 @@ class DatasetsTest(tf.test.TestCase, parameterized.TestCase):
     with runtime.compiled_context(strict=True):
       found = [float(_weigh()([dataset])) for _ in range(4)]
     self.assertLen(set(found), 4)
+
+  @parameterized.named_parameters(
+      ('shuffled', lambda dataset: dataset.unbatch().shuffle(90).batch(4)),
+      ('drawing', lambda dataset: dataset.map(_draw)),
+  )
+  def test_draws_follow_the_key_of_the_round(self, change):
+    dataset = change(testing.dataset(90))
+    found = []
+    for round_num in (3, 3, 4):
+      with runtime.compiled_context(strict=True) as context:
+        context.begin_round(seed=1, round_num=round_num)
+        found.append(float(_weigh()([dataset])))
+    self.assertEqual(found[0], found[1])
+    self.assertNotEqual(found[0], found[2])
+
+  @pytest.mark.usefixtures('native_runtime')
+  def test_seeded_orders_are_those_of_native_rounds(self):
+    dataset = testing.dataset(90).unbatch().shuffle(20, seed=1)
+    dataset = dataset.repeat(2).batch(4)
+    next(iter(dataset))  # As a script that looks at its data.
+    native = [float(_weigh()([dataset])) for _ in range(2)]
+    with runtime.compiled_context(strict=True):
+      compiled = [float(_weigh()([dataset])) for _ in range(2)]
+    self.assertAllClose(native, compiled, rtol=1e-6)
+    self.assertEqual(*compiled)
+
+  def test_a_part_of_an_endless_dataset_that_is_filtered(self):
+    dataset = tf.data.Dataset.range(1, 4).repeat().filter(lambda n: n > 1)
+    dataset = dataset.take(4).map(lambda n: tf.cast(n, tf.float32))
+    with runtime.compiled_context(strict=True):
+      self.assertEqual(_add_up()([dataset]), 2 + 3 + 2 + 3)
+
+  def test_files_that_do_not_change_are_read_once(self):
+    path = pathlib.Path(self.folder) / 'numbers.txt'
+    path.write_text('1\n2\n', encoding='ascii')
+    dataset = tf.data.TextLineDataset(str(path)).shuffle(2)
+    dataset = dataset.map(lambda text: tf.strings.to_number(text))
+    with runtime.compiled_context(strict=True):
+      with self._count_reads() as read:
+        for _ in range(3):
+          self.assertEqual(_add_up()([dataset]), 3.0)
+        self.assertEqual(read.call_count, 1)
 
   def test_those_used_last_are_kept_where_there_is_room(self):
     datasets = [testing.dataset(9) for _ in range(3)]
