@@ -6,6 +6,9 @@ A Keras layer may derive a tensor from a variable when it is built, as
 `tf.keras.layers.Normalization` does. In the graph of a computation, nothing
 orders that read and the assignment of the received weights, which is in a
 function. Initial values are assigned before both.
+
+Likewise, nothing may order a read and the loop that trains a variable. TFF's
+runtime then reads the value before the loop, which takes longer to start.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -25,6 +28,8 @@ _READ_OPS = frozenset(
         'VariableShape',
     }
 )
+
+_LOOP_OPS = (_function_library.REDUCE_OP, 'While')
 
 
 def _data_nodes(node: Any) -> list[str]:
@@ -146,10 +151,33 @@ def _is_call(names: set[str], node: Any) -> bool:
   return node.name in names and node.op != 'NoOp'
 
 
-def read_assigned_values(serialized: computations.Serialized) -> None:
-  """Orders unordered reads of variables after their assignments, in place.
+def _order(reader: Any, writers: list[Any], accesses: _Accesses) -> bool:
+  """Orders a read between assignments and loops; returns whether it changed.
 
-  A read and an assignment that are in the same function have an order already.
+  Args:
+    reader: The node that reads a variable.
+    writers: The nodes that write to it, none of them before the reader.
+    accesses: The order of the nodes.
+  """
+  later = [w for w in writers if not accesses.is_before(reader, w)]
+  loops = [w for w in later if w.op in _LOOP_OPS]
+  assignments = [
+      w
+      for w in later
+      if w.op not in _LOOP_OPS
+      if not any(accesses.is_before(loop, w) for loop in loops)
+  ]
+  reader.input.extend(f'^{writer.name}' for writer in assignments)
+  for loop in loops:
+    loop.input.append(f'^{reader.name}')
+  return bool(later)
+
+
+def read_assigned_values(serialized: computations.Serialized) -> None:
+  """Orders unordered reads of variables, in place.
+
+  They follow assignments and precede loops. A read and an assignment that are
+  in the same function have an order already.
   """
   if not serialized.initialize_op:
     return
@@ -159,8 +187,6 @@ def read_assigned_values(serialized: computations.Serialized) -> None:
     is_changed = False
     accesses = _Accesses(serialized)
     for reader, writers in accesses.early_reads():
-      later = [w for w in writers if not accesses.is_before(reader, w)]
-      reader.input.extend(f'^{writer.name}' for writer in later)
-      if later:  # Other nodes are in another order now.
-        is_changed = True
+      is_changed = _order(reader, writers, accesses)
+      if is_changed:  # Other nodes are in another order now.
         break

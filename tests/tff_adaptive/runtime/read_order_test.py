@@ -53,6 +53,32 @@ def _move_after_use(variable, value, derived):
   return variable.read_value()
 
 
+def _count_batches(dataset, variable):
+  """Adds a sequence to a variable, and returns its sum."""
+
+  @tf.function
+  def add(total, batch):
+    variable.assign_add(batch)
+    return total + batch
+
+  return dataset.reduce(0.0, add)
+
+
+def _count_in_a_loop(dataset, variable):
+  """Does the same in another kind of loop."""
+  stacked = dataset.reduce(
+      tf.zeros([0]), lambda rows, row: tf.concat([rows, [row]], 0)
+  )
+
+  def add(i, total):
+    variable.assign_add(stacked[i])
+    return i + 1, total + stacked[i]
+
+  return tf.while_loop(
+      lambda i, _: i < tf.size(stacked), add, (0, 0.0)
+  )[1]
+
+
 class ReadOrderTest(tf.test.TestCase, parameterized.TestCase):
 
   @parameterized.named_parameters(
@@ -83,6 +109,36 @@ class ReadOrderTest(tf.test.TestCase, parameterized.TestCase):
 
     with runtime.compiled_context(strict=True):
       self.assertAllEqual(run(7.0), [7.0])
+
+  @parameterized.parameters(_count_batches, _count_in_a_loop)
+  def test_a_read_precedes_the_loop_as_in_native_runs(self, count):
+    batches = tff.SequenceType(np.float32)
+
+    @tff.tensorflow.computation(batches, np.float32)
+    def train(dataset, start):
+      variable = tf.Variable(start)
+      initialize = tf.compat.v1.global_variables_initializer()
+      with tf.control_dependencies([initialize]):
+        total = count(dataset, variable)
+      return variable, total
+
+    @tff.federated_computation(
+        tff.FederatedType(batches, tff.CLIENTS),
+        tff.FederatedType(np.float32, tff.SERVER),
+    )
+    def train_all(datasets, start):
+      at_clients = tff.federated_broadcast(start)
+      trained = tff.federated_map(train, (datasets, at_clients))
+      return tff.federated_sum(trained[0]), tff.federated_sum(trained[1])
+
+    clients, found = [[1.0, 2.0, 3.0]] * 2, []
+    for context in (
+        runtime.native_context(),
+        runtime.compiled_context(strict=True),
+    ):
+      with context:
+        found.append([list(train_all(clients, 5.0)) for _ in range(5)])
+    self.assertAllEqual(found, [[[10.0, 12.0]] * 5] * 2)
 
   def test_ordered_graphs_do_not_change(self):
     process = tff.learning.algorithms.build_weighted_fed_avg(
