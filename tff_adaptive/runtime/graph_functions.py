@@ -32,6 +32,7 @@ from tff_adaptive.runtime import read_order
 from tff_adaptive.runtime import sequences
 from tff_adaptive.runtime import sums
 from tff_adaptive.runtime import values
+from tff_adaptive.runtime import zero_products
 
 
 class _GraphImport:
@@ -454,6 +455,7 @@ def build_graph_function(
       serialized.results,
   )
   _check_is_tensorflow(graph_def)
+  zero_products.make_zero(graph_def)
   _function_library.rename_functions(graph_def, f'_{next(_graph_numbers)}')
   _make_resources_anonymous(serialized)
   takes_seed = _make_random_ops_stateless(graph_def)

@@ -1,0 +1,86 @@
+# Copyright 2026 The tff_adaptive Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of zero_products."""
+
+from absl.testing import parameterized
+import numpy as np
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_adaptive import runtime
+from tff_adaptive.runtime import zero_products
+
+
+def _share_of_entries(x):
+  """Returns the mean times the number of entries, which is a constant."""
+  count = tf.cast(tf.reduce_prod(tf.shape(x)), x.dtype)
+  return tf.reduce_mean(x) * (count / 7.0)
+
+
+def _zero_first(x):
+  return tf.constant(0.0) * tf.reduce_mean(x)
+
+
+@tf.function(autograph=False)
+def _in_a_function(x):
+  return _share_of_entries(x) + _zero_first(x)
+
+
+def _not_zero(x):
+  return tf.reduce_mean(x) * tf.constant(2.0)
+
+
+def _not_constant(x):
+  return tf.reduce_mean(x) * tf.reduce_sum(x)
+
+
+class ZeroProductsTest(tf.test.TestCase, parameterized.TestCase):
+
+  @parameterized.named_parameters(
+      ('share', _share_of_entries, 0.0),
+      ('zero_first', _zero_first, 0.0),
+      ('in_a_function', _in_a_function, 0.0),
+      ('not_zero', _not_zero, np.nan),
+      ('not_constant', _not_constant, np.nan),
+  )
+  def test_products_are_those_of_native_runs(self, fn, expected):
+    empty = tff.TensorType(np.float32, (0,))
+    at_client = tff.tensorflow.computation(fn, empty)
+
+    @tff.federated_computation(tff.FederatedType(empty, tff.CLIENTS))
+    def total(values):
+      return tff.federated_sum(tff.federated_map(at_client, values))
+
+    found = []
+    for context in (
+        runtime.native_context(),
+        runtime.compiled_context(strict=True),
+    ):
+      with context:
+        found.append(total([np.zeros(0, np.float32)] * 2))
+    np.testing.assert_array_equal(found, [expected] * 2)
+
+  @parameterized.parameters(
+      (lambda x: x * 0.0, [0.0, 0.0, 0.0]),
+      (lambda x: 0.0 * x, [0.0, 0.0, 0.0]),
+      (lambda x: x * [0.0, 1.0, 0.0], [np.nan, np.inf, np.nan]),
+      (lambda x: x * (tf.constant(2.0) - 2.0), [0.0, 0.0, 0.0]),
+      (lambda x: x * tf.random.uniform([], 0.0, 0.0), [np.nan] * 3),
+  )
+  def test_only_constants_that_are_all_zero_count(self, fn, expected):
+    with tf.Graph().as_default() as graph:
+      x = tf.compat.v1.placeholder(tf.float32, [3], 'x')
+      result = fn(x)
+    graph_def = graph.as_graph_def()
+    zero_products.make_zero(graph_def)
+    with tf.Graph().as_default() as graph:
+      tf.graph_util.import_graph_def(graph_def, name='')
+      with tf.compat.v1.Session(graph=graph) as session:
+        found = session.run(
+            result.name, {'x:0': np.float32([np.nan, np.inf, -np.inf])}
+        )
+    np.testing.assert_array_equal(found, expected)
+
+
+if __name__ == '__main__':
+  tf.test.main()
