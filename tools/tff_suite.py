@@ -6,8 +6,9 @@
 a checkout of the installed version of TFF. Each test file runs in its own
 process, once unchanged and once with the compiled context wherever it sets a
 synchronous context of TFF. The tests and the modules that only tests import
-come from the checkout; everything else is the installed TFF. Exits with 1 if a
-test passes on TFF's runtime but not on ours.
+come from the checkout; everything else is the installed TFF. With
+`--results=FILE`, the same command continues an interrupted run. Exits with 1 if
+a test passes on TFF's runtime but not on ours.
 """
 
 import argparse
@@ -16,13 +17,14 @@ import dataclasses
 import importlib
 import importlib.machinery
 import importlib.util
+import json
 import pathlib
 import re
 import runpy
 import subprocess
 import sys
 import tempfile
-from typing import Union
+from typing import Optional, Union
 import xml.etree.ElementTree
 
 from experiments import command_line
@@ -32,15 +34,29 @@ from experiments import pages
 RUNTIMES = ('native', 'compiled')
 _PACKAGE = 'tensorflow_federated'
 # The tests of the results of computations, not of their compilation.
+_PARTS = (
+    'aggregators',
+    'analytics',
+    'core/backends/mapreduce',
+    'core/templates',
+    'learning',
+    'program',
+    'simulation',
+    'tests',
+)
 _PATTERNS = (
-    *(
-        f'{_PACKAGE}/python/{part}/**/*_test.py'
-        for part in ('aggregators', 'analytics', 'learning', 'simulation')
-    ),
+    *(f'{_PACKAGE}/python/{part}/**/*_test.py' for part in _PARTS),
     'examples/**/*_test.py',
 )
 _CONTEXTS = ('core.backends.native', 'core.backends.test')
-_HANDED_OVER = re.compile(r"TFF's native runtime takes over .*?, because (.*)")
+# The first sentence of the compiled runtime's warning.
+_HANDED_OVER = re.compile(
+    r"RuntimeWarning: (?=.*TFF's native runtime)"
+    r"(?:TFF's native runtime takes over, because )?(.*?)\. "
+)
+# A line of absl's log, with the result of a test.
+_FINISHED = re.compile(r'\[ +(?P<result>OK|FAILED|SKIPPED) +\] (?P<name>.*)')
+_LOGGED_RESULTS = {'OK': 'passed', 'FAILED': 'failed', 'SKIPPED': 'skipped'}
 _LOADING_FAILED = '(the file)'
 
 
@@ -144,8 +160,8 @@ def run_in_process(
     timeout: The time limit in seconds.
 
   Returns:
-    The results of its tests. A file that cannot be loaded or exits early counts
-    as one failed test.
+    The results of its tests that finished. A file that cannot be loaded, exits
+    early or reaches the time limit counts as one more failed test.
   """
   with tempfile.TemporaryDirectory() as folder:
     report = pathlib.Path(folder, 'report.xml')
@@ -165,16 +181,22 @@ def run_in_process(
         command_line.kill_group(process)
       log.seek(0)
       lines = log.read().splitlines()
-    results = _read_report(report) if report.is_file() else {}
+    results = _read_report(report) or _read_log(lines)
   if not results or code not in (0, 1):
-    last = lines[-1] if lines else ''
+    last = lines[-1].strip() if lines else ''
     results[_LOADING_FAILED] = f'ended with {code}: {last}'
   found = (_HANDED_OVER.search(line) for line in lines)
   return Outcome(results, sorted({m.group(1) for m in found if m}))
 
 
 def _read_report(report: pathlib.Path) -> dict[str, str]:
-  """Returns the results by test name, from the report of absl."""
+  """Returns the results by test name, from the report of absl.
+
+  absl creates the file at the start and writes it at the end: there are no
+  results if the process was ended in between.
+  """
+  if not report.is_file() or not report.stat().st_size:
+    return {}
   results = {}
   for case in xml.etree.ElementTree.parse(report).iter('testcase'):
     name = f'{case.get("classname")}.{case.get("name")}'
@@ -187,6 +209,12 @@ def _read_report(report: pathlib.Path) -> dict[str, str]:
     else:
       results[name] = 'passed'
   return results
+
+
+def _read_log(lines: Iterable[str]) -> dict[str, str]:
+  """Returns the results of the tests that finished before a process ended."""
+  found = filter(None, map(_FINISHED.match, lines))
+  return {f'__main__.{m["name"]}': _LOGGED_RESULTS[m['result']] for m in found}
 
 
 def differences(native: Outcome, compiled: Outcome) -> dict[str, str]:
@@ -240,6 +268,29 @@ def to_page(outcomes: Mapping[str, Mapping[str, Outcome]]) -> str:
   )
 
 
+def _read_outcomes(
+    results: Optional[pathlib.Path],
+) -> dict[tuple[str, str], Outcome]:
+  """Returns the outcomes of an earlier run, by test file and runtime."""
+  if results is None or not results.is_file():
+    return {}
+  lines = results.read_text(encoding='utf-8').splitlines()
+  return {
+      (row['test'], row['context']): Outcome(row['results'], row['reasons'])
+      for row in map(json.loads, lines)
+  }
+
+
+def _keep(
+    results: Optional[pathlib.Path], test: str, context: str, outcome: Outcome
+) -> None:
+  """Adds an outcome to the file from which a later run resumes."""
+  if results is not None:
+    row = {'test': test, 'context': context, **dataclasses.asdict(outcome)}
+    with results.open('a', encoding='utf-8') as file:
+      file.write(f'{json.dumps(row)}\n')
+
+
 def find_tests(
     checkout: pathlib.Path, patterns: Iterable[str] = _PATTERNS
 ) -> list[str]:
@@ -271,6 +322,7 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
   add('--checkout', type=pathlib.Path, required=True, help="TFF's checkout")
   add('--pattern', action='append', help='a glob pattern of test files')
   add('--output', type=pathlib.Path, help='the page to write')
+  add('--results', type=pathlib.Path, help='keeps outcomes of files, to resume')
   add('--timeout', type=float, default=1800, help='seconds per file')
   add('--context', default='compiled', choices=RUNTIMES, help='for --run')
   add('--run', help='one file to run in this process')
@@ -286,11 +338,15 @@ def main(arguments: Sequence[str]) -> int:
     sys.argv = [options.run, *(a for a in arguments if a.startswith('--xml'))]
     run_file(checkout, options.run, options.context)
     return 0
+  known = _read_outcomes(options.results)
   outcomes: dict[str, dict[str, Outcome]] = {}
   for test in find_tests(checkout, options.pattern or _PATTERNS):
     outcomes[test] = {}
     for context in RUNTIMES:
-      outcome = run_in_process(checkout, test, context, options.timeout)
+      outcome = known.get((test, context))
+      if outcome is None:
+        outcome = run_in_process(checkout, test, context, options.timeout)
+        _keep(options.results, test, context, outcome)
       outcomes[test][context] = outcome
       print(f'{test} {context}: {outcome.count()}', flush=True)
     if options.output:

@@ -4,6 +4,7 @@
 
 import contextlib
 import io
+from unittest import mock
 
 from absl.testing import absltest
 import pytest
@@ -45,6 +46,33 @@ if __name__ == '__main__':
 """
 
 
+_TEST_WITHOUT_END = """
+import os
+import signal
+
+from absl.testing import absltest
+
+
+class EndlessTest(absltest.TestCase):
+
+  def test_a_passes(self):
+    pass
+
+  def test_b_fails(self):
+    self.fail()
+
+  def test_c_is_skipped(self):
+    self.skipTest('not here')
+
+  def test_d_is_killed(self):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+if __name__ == '__main__':
+  absltest.main()
+"""
+
+
 class OutcomeTest(absltest.TestCase):
 
   def test_what_passes_on_the_native_runtime_alone_differs(self):
@@ -71,9 +99,62 @@ class CheckoutTest(absltest.TestCase):
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding='utf-8')
 
+  def test_a_run_continues_with_the_results_of_an_earlier_one(self):
+    self._write('a_test.py', '')
+    self._write('b_test.py', '')
+    page, results = self.checkout / 'page.md', self.checkout / 'results'
+    arguments = [f'--checkout={self.checkout}', f'--results={results}']
+    arguments.append(f'--output={page}')
+    outcome = tff_suite.Outcome({'Test.test': 'passed'}, ['a reason'])
+    ended = [outcome, outcome, outcome, KeyboardInterrupt]
+    with (
+        mock.patch.object(tff_suite, 'run_in_process', side_effect=ended),
+        self.assertRaises(KeyboardInterrupt),
+    ):
+      tff_suite.main(arguments)
+    with mock.patch.object(
+        tff_suite, 'run_in_process', return_value=outcome
+    ) as run:
+      code = tff_suite.main(arguments)
+    run.assert_called_once_with(
+        self.checkout.resolve(), f'{_FOLDER}/b_test.py', 'compiled', 1800
+    )
+    self.assertEqual(code, 0)
+    rows = page.read_text(encoding='utf-8').count('| 1 / 0 / 0 | 1 / 0 / 0 | 0')
+    self.assertEqual(rows, 2)
+
   def test_a_folder_without_tests_is_refused(self):
     with self.assertRaisesRegex(SystemExit, 'has no tests of TFF'):
       tff_suite.main([f'--checkout={self.checkout}'])
+
+  @pytest.mark.slow
+  def test_file_that_is_ended_keeps_the_results_of_finished_tests(self):
+    self._write('endless_test.py', _TEST_WITHOUT_END)
+    outcome = tff_suite.run_in_process(
+        self.checkout, f'{_FOLDER}/endless_test.py', 'native', timeout=600
+    )
+    name = '__main__.EndlessTest.test_'
+    self.assertEqual(
+        outcome.results,
+        {
+            f'{name}a_passes': 'passed',
+            f'{name}b_fails': 'failed',
+            f'{name}c_is_skipped': 'skipped',
+            '(the file)': (
+                'ended with -9: [ RUN      ] EndlessTest.test_d_is_killed'
+            ),
+        },
+    )
+    self.assertEqual(outcome.count(), '1 / 2 / 1')
+
+  def test_file_that_reaches_the_time_limit_counts_as_failed(self):
+    self._write('endless_test.py', _TEST_WITHOUT_END)
+    outcome = tff_suite.run_in_process(
+        self.checkout, f'{_FOLDER}/endless_test.py', 'native', timeout=0.01
+    )
+    self.assertEqual(
+        outcome.results, {'(the file)': 'ended with a timeout after 0.01 s: '}
+    )
 
   @pytest.mark.slow
   def test_table_says_what_differs_and_what_is_handed_over(self):

@@ -74,9 +74,7 @@ def _count_in_a_loop(dataset, variable):
     variable.assign_add(stacked[i])
     return i + 1, total + stacked[i]
 
-  return tf.while_loop(
-      lambda i, _: i < tf.size(stacked), add, (0, 0.0)
-  )[1]
+  return tf.while_loop(lambda i, _: i < tf.size(stacked), add, (0, 0.0))[1]
 
 
 class ReadOrderTest(tf.test.TestCase, parameterized.TestCase):
