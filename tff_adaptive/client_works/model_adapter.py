@@ -20,6 +20,7 @@ import attrs
 import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
+import tree
 
 from tff_adaptive import _autograph
 from tff_adaptive.client_works import derived_tensors
@@ -231,6 +232,11 @@ def _differentiate(
   )
 
 
+def _places_of_none(gradients: tuple[Any, ...]) -> list[int]:
+  """Returns the places of weights on which the loss does not depend."""
+  return [place for place, one in enumerate(gradients) if one is None]
+
+
 @contextlib.contextmanager
 def inference_by_default() -> Iterator[None]:
   """Makes inference the default of Keras layers without `training` argument.
@@ -257,9 +263,11 @@ class _LocalFunctionalModel(LocalModel):
       self,
       model: tff.learning.models.FunctionalModel,
       parts: Optional[model_checks.KerasParts],
+      warn_of_unread: Callable[[tuple[str, ...]], None],
   ):
     super().__init__(parts)
     self._model = model
+    self._warn_of_unread = warn_of_unread
     self._trainable_structure = model.initial_weights[0]
     self._non_trainable = ()
 
@@ -284,12 +292,21 @@ class _LocalFunctionalModel(LocalModel):
     )
 
   def value_and_grad(self, trainable, batch, loss_term=None):
-    return _differentiate(
+    evaluation = _differentiate(
         lambda: self.forward(trainable, batch, training=True),
         trainable,
         lambda: 0.0 if loss_term is None else loss_term(trainable, batch),
         self.mean_loss,
     )
+    if unread := _places_of_none(evaluation.gradients):
+      paths = tree.flatten_with_path(self._trainable_structure)
+      self._warn_of_unread(
+          tuple(
+              f'{".".join(map(str, path))} of shape {list(np.shape(weight))}'
+              for path, weight in (paths[place] for place in unread)
+          )
+      )
+    return evaluation
 
   def update_metrics(self, metrics, batch, evaluation):
     _, labels = features_and_labels(batch)
@@ -321,11 +338,13 @@ class _LocalVariableModel(LocalModel):
       model: tff.learning.models.VariableModel,
       parts: Optional[model_checks.KerasParts],
       warn: Callable[[tuple[str, ...]], None],
+      warn_of_unread: Callable[[tuple[str, ...]], None],
       derives_tensors: bool,
   ):
     super().__init__(parts)
     self._model = model
     self._warn = warn
+    self._warn_of_unread = warn_of_unread
     self._derives_tensors = derives_tensors
     self._trainable = tuple(model.trainable_variables)
 
@@ -378,6 +397,9 @@ class _LocalVariableModel(LocalModel):
       )
     if moved:
       self._warn(tuple(moved))
+    if unread := _places_of_none(evaluation.gradients):
+      names = (self._trainable[place].name for place in unread)
+      self._warn_of_unread(tuple(name.partition(':')[0] for name in names))
     return evaluation
 
   def value_and_grad_again(self, trainable, batch, loss_term=None):
@@ -434,6 +456,8 @@ def _adapt_functional(
   parts = model_checks.find_keras(model)
   model_checks.check(model, parts)
   model = late_metrics.build_in_functional(model, parts)
+  # Warn once, however many graphs the model is built in.
+  warn_of_unread = functools.cache(model_checks.warn_of_unread)
   weights_spec = _map_initial_weights(
       lambda w: tf.TensorSpec(w.shape, w.dtype), model
   )
@@ -443,7 +467,9 @@ def _adapt_functional(
       element_type=tff.types.tensorflow_to_type(model.input_spec),
       metric_finalizers=model.finalize_metrics,
       initial_weights=lambda: _map_initial_weights(tf.convert_to_tensor, model),
-      build_local_model=lambda: _LocalFunctionalModel(model, parts),
+      build_local_model=lambda: _LocalFunctionalModel(
+          model, parts, warn_of_unread
+      ),
   )
 
 
@@ -453,6 +479,7 @@ def _adapt_variable(
   """Returns the adapter of a factory of variable models."""
   # Warn once, however many graphs the model is built in.
   warn = functools.cache(moved_variables.warn)
+  warn_of_unread = functools.cache(model_checks.warn_of_unread)
 
   def build():
     model = model_fn()
@@ -467,7 +494,9 @@ def _adapt_variable(
 
   def build_local_model():
     model, parts, _ = build()
-    return _LocalVariableModel(model, parts, warn, derives_tensors)
+    return _LocalVariableModel(
+        model, parts, warn, warn_of_unread, derives_tensors
+    )
 
   # A graph of its own, so that no variable outlives this inspection.
   with tf.Graph().as_default():

@@ -36,6 +36,15 @@ _STOCK_ARGUMENTS = {
     'client_optimizer_fn': '`client_optimizer`',
     'server_optimizer_fn': '`server_optimizer`',
     'model_distributor': 'none, as models are broadcast uncompressed',
+    # Of older versions of TFF.
+    'aggregation_process': '`model_aggregator`, a factory',
+    'broadcast_process': 'none, as models are broadcast uncompressed',
+    'client_weight_fn': '`client_weighting`',
+    'model_update_aggregation_factory': '`model_aggregator`',
+    'use_experimental_simulation_loop': (
+        'none, or `loop_implementation=`'
+        '`tff.learning.LoopImplementation.DATASET_ITERATOR`'
+    ),
 }
 _LATE_METRIC = (
     'A metric makes its variables when it first sees predictions, which TFF '
@@ -341,6 +350,26 @@ def warn_of_matrices(metrics_type: tff.Type) -> None:
           'of a round, but `metrics.csv` and TensorBoard have only scalars and '
           'vectors.'
       )
+
+
+def warn_of_unread(names: tuple[str, ...]) -> None:
+  """Warns of trainable weights without a gradient.
+
+  Args:
+    names: The names of the weights, at least one.
+  """
+  are, others = 'is', ''
+  if len(names) > 1:
+    are, others = 'are', f' and {len(names) - 1} more'
+  warnings.warn(
+      f'The loss does not depend on the trainable weight `{names[0]}`{others}, '
+      f'which {are} therefore not trained. If a recurrent layer was copied by '
+      '`tf.keras.models.clone_model`, copy the model by '
+      '`model.from_config(config)` in the function that returns it, with '
+      '`config = model.get_config()` outside of that function. If this is '
+      'intended, set `trainable = False` of the layer.',
+      UserWarning,
+  )
 
 
 def builds_models(fn: _Function) -> _Function:

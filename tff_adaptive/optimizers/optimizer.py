@@ -267,7 +267,11 @@ def check_optimizer(value: Any, owner: str) -> None:
         'Call a builder of `tff_adaptive.optimizers` or '
         '`tff.learning.optimizers`, such as `build_sgd(0.1)`.'
     )
-    if callable(value) or isinstance(value, tf.keras.optimizers.Optimizer):
+    keras = (
+        tf.keras.optimizers.Optimizer,
+        tf.keras.optimizers.legacy.Optimizer,
+    )
+    if callable(value) or isinstance(value, keras):
       cure += ' Keras optimizers, and functions that return one, do not work.'
   raise TypeError(
       f'{owner} must be a `tff.learning.optimizers.Optimizer`, found {found}. '

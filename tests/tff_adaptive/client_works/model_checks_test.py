@@ -56,6 +56,38 @@ def _of_own_class(model):
   return type('_Own', (base,), delegates)()
 
 
+class _Unread(tf.keras.layers.Layer):
+  """A layer that does not use its weights."""
+
+  def build(self, input_shape):
+    del input_shape
+    self.add_weight('unused', [3])
+    self.add_weight('other', [2])
+
+  def call(self, inputs):
+    return tf.identity(inputs)
+
+
+def _with_unread_weights(form):
+  """Returns a model with trainable weights on which nothing depends."""
+  if form == 'variable':
+    return _model(form, lambda: _chain(_Unread(name='unread')))
+  model = testing.functional_model()
+  trainable, non_trainable = model.initial_weights
+
+  @tf.function(autograph=False)
+  def predict(weights, x, training):
+    used = (weights[0][:-1], weights[1])
+    return model.predict_on_batch(used, x, training)
+
+  return tff.learning.models.FunctionalModel(
+      initial_weights=((*trainable, np.zeros(5, np.float32)), non_trainable),
+      predict_on_batch_fn=predict,
+      loss_fn=tf.function(model.loss, autograph=False),
+      input_spec=model.input_spec,
+  )
+
+
 def _frozen():
   layer = _LAYERS.Dense(4, name='fixed')
   layer.trainable = False
@@ -284,6 +316,57 @@ class ChecksTest(tf.test.TestCase, parameterized.TestCase):
   def test_arguments_of_stock_builders_are_named(self, build):
     with self.assertRaisesRegex(TypeError, 'for `model_fn`: `model`'):
       build(model_fn=testing.functional_model())
+
+  @parameterized.parameters(
+      'aggregation_process',
+      'broadcast_process',
+      'client_weight_fn',
+      'client_optimizer_fn',
+      'model_distributor',
+      'model_update_aggregation_factory',
+      'server_optimizer_fn',
+      'use_experimental_simulation_loop',
+  )
+  def test_each_argument_of_stock_builders_of_all_ages_is_named(self, name):
+    arguments = {'client_optimizer': optimizers.build_sgd(0.1), name: None}
+    with self.assertRaisesRegex(TypeError, f'for `{name}`: (`|none, )'):
+      algorithms.build_fed_opt(testing.functional_model(), **arguments)
+
+  @parameterized.parameters(
+      (_FORMS[0], '2 of shape .5.`, which is'),
+      (_FORMS[1], 'unread/unused` and 1 more, which are'),
+  )
+  def test_trainable_weight_without_gradient_is_warned_of(self, form, text):
+    model = _with_unread_weights(form)
+    with self.assertWarnsRegex(UserWarning, f'does not depend on .*{text}'):
+      algorithms.build_fed_opt(model, optimizers.build_sgd(0.1))
+
+  def test_clone_of_a_gru_is_warned_of(self):
+    start = tf.keras.Sequential(
+        [
+            _LAYERS.Embedding(6, 4, batch_input_shape=[2, None]),
+            _LAYERS.GRU(3, return_sequences=True),
+            _LAYERS.Dense(6),
+        ]
+    )
+    spec = (tf.TensorSpec([2, 5], tf.int64), tf.TensorSpec([2, 5], tf.int64))
+
+    def model_fn(copy):
+      return tff.learning.models.from_keras_model(
+          copy(start), testing.loss(), input_spec=spec
+      )
+
+    config = start.get_config()
+    client_optimizer = optimizers.build_sgd(0.1)
+    with self.assertWarnsRegex(UserWarning, 'gru/gru_cell/kernel` and 2 more'):
+      algorithms.build_fed_opt(
+          lambda: model_fn(tf.keras.models.clone_model), client_optimizer
+      )
+    # The copy that the warning proposes; warnings are errors.
+    algorithms.build_fed_opt(
+        lambda: model_fn(lambda model: model.from_config(config)),
+        client_optimizer,
+    )
 
   def test_matrices_are_warned_of(self):
     metrics_type = tff.StructType(

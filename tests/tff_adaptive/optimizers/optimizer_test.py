@@ -75,9 +75,10 @@ class OptimizerTest(tf.test.TestCase, parameterized.TestCase):
     with self.assertRaisesRegex(TypeError, sentence):
       optimizer.check_optimizer(value, 'The rule')
 
-  def test_a_keras_optimizer_raises(self):
+  @parameterized.parameters(tf.keras.optimizers, tf.keras.optimizers.legacy)
+  def test_a_keras_optimizer_raises(self, module):
     with self.assertRaisesRegex(TypeError, 'SGD. .* Keras optimizers, and'):
-      optimizer.check_optimizer(tf.keras.optimizers.SGD(0.1), '`optimizer`')
+      optimizer.check_optimizer(module.SGD(0.1), '`optimizer`')
 
   def test_check_positive_refuses_zero(self):
     optimizer.check_rate('eta', 0.0, 'Rule')
