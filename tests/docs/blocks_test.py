@@ -20,6 +20,7 @@ from tests import page_testing
 from tests import program_testing
 
 _GOOGLE = 'docs/migration/google_research_federated.md'
+_OLDER_TFF = 'docs/migration/older_tff.md'
 _SIMULATORS = 'docs/migration/simulators.md'
 _TFF = 'docs/migration/tff_learning.md'
 # The names that pages assume: "a model and the clients that you have".
@@ -68,6 +69,7 @@ _LONG = (
     'docs/guide/the_runtime.md',
     'docs/guide/your_own_data.md',
     'docs/guide/your_own_model.md',
+    _OLDER_TFF,
     _SIMULATORS,
     _TFF,
 )
@@ -156,7 +158,7 @@ class BlocksTest(parameterized.TestCase):
       self.assertLess(sum(bool(line) for line in block.text.splitlines()), 30)
 
   def test_public_names_of_the_migration_exist(self):
-    migration = (_GOOGLE, _SIMULATORS, _TFF)
+    migration = (_GOOGLE, _OLDER_TFF, _SIMULATORS, _TFF)
     pages = ''.join(map(page_testing.read, migration))
     code = '\n'.join(
         f'import tff_adaptive.{module} as module; module.{name}'
