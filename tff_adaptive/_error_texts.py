@@ -1,7 +1,8 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Texts of other libraries' errors, for a part of a sentence."""
+"""Texts of other libraries' errors, and those that several modules share."""
 
+from collections.abc import Sequence
 import re
 
 # Lines that TensorFlow adds around the message of an op.
@@ -81,3 +82,22 @@ def failed_node(error: BaseException) -> str:
     return ''
   parts = names[-1].split('/')
   return '/'.join(part for part in parts if not _IS_SCOPE(part)) or parts[-1]
+
+
+def untrained_weights(names: Sequence[str]) -> str:
+  """Returns the warning of trainable weights without a gradient.
+
+  Args:
+    names: The names of the weights, at least one.
+  """
+  are, others = 'is', ''
+  if len(names) > 1:
+    are, others = 'are', f' and {len(names) - 1} more'
+  return (
+      f'The loss does not depend on the trainable weight `{names[0]}`{others}, '
+      f'which {are} therefore not trained. If a recurrent layer was copied by '
+      '`tf.keras.models.clone_model`, copy the model by '
+      '`model.from_config(config)` in the function that returns it, with '
+      '`config = model.get_config()` outside of that function. If this is '
+      'intended, set `trainable = False` of the layer.'
+  )

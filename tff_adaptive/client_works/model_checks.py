@@ -18,6 +18,7 @@ import attrs
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tff_adaptive import _error_texts
 from tff_adaptive import _keras_classes
 
 _Function = TypeVar('_Function', bound=Callable[..., Any])
@@ -358,18 +359,7 @@ def warn_of_unread(names: tuple[str, ...]) -> None:
   Args:
     names: The names of the weights, at least one.
   """
-  are, others = 'is', ''
-  if len(names) > 1:
-    are, others = 'are', f' and {len(names) - 1} more'
-  warnings.warn(
-      f'The loss does not depend on the trainable weight `{names[0]}`{others}, '
-      f'which {are} therefore not trained. If a recurrent layer was copied by '
-      '`tf.keras.models.clone_model`, copy the model by '
-      '`model.from_config(config)` in the function that returns it, with '
-      '`config = model.get_config()` outside of that function. If this is '
-      'intended, set `trainable = False` of the layer.',
-      UserWarning,
-  )
+  warnings.warn(_error_texts.untrained_weights(names), UserWarning)
 
 
 def builds_models(fn: _Function) -> _Function:

@@ -9,8 +9,8 @@
 - `chunks`: the loop over clients; `sequences`: the loop over batches.
 - `client_tensors`, `dataset_cache`, `dataset_rows`, `elements`, `values`: data
   in and out.
-- `graph_functions`, `flat_graphs`, `read_order`, `sums`, `zero_products`: read
-  and rewrite graphs.
+- `graph_functions`, `flat_graphs`, `read_order`, `sums`, `untrained`,
+  `zero_products`: read and rewrite graphs.
 - `row_work`, `row_graphs`, `row_rules`: work on the named rows of large tables.
 - `export`: rounds as programs for XLA; `differentiation`: their derivatives.
 - `scale_out`: rounds on several machines.

@@ -26,6 +26,7 @@ from tff_adaptive.runtime import graph_functions
 from tff_adaptive.runtime import row_work
 from tff_adaptive.runtime import sequences
 from tff_adaptive.runtime import sums as sums_lib
+from tff_adaptive.runtime import untrained
 from tff_adaptive.runtime import values
 
 # The parts of a `tff.backends.mapreduce.MapReduceForm` other than the clients'
@@ -202,6 +203,10 @@ class ClientWork:
   def node_names(self) -> set[str]:
     """Returns the names of the nodes, also in functions."""
     return {node.name for node in self._work.nodes()}
+
+  def untrained(self) -> list[str]:
+    """Returns the names of trainable weights that the work does not train."""
+    return untrained.find(self._work.serialized)
 
   @functools.cached_property
   def _work_on_datasets(self) -> graph_functions.GraphFunction:

@@ -21,6 +21,7 @@ import weakref
 from absl import logging
 import tensorflow_federated as tff
 
+from tff_adaptive import _error_texts
 from tff_adaptive import _random_ops
 from tff_adaptive.data import random_streams
 from tff_adaptive.data import specs
@@ -258,6 +259,8 @@ class CompiledContext(tff.framework.SyncContext):
             'secure aggregation.'
         )
       program = self._compile_round(computation)
+      if names := program.untrained():
+        self._warn_once(_error_texts.untrained_weights(names))
       self._log_once(
           "The clients' work runs on %s, plan %s.",
           program.plan.device,

@@ -70,6 +70,10 @@ class Round:
     """Splits an argument, see `computations.RoundForm`."""
     return self._form.split(argument)
 
+  def untrained(self) -> list[str]:
+    """Returns the names of trainable weights that clients do not train."""
+    return self._work.untrained()
+
   def _collect(
       self, clients: Sequence[Any], key: round_keys.RoundKey
   ) -> client_tensors.Clients:
