@@ -30,6 +30,7 @@ import xml.etree.ElementTree
 from experiments import command_line
 from experiments import markup
 from experiments import pages
+from experiments.run_results import environments
 
 RUNTIMES = ('native', 'compiled')
 _PACKAGE = 'tensorflow_federated'
@@ -233,7 +234,7 @@ def to_page(outcomes: Mapping[str, Mapping[str, Outcome]]) -> str:
     outcomes: The outcomes by test file and runtime.
 
   Returns:
-    A table with one row per file, and a list of the differences.
+    Totals, a table with one row per file, and a list of the differences.
   """
   rows, details = [], []
   for test, by_runtime in outcomes.items():
@@ -253,6 +254,7 @@ def to_page(outcomes: Mapping[str, Mapping[str, Outcome]]) -> str:
         for name, what in found.items()
     ]
   blocks = [
+      _summary(outcomes),
       'Passed / failed / skipped; *differs* counts the tests that pass only on '
       "TFF's runtime; *fallback* gives the reasons for falling back to it.",
       pages.table(
@@ -265,6 +267,25 @@ def to_page(outcomes: Mapping[str, Mapping[str, Outcome]]) -> str:
     blocks += [pages.heading('Differences'), '\n'.join(details)]
   return pages.to_markdown(
       'Tests of TensorFlow Federated on both runtimes', blocks
+  )
+
+
+def _summary(outcomes: Mapping[str, Mapping[str, Outcome]]) -> str:
+  """Returns the totals, the command and the versions as text."""
+  natives = [by_runtime['native'] for by_runtime in outcomes.values()]
+  passed = sum(list(o.results.values()).count('passed') for o in natives)
+  num_differences = sum(
+      len(differences(*(by_runtime[runtime] for runtime in RUNTIMES)))
+      for by_runtime in outcomes.values()
+  )
+  versions = environments.collect()
+  return (
+      f"TFF's own tests, of {len(outcomes)} files: {passed} pass on TFF's "
+      f'runtime, and {passed - num_differences} of these on the compiled one. '
+      'Made by `python -m tools.tff_suite --checkout=FOLDER --output=FILE`, '
+      f'with tff_adaptive {versions["tff_adaptive"]}, TFF '
+      f'{versions["tensorflow-federated"]}, TensorFlow '
+      f'{versions["tensorflow"]} and Python {versions["python"]}.'
   )
 
 

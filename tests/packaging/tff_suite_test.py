@@ -120,8 +120,10 @@ class CheckoutTest(absltest.TestCase):
         self.checkout.resolve(), f'{_FOLDER}/b_test.py', 'compiled', 1800
     )
     self.assertEqual(code, 0)
-    rows = page.read_text(encoding='utf-8').count('| 1 / 0 / 0 | 1 / 0 / 0 | 0')
-    self.assertEqual(rows, 2)
+    text = page.read_text(encoding='utf-8')
+    self.assertEqual(text.count('| 1 / 0 / 0 | 1 / 0 / 0 | 0'), 2)
+    self.assertIn('2 files: 2 pass on', text)
+    self.assertIn('and 2 of these on the compiled one', text)
 
   def test_a_folder_without_tests_is_refused(self):
     with self.assertRaisesRegex(SystemExit, 'has no tests of TFF'):
