@@ -34,6 +34,7 @@ from experiments.run_results import environments
 
 RUNTIMES = ('native', 'compiled')
 _PACKAGE = 'tensorflow_federated'
+_EXAMPLES = 'examples'
 # The tests of the results of computations, not of their compilation.
 _PARTS = (
     'aggregators',
@@ -47,7 +48,7 @@ _PARTS = (
 )
 _PATTERNS = (
     *(f'{_PACKAGE}/python/{part}/**/*_test.py' for part in _PARTS),
-    'examples/**/*_test.py',
+    f'{_EXAMPLES}/**/*_test.py',
 )
 _CONTEXTS = ('core.backends.native', 'core.backends.test')
 # The first sentence of the compiled runtime's warning.
@@ -89,9 +90,13 @@ class _FinderInCheckout:
   def find_spec(self, name, path=None, target=None):
     """Implements `importlib.abc.MetaPathFinder`."""
     del path, target
-    if name.partition('.')[0] != _PACKAGE:
+    parts = name.split('.')
+    if parts[0].startswith(_EXAMPLES) and parts[0] != _EXAMPLES:
+      # TFF's examples import themselves so: `examplesprogram`.
+      parts[:1] = [_EXAMPLES, parts[0].removeprefix(_EXAMPLES)]
+    elif parts[0] != _PACKAGE:
       return None
-    place = self._checkout.joinpath(*name.split('.'))
+    place = self._checkout.joinpath(*parts)
     file = place.with_suffix('.py')
     if file.is_file():
       return importlib.util.spec_from_file_location(name, file)

@@ -99,6 +99,18 @@ class CheckoutTest(absltest.TestCase):
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding='utf-8')
 
+  def test_examples_import_themselves_by_joined_names(self):
+    folder = self.checkout / 'examples' / 'mine'
+    folder.mkdir(parents=True)
+    (folder / 'logic.py').touch()
+    finder = tff_suite._FinderInCheckout(self.checkout)
+    found = finder.find_spec('examplesmine').submodule_search_locations
+    self.assertEqual(list(found), [str(folder)])
+    module = finder.find_spec('examplesmine.logic')
+    self.assertEqual(module.origin, str(folder / 'logic.py'))
+    self.assertIsNone(finder.find_spec('examplesother'))
+    self.assertIsNone(finder.find_spec('numpy'))
+
   def test_a_run_continues_with_the_results_of_an_earlier_one(self):
     self._write('a_test.py', '')
     self._write('b_test.py', '')
