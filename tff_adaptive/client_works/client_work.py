@@ -64,6 +64,14 @@ def _check_arguments(
         '`client_weighting` must be a member of `tff.learning.ClientWeighting`,'
         f' found {client_weighting!r}.'
     )
+  if not isinstance(
+      training.loop_implementation, tff.learning.LoopImplementation
+  ):
+    raise TypeError(
+        '`loop_implementation` must be a member of '
+        '`tff.learning.LoopImplementation`, found '
+        f'{training.loop_implementation!r}.'
+    )
   needs_step_size = reports_lib.ClientReport.LAST_STEP_SIZE in training.reports
   if needs_step_size and not _has_step_size(optimizer):
     raise ValueError(
@@ -381,6 +389,12 @@ def build_local_training_client_work(
       max_update_norm,
   )
   _check_arguments(training, client_weighting)
+  if not (metrics_aggregator is None or callable(metrics_aggregator)):
+    raise TypeError(
+        '`metrics_aggregator` must be a function, such as '
+        '`tff.learning.metrics.sum_then_finalize`, found '
+        f'{type(metrics_aggregator).__name__}.'
+    )
   adapter = model_adapter.build_model_adapter(model)
   weighs_examples = (
       client_weighting == tff.learning.ClientWeighting.NUM_EXAMPLES

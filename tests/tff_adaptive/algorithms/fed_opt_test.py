@@ -228,6 +228,18 @@ class FedOptTest(tf.test.TestCase, parameterized.TestCase):
           "ClientWeighting.*'uniform'",
       ),
       (
+          'metrics_aggregator',
+          dict(metrics_aggregator=tff.aggregators.SumFactory()),
+          TypeError,
+          'metrics_aggregator.*sum_then_finalize.*SumFactory',
+      ),
+      (
+          'loop',
+          dict(loop_implementation=True),
+          TypeError,
+          'loop_implementation.*LoopImplementation.*True',
+      ),
+      (
           'unweighted_aggregator',
           dict(model_aggregator=tff.aggregators.SumFactory()),
           ValueError,
