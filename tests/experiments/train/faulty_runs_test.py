@@ -140,7 +140,7 @@ class FaultyRunsTest(folder_testing.FolderTestCase):
     for reasons in (r' \(in the last one 3 too_large\)', ''):
       with self.assertRaisesRegex(
           command_line.UserError,
-          f'last 5 rounds{reasons}, so.*after round 5.*--max_rejected_rounds=0',
+          f'5 rounds in a row{reasons}.*after round 5.*=0 continues this',
       ):
         trainer_testing.train(self.folder, *arguments)
       self.assertEqual(self._column('clients/num_rejected'), [3] * 5)
