@@ -2,9 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Execution contexts for TFF computations: the compiled runtime and TFF's.
 
-- `compiled`: the context; `native`, `client_seeds`: that of TFF's runtime.
+- `compiled`: the context; `async_context`: the same for `tff.program`.
+- `native`, `client_seeds`: the context of TFF's runtime.
 - `computations`: splits a computation into the parts of a round.
 - `rounds`: one graph per round; `plans`: devices, and the size of chunks.
+- `steps`, `expressions`: computations that are not a round.
 - `round_keys`: which random numbers a round draws; `running`: Ctrl-C, forks.
 - `chunks`: the loop over clients; `sequences`: the loop over batches.
 - `client_tensors`, `dataset_cache`, `dataset_rows`, `elements`, `values`: data
@@ -16,6 +18,8 @@
 - `scale_out`: rounds on several machines.
 """
 
+from tff_adaptive.runtime.async_context import AsyncCompiledContext
+from tff_adaptive.runtime.async_context import create_async_context
 from tff_adaptive.runtime.compiled import compiled_context
 from tff_adaptive.runtime.compiled import CompiledContext
 from tff_adaptive.runtime.compiled import create_compiled_context

@@ -33,7 +33,10 @@ from tff_adaptive.runtime import plans
 from tff_adaptive.runtime import round_keys
 from tff_adaptive.runtime import rounds
 from tff_adaptive.runtime import running
+from tff_adaptive.runtime import steps
 
+# The module of TFF's context for programs, which awaits results.
+_PROGRAM_CONTEXT = 'tensorflow_federated.python.program.native_platform'
 # The most characters of a type in a message.
 _MAX_TYPE_LENGTH = 100
 
@@ -49,6 +52,16 @@ def _warn(message: str) -> None:
 def _is_library(module: str) -> bool:
   """Returns whether a module belongs to this library or to TFF."""
   return module.partition('.')[0] in ('tff_adaptive', 'tensorflow_federated')
+
+
+def _check_awaits_nothing(caller: Any) -> None:
+  """Raises if the frame of the caller is that of TFF's program context."""
+  if caller.f_globals.get('__name__') == _PROGRAM_CONTEXT:
+    raise TypeError(
+        '`tff.program.NativeFederatedContext` takes an asynchronous context, '
+        'found a `CompiledContext`: pass it `runtime.create_async_context()`, '
+        'which takes the same arguments.'
+    )
 
 
 def _forget(context: Any, key: int) -> None:
@@ -86,10 +99,14 @@ def _cut(signature: tff.FunctionType) -> str:
   return text[:_MAX_TYPE_LENGTH] + ' ...'
 
 
+class _PipelinesError(computations.UnsupportedComputationError):
+  """Clients' pipelines would have to run in a strict context."""
+
+
 def _note_pipelines(is_strict: bool, reason: str) -> None:
   """Warns that clients' pipelines have to run; raises if `is_strict`."""
   if is_strict:
-    raise computations.UnsupportedComputationError(
+    raise _PipelinesError(
         "Each client's `tf.data` pipeline would have to run in each round, "
         f'because {reason}; change that, or do not pass `strict=True`.'
     )
@@ -196,17 +213,19 @@ class CompiledContext(tff.framework.SyncContext):
     Raises:
       UnsupportedComputationError: If the context is strict and cannot compile
         the computation, or run it with this argument.
-      TypeError: If the argument does not match the computation.
+      TypeError: If the argument does not match the computation, or a
+        `tff.program.NativeFederatedContext` awaits the result.
       ValueError: If TensorFlow rejects the clients' data.
       RuntimeError: If this process was forked from one that had started
         TensorFlow.
     """
     running.check_process()
+    _check_awaits_nothing(sys._getframe(1))  # pylint: disable=protected-access
     with self._lock:
       try:
         program = self._program(comp)
         if not isinstance(program, tff.framework.ConcreteComputation):
-          return self._run(program, arg)
+          return self._run_or_take_steps(comp, program, arg)
       except computations.UnsupportedComputationError as e:
         if self._strict:
           raise
@@ -250,14 +269,24 @@ class CompiledContext(tff.framework.SyncContext):
     return program
 
   def _compile(self, computation: tff.framework.ConcreteComputation) -> Any:
+    if computations.uses_secure_sums(computation):
+      self._warn_once(
+          'Secure sums are computed in the clear: a simulation provides no '
+          'secure aggregation.'
+      )
+    try:
+      return self._compile_whole(computation)
+    except computations.UnsupportedComputationError:
+      return self._compile_steps(computation)
+
+  def _compile_whole(
+      self, computation: tff.framework.ConcreteComputation
+  ) -> Any:
+    """Compiles a computation to one graph."""
+    signature = computation.type_signature
     if computations.is_tensorflow(computation):
-      return rounds.CompiledFunction(computation, computation.type_signature)
-    if computations.takes_clients(computation.type_signature):
-      if computations.uses_secure_sums(computation):
-        self._warn_once(
-            'Secure sums are computed in the clear: a simulation provides no '
-            'secure aggregation.'
-        )
+      return rounds.CompiledFunction(computation, signature)
+    if computations.takes_clients(signature):
       program = self._compile_round(computation)
       if names := program.untrained():
         self._warn_once(_error_texts.untrained_weights(names))
@@ -267,13 +296,18 @@ class CompiledContext(tff.framework.SyncContext):
           program.plan.name,
       )
       return program
-    if computation.type_signature.parameter is None:
+    if signature.parameter is None:
       return rounds.CompiledFunction(
-          computations.get_initialization(computation),
-          computation.type_signature,
+          computations.get_initialization(computation), signature
       )
-    raise computations.UnsupportedComputationError(
-        'the computation is not pure TensorFlow and takes nothing from clients'
+    raise computations.UnsupportedComputationError('it is not one graph')
+
+  def _compile_steps(
+      self, computation: tff.framework.ConcreteComputation
+  ) -> steps.Steps:
+    """Compiles a computation that is not a round."""
+    return steps.Steps(
+        computation, self._plan, self._cache, self._note_pipelines
     )
 
   def _compile_round(
@@ -284,7 +318,28 @@ class CompiledContext(tff.framework.SyncContext):
         computation, self._plan, self._cache, self._note_pipelines
     )
 
+  def _run_or_take_steps(
+      self,
+      computation: tff.framework.ConcreteComputation,
+      program: Any,
+      arg: Any,
+  ) -> Any:
+    """Runs a program; step by step if a round does not take the argument."""
+    try:
+      return self._run(program, arg)
+    except _PipelinesError:
+      raise
+    except computations.UnsupportedComputationError:
+      if not isinstance(program, rounds.Round):
+        raise
+    # For this argument only, so that others have the same bits after it.
+    if program.in_steps is None:
+      program.in_steps = self._compile_steps(computation)
+    return self._run(program.in_steps, arg)
+
   def _run(self, program: Any, arg: Any) -> Any:
+    if isinstance(program, steps.Steps):
+      return self._run_steps(program, arg)
     if not isinstance(program, rounds.CompiledFunction):
       return self._run_round(program, arg)
     with self._keys.of_call(program.takes_seed) as key:
@@ -296,6 +351,19 @@ class CompiledContext(tff.framework.SyncContext):
       clients = [()] * self._default_num_clients
     with self._keys.of_round(clients) as key:
       return program(state, clients, key)
+
+  def _run_steps(self, program: steps.Steps, arg: Any) -> Any:
+    found, clients = program.split(arg)
+    if clients is None:
+      clients = [()] * self._default_num_clients
+    key_of = (
+        self._keys.of_round(clients)
+        if program.takes_clients
+        else self._keys.of_call(program.takes_seed)
+    )
+    with key_of as key:
+      seeds = key.seeds(len(clients) if program.takes_seed else 0)
+      return program(found, len(clients), seeds)
 
   def _native_context(self) -> tff.framework.SyncContext:
     if self._native is None:

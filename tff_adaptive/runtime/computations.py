@@ -240,6 +240,26 @@ def _as_state_and_clients(
   return whole
 
 
+def check_clients(at_clients: Sequence[Any]) -> None:
+  """Checks values at the clients.
+
+  Raises:
+    TypeError: If a value is no sequence, or they differ in length.
+  """
+  for value in at_clients:
+    if not isinstance(value, Sequence):
+      raise TypeError(
+          'The value at the clients must be a list with one entry per client '
+          f'or a `Cohort`, found {type(value).__name__}.'
+      )
+  sizes = sorted(set(map(len, at_clients)))
+  if len(sizes) > 1:
+    raise TypeError(
+        'The values at the clients must have the same number of clients, '
+        f'found {sizes[0]} and {sizes[-1]}.'
+    )
+
+
 def _build_split(
     parameter: tff.Type,
 ) -> Callable[[Any], tuple[Any, Any]]:
@@ -251,18 +271,7 @@ def _build_split(
     at_server, at_clients = [], []
     for differs, value in zip(differ, flatten(argument)):
       (at_clients if differs else at_server).append(value)
-    for value in at_clients:
-      if not isinstance(value, Sequence):
-        raise TypeError(
-            'The value at the clients must be a list with one entry per client '
-            f'or a `Cohort`, found {type(value).__name__}.'
-        )
-    sizes = sorted(set(map(len, at_clients)))
-    if len(sizes) > 1:
-      raise TypeError(
-          'The values at the clients must have the same number of clients, '
-          f'found {sizes[0]} and {sizes[-1]}.'
-      )
+    check_clients(at_clients)
     state = at_server[0] if len(at_server) == 1 else tuple(at_server)
     if not at_clients:
       return state, None
@@ -284,7 +293,7 @@ def get_round_form(
   Raises:
     UnsupportedComputationError: If the computation is not a MapReduce round.
   """
-  with _errors_as_unsupported('the computation is not a MapReduce round'):
+  with errors_as_unsupported('the computation is not a MapReduce round'):
     whole = _as_state_and_clients(computation)
     # Read before secure sums are replaced, which loses Python's containers.
     state_type, clients_type = whole.type_signature.parameter
@@ -306,7 +315,7 @@ def get_round_form(
 
 
 @contextlib.contextmanager
-def _errors_as_unsupported(reason: str) -> Iterator[None]:
+def errors_as_unsupported(reason: str) -> Iterator[None]:
   """Turns TFF's many kinds of errors into `UnsupportedComputationError`."""
   try:
     yield
@@ -327,7 +336,7 @@ def get_initialization(
   Raises:
     UnsupportedComputationError: If it does not return one value at the server.
   """
-  with _errors_as_unsupported(
+  with errors_as_unsupported(
       'the computation does not return one value at the server'
   ):
     return tff.backends.mapreduce.get_state_initialization_computation(

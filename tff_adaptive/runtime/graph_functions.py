@@ -423,6 +423,7 @@ def build_graph_function(
     computation: tff.framework.ConcreteComputation,
     *,
     tensor_sequences: bool = True,
+    may_return_sequences: bool = False,
 ) -> GraphFunction:
   """Builds the function of a pure TensorFlow computation.
 
@@ -430,6 +431,8 @@ def build_graph_function(
     computation: A pure TensorFlow computation.
     tensor_sequences: Whether to read sequences from tensors, if the computation
       only loops over them.
+    may_return_sequences: Whether results may be sequences, as variants of
+      datasets.
 
   Returns:
     The function.
@@ -441,7 +444,7 @@ def build_graph_function(
   serialized = computations.read(computation)
   graph_def = serialized.graph_def
   signature = computation.type_signature
-  if any(
+  if not may_return_sequences and any(
       isinstance(leaf, tff.SequenceType)
       for leaf in values.leaf_types(signature.result)
   ):

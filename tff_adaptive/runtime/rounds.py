@@ -30,6 +30,8 @@ class Round:
   Attributes:
     plan: The plan of the clients' work.
     takes_client_seeds: Whether random numbers are drawn for each client.
+    in_steps: The same computation for clients that do not fit a round, as a
+      `steps.Steps`; None until it is needed.
   """
 
   def __init__(
@@ -65,6 +67,7 @@ class Round:
     self._pack = values.build_pack(self._form.result_type)
     self._cache = cache
     self._note_pipelines = note_pipelines
+    self.in_steps: Optional[Any] = None
 
   def split(self, argument: Any) -> tuple[Any, Any]:
     """Splits an argument, see `computations.RoundForm`."""

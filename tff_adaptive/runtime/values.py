@@ -140,19 +140,22 @@ def _fields(value: Any, names: list[Optional[str]]) -> list[Any]:
   return list(tff.structure.from_container(value))
 
 
-def build_pack(type_spec: tff.Type) -> Callable[[Iterator[Any]], Any]:
+def build_pack(
+    type_spec: tff.Type, *, into_members: bool = True
+) -> Callable[[Iterator[Any]], Any]:
   """Builds a function that packs leaves into values of a type.
 
-  It maps an iterator over leaves, in the order of `build_flatten`, to the
-  value, in the type's containers.
+  It maps an iterator over leaves, in the order of `build_flatten` with the same
+  arguments, to the value, in the type's containers.
   """
-  if isinstance(type_spec, tff.FederatedType):
+  if isinstance(type_spec, tff.FederatedType) and into_members:
     return build_pack(type_spec.member)
   if not isinstance(type_spec, tff.StructType):
     return next
   names = tff.structure.name_list_with_nones(type_spec)
   pack_fields = [
-      build_pack(field) for _, field in tff.structure.iter_elements(type_spec)
+      build_pack(field, into_members=into_members)
+      for _, field in tff.structure.iter_elements(type_spec)
   ]
   container = getattr(type_spec, 'python_container', None)
   if container is None:

@@ -66,12 +66,16 @@ def build_draw(
 ) -> tff.framework.ConcreteComputation:
   """Returns a new computation that needs the native runtime.
 
-  Each client adds up a draw for each of its integers; the sums stay there.
+  Each client adds up a draw for each of its integers, and keeps the sum in a
+  queue, too; the sums stay there.
   """
 
   @tff.tensorflow.computation(tff.SequenceType(np.int64))
   def draw(integers):
-    return integers.reduce(0.0, lambda total, _: total + draw_number())
+    total = integers.reduce(0.0, lambda total, _: total + draw_number())
+    queue = tf.queue.FIFOQueue(1, [tf.float32], [[]])
+    with tf.control_dependencies([queue.enqueue(total)]):
+      return tf.identity(total)
 
   @tff.federated_computation(testing.at_clients(draw.type_signature.parameter))
   def draw_at_clients(clients):
