@@ -90,34 +90,84 @@ def leaf_types(type_spec: Optional[tff.Type]) -> list[tff.Type]:
     ) from e
 
 
-def walk(block: Block) -> Iterator[Block]:
-  """Yields an expression and those within it that may be evaluated."""
-  yield block
-  children = list(block.children())
+def children(block: Block) -> list[Block]:
+  """Returns the expressions within one, as far as they may be evaluated."""
   if isinstance(block, tff.framework.Call) and isinstance(
       block.argument, tff.framework.Struct
   ):
     if getattr(block.function, 'uri', None) == _AGGREGATE:
-      children = [block.function, *block.argument]
-      del children[1 + _MERGE]
-  for child in children:
+      arguments = list(block.argument)
+      return [block.function, *arguments[:_MERGE], *arguments[_MERGE + 1 :]]
+  return list(block.children())
+
+
+def walk(block: Block) -> Iterator[Block]:
+  """Yields an expression and those within it that may be evaluated."""
+  yield block
+  for child in children(block):
     yield from walk(child)
 
 
-def find_free(block: Block) -> list[tff.framework.Reference]:
-  """Returns the references to names from outside, in order, each once.
+# The name of a value, and the indices of a part of it.
+Path = tuple[Any, ...]
+
+
+def path_of(block: Block) -> Optional[Path]:
+  """Returns the path that an expression selects; None if it does more."""
+  if isinstance(block, tff.framework.Reference):
+    return (block.name,)
+  if not isinstance(block, tff.framework.Selection):
+    return None
+  path = path_of(block.source)
+  return path and (*path, block.as_index())
+
+
+def find_free(block: Block) -> dict[Path, tff.Type]:
+  """Returns what a function reads from outside, and the types.
 
   Names must be unique, as in the call-dominant form.
   """
-  bound, references = set(), {}
-  for part in walk(block):
-    if isinstance(part, tff.framework.Reference):
-      references.setdefault(part.name, part)
-    elif isinstance(part, tff.framework.Lambda):
+  bound, found = set(), {}
+
+  def visit(part):
+    path = path_of(part)
+    if path is not None:
+      found[path] = part.type_signature
+      return
+    if isinstance(part, tff.framework.Lambda):
       bound.add(part.parameter_name)
     elif isinstance(part, tff.framework.Block):
       bound.update(name for name, _ in part.locals)
-  return [part for name, part in references.items() if name not in bound]
+    for child in children(part):
+      visit(child)
+
+  visit(block)
+  return {
+      path: type_spec
+      for path, type_spec in found.items()
+      if path[0] not in bound
+      # A part of what is read, too.
+      if not any(path[:size] in found for size in range(1, len(path)))
+  }
+
+
+def at(path: Path, scope: Scope) -> Any:
+  """Returns the value at a path."""
+  value = scope[path[0]]
+  for index in path[1:]:
+    value = value[index]
+  return value
+
+
+def _scope_of(found: Mapping[Path, Any]) -> dict[str, Any]:
+  """Returns a scope with the values at these paths only."""
+  scope: dict[Any, Any] = {}
+  for path, value in found.items():
+    holder = scope
+    for index in path[:-1]:
+      holder = holder.setdefault(index, {})
+    holder[path[-1]] = value
+  return scope
 
 
 class Evaluator(abc.ABC):
@@ -217,39 +267,61 @@ def _components(element_type: tff.Type, leaves: Iterable[Any]) -> list[Any]:
   return tf.nest.flatten(values.build_pack(element_type)(iter(leaves)))
 
 
-def _numbered(variant: tf.Tensor, leaf_type: tff.SequenceType) -> Any:
-  """Returns a dataset of numbers and elements, as tuples of leaves."""
-  specs = tuple(elements.component_specs(leaf_type))
-  places = range(len(specs))
-  order = _components(leaf_type.element, places)
-
-  def add_number(number, components):
-    by_leaf = tuple(components[order.index(place)] for place in places)
-    return tf.cast(number, tf.int32), by_leaf
-
-  dataset = tf.data.experimental.from_variant(variant, specs)
-  return dataset.enumerate().map(_plain(add_number))
-
-
 _plain = tf.autograph.experimental.do_not_convert
+
+
+def _dataset(variant: tf.Tensor, leaf_type: tff.SequenceType) -> Any:
+  """Returns a dataset whose elements are tuples, see `_element`."""
+  specs = tuple(elements.component_specs(leaf_type))
+  return tf.data.experimental.from_variant(variant, specs)
+
+
+def _element(components: Sequence[Any], element_type: tff.Type) -> Any:
+  """Returns the value of an element, given the order of `tf.nest`."""
+  places = range(len(components))
+  order = _components(element_type, places)
+  return pack(
+      iter([components[order.index(place)] for place in places]), element_type
+  )
+
+
+@attrs.frozen(eq=False)
+class _Mapped:
+  """A sequence to whose elements a function is yet to be applied.
+
+  Attributes:
+    call: The function of an element's number and the element.
+    draws: Whether it draws random numbers.
+    source: A sequence, its variant or another `_Mapped`.
+    types: The types of the source and of the sequence.
+  """
+
+  call: Callable[[tf.Tensor, Any], Any]
+  draws: bool
+  source: Any
+  types: tuple[tff.SequenceType, tff.SequenceType]
 
 
 class InGraph(Evaluator):
   """Adds an expression without clients to the graph that is being built.
 
-  Leaves are tensors; a sequence is the variant of a dataset.
+  Leaves are tensors; a sequence is the variant of a dataset, or a `_Mapped`.
   """
 
-  def __init__(self, pieces: Pieces, seed: tf.Tensor):
+  def __init__(self, pieces: Pieces, seed: Optional[tf.Tensor]):
     """Initializes the evaluator.
 
     Args:
       pieces: The functions of TensorFlow.
-      seed: The seed of random numbers, int32 of shape [2].
+      seed: The seed of random numbers, int32 of shape [2]; None without any.
     """
     self._pieces = pieces
     self._seed = seed
     self._num_draws = 0
+
+  def leaves_of(self, value: Any) -> list[tf.Tensor]:
+    """Returns the leaves of a value as tensors."""
+    return list(map(_to_variant, flatten(value)))
 
   def _next_seed(self) -> tf.Tensor:
     self._num_draws += 1
@@ -258,7 +330,7 @@ class InGraph(Evaluator):
   def call_tensorflow(self, block, argument):
     piece = self._pieces[block]
     seed = self._next_seed() if piece.takes_seed else None
-    leaves = [] if argument is None else flatten(argument)
+    leaves = [] if argument is None else self.leaves_of(argument)
     results = iter(piece(*leaves, seed=seed))
     return pack(results, block.type_signature.result)
 
@@ -269,80 +341,73 @@ class InGraph(Evaluator):
       )
     return _INTRINSICS[block.uri](self, block.type_signature, argument)
 
-  def _build_on_element(self, function: Closure) -> Callable[..., list[Any]]:
-    """Builds a function of an element's number, and the function's argument."""
+  def _on_elements(self, function: Closure) -> tuple[Callable[..., Any], bool]:
+    """Returns a function of a number and an element, and whether it draws."""
+    if not self._pieces.draw_in(function.block):
+      alone = InGraph(self._pieces, None)
+      return lambda _, argument: alone.apply(function, argument), False
     seed = self._next_seed()
 
-    def run(number, argument):
-      of_element = tf.random.experimental.stateless_fold_in(seed, number)
-      return flatten(InGraph(self._pieces, of_element).apply(function, argument))
+    def call(number, argument):
+      folded = tf.random.experimental.stateless_fold_in(seed, number)
+      return InGraph(self._pieces, folded).apply(function, argument)
 
-    return run
+    return call, True
 
   def map(
       self,
       function: Closure,
-      sequence: tf.Tensor,
-      signature: tff.FunctionType,
-      *before: Any,
-  ) -> tf.Tensor:
+      sequence: Any,
+      types: tuple[tff.SequenceType, tff.SequenceType],
+      before: Sequence[Any] = (),
+  ) -> _Mapped:
     """Maps a function over the elements of a sequence.
 
     Args:
       function: A function of the elements.
       sequence: The sequence.
-      signature: The type of the mapping, from a sequence to a sequence.
-      *before: Arguments of the function before the element.
+      types: The types of the sequence and of the result.
+      before: Arguments of the function before the element.
 
     Returns:
       The sequence of results.
     """
-    call = self._build_on_element(function)
-    taken, returned = signature.parameter, signature.result
-
-    def run(number, leaves):
-      element = pack(iter(leaves), taken.element)
-      results = call(number, [*before, element] if before else element)
-      return tuple(_components(returned.element, results))
-
-    dataset = _numbered(sequence, taken).map(_plain(run))
-    return tf.data.experimental.to_variant(dataset)
+    call, draws = self._on_elements(function)
+    if before:
+      of_all = call
+      call = lambda number, element: of_all(number, [*before, element])
+    return _Mapped(call, draws, sequence, types)
 
   def sequence_map(self, signature: tff.FunctionType, argument: Any) -> Any:
     """Returns `tff.sequence_map`."""
     function, sequence = argument
-    taken = signature.parameter[1]
-    return self.map(
-        function, sequence, tff.FunctionType(taken, signature.result)
-    )
+    types = (signature.parameter[1], signature.result)
+    return self.map(function, sequence, types)
 
   def sequence_reduce(self, signature: tff.FunctionType, argument: Any) -> Any:
     """Returns `tff.sequence_reduce`."""
     sequence, zero, function = argument
-    call = self._build_on_element(function)
-    taken = signature.parameter[0]
-
-    def add(total, numbered):
-      number, leaves = numbered
-      element = pack(iter(leaves), taken.element)
-      return tuple(call(number, [pack(iter(total), signature.result), element]))
-
-    return self._reduce(sequence, taken, flatten(zero), add, signature.result)
+    call, draws = self._on_elements(function)
+    return _reduce(
+        sequence,
+        signature.parameter[0],
+        flatten(zero),
+        lambda number, total, element: call(number, [total, element]),
+        signature.result,
+        draws,
+    )
 
   def sequence_sum(self, signature: tff.FunctionType, argument: Any) -> Any:
     """Returns `tff.sequence_sum`."""
     specs = values.tensor_specs(signature.result)
-    zeros = [tf.zeros(spec.shape, spec.dtype) for spec in specs]
-
-    def add(total, numbered):
-      return tuple(map(tf.add, total, numbered[1]))
-
-    taken = signature.parameter
-    return self._reduce(argument, taken, zeros, add, signature.result)
-
-  def _reduce(self, sequence, taken, zeros, add, result_type):
-    leaves = _numbered(sequence, taken).reduce(tuple(zeros), _plain(add))
-    return pack(iter(leaves), result_type)
+    return _reduce(
+        argument,
+        signature.parameter,
+        [tf.zeros(spec.shape, spec.dtype) for spec in specs],
+        lambda _, *both: list(map(tf.add, *map(flatten, both))),
+        signature.result,
+        False,
+    )
 
   def apply_at_server(self, _: tff.FunctionType, argument: Any) -> Any:
     """Returns `tff.federated_map` of a value at the server."""
@@ -355,6 +420,82 @@ class InGraph(Evaluator):
   def keep(self, _: tff.FunctionType, argument: Any) -> Any:
     """Returns the argument: all is at the server, in the same order."""
     return argument
+
+
+def _unwrap(
+    sequence: Any, leaf_type: tff.SequenceType
+) -> tuple[tf.Tensor, tff.SequenceType, Callable[..., Any], bool]:
+  """Returns the variant below a sequence, its type, and what is yet to be done.
+
+  The latter is a function of an element's number and the element, and whether
+  it draws random numbers.
+  """
+  if not isinstance(sequence, _Mapped):
+    return sequence, leaf_type, lambda _, element: element, False
+  variant, source_type, before, draws = _unwrap(
+      sequence.source, sequence.types[0]
+  )
+
+  def call(number, element):
+    return sequence.call(number, before(number, element))
+
+  return variant, source_type, call, draws or sequence.draws
+
+
+def _to_variant(leaf: Any) -> tf.Tensor:
+  """Returns a leaf as a tensor."""
+  if not isinstance(leaf, _Mapped):
+    return leaf
+  taken, returned = leaf.types
+  variant, source_type, call, draws = _unwrap(leaf, returned)
+  del taken  # That of the last of several functions.
+
+  def run(number, *components):
+    element = _element(components, source_type.element)
+    results = flatten(call(number, element))
+    return tuple(_components(returned.element, results))
+
+  dataset = _dataset(variant, source_type)
+  if draws:
+    dataset = dataset.enumerate().map(
+        _plain(lambda number, row: run(tf.cast(number, tf.int32), *row))
+    )
+  else:
+    dataset = dataset.map(_plain(lambda *row: run(None, *row)))
+  return tf.data.experimental.to_variant(dataset)
+
+
+def _reduce(
+    sequence: Any,
+    leaf_type: tff.SequenceType,
+    zeros: list[tf.Tensor],
+    add: Callable[..., Any],
+    result_type: tff.Type,
+    draws: bool,
+) -> Any:
+  """Returns the reduction of a sequence.
+
+  Args:
+    sequence: The sequence.
+    leaf_type: Its type.
+    zeros: The leaves of the first total.
+    add: Maps an element's number, a total and the element to the next total.
+    result_type: The type of a total.
+    draws: Whether it draws random numbers.
+  """
+  variant, source_type, call, also_draws = _unwrap(sequence, leaf_type)
+  counts = [tf.zeros([], tf.int32)] if draws or also_draws else []
+
+  def step(state, components):
+    counted, total = state[: len(counts)], state[len(counts) :]
+    number = counted[0] if counts else None
+    element = call(number, _element(components, source_type.element))
+    added = add(number, pack(iter(total), result_type), element)
+    return (*(count + 1 for count in counted), *flatten(added))
+
+  dataset = _dataset(variant, source_type)
+  totals = dataset.reduce((*counts, *zeros), _plain(step))
+  return pack(iter(totals[len(counts) :]), result_type)
 
 
 SEQUENCE_INTRINSICS: Mapping[str, Callable[..., Any]] = {
@@ -390,6 +531,7 @@ class Function:
 
   Attributes:
     takes_seed: Whether it draws random numbers.
+    free: What it reads from outside, see `find_free`.
   """
 
   def __init__(
@@ -421,10 +563,10 @@ class Function:
         )
     )
     self._parameter = parameter or block.type_signature.parameter
-    self._free = find_free(block)
+    self.free = find_free(block)
     self._types = leaf_types(self._parameter)
-    for reference in self._free:
-      self._types += leaf_types(reference.type_signature)
+    for type_spec in self.free.values():
+      self._types += leaf_types(type_spec)
     self._device = device
     self._function: Optional[Callable[..., list[tf.Tensor]]] = None
     self._run = running.Runner()
@@ -448,7 +590,7 @@ class Function:
     """
     if self._function is None:
       self._function = graph_functions.build(self._add, self._specs())
-    read = [leaf for r in self._free for leaf in flatten(scope[r.name])]
+    read = [leaf for path in self.free for leaf in flatten(at(path, scope))]
     tensors = map(to_tensor, [*leaves, *read], self._types)
     return self._run(self._function, *tensors, tf.constant(seed))
 
@@ -467,13 +609,12 @@ class Function:
     argument = None
     if self._parameter is not None:
       argument = pack(leaves, self._parameter)
-    scope = {
-        reference.name: pack(leaves, reference.type_signature)
-        for reference in self._free
-    }
+    scope = _scope_of(
+        {path: pack(leaves, t) for path, t in self.free.items()}
+    )
     with tf.device(self._device and f'/device:{self._device}'):
       graph = InGraph(self._pieces, tensors[-1])
-      return flatten(self._body(graph, argument, scope))
+      return graph.leaves_of(self._body(graph, argument, scope))
 
 
 def to_tensor(leaf: Any, leaf_type: tff.Type) -> tf.Tensor:
@@ -494,11 +635,110 @@ def to_leaf(value: Any, leaf_type: tff.Type) -> Any:
   return elements.build_leaf(leaf_type)(value)
 
 
-def to_value(leaf: Any, leaf_type: tff.Type) -> Any:
-  """Returns a leaf of a result: an array, or a dataset."""
-  tensor = to_tensor(leaf, leaf_type)
+def from_tensor(tensor: tf.Tensor, leaf_type: tff.Type) -> Any:
+  """Returns a leaf of a function's result: a tensor, or a dataset."""
   if not isinstance(leaf_type, tff.SequenceType):
-    return values.to_array(tensor)
+    return tensor
   return tf.data.experimental.from_variant(
       tensor, elements.element_spec(leaf_type)
+  )
+
+
+def _as_tensorflow(
+    block: tff.framework.Lambda,
+) -> tff.framework.CompiledComputation:
+  """Returns a function without placements as one function of TensorFlow.
+
+  Raises:
+    UnsupportedComputationError: If it is none.
+  """
+  pieces = Pieces(block)
+  parameter, result_type = block.parameter_type, block.result.type_signature
+  flatten_argument = values.build_flatten(parameter)
+
+  def run(given):
+    leaves = flatten_argument(given)
+    tensors = [
+        tf.data.experimental.to_variant(leaf)
+        if isinstance(leaf, tf.data.Dataset)
+        else tf.convert_to_tensor(leaf)
+        for leaf in leaves
+    ]
+    seed = None
+    if pieces.takes_seed:
+      bounds = {'minval': tf.int32.min, 'maxval': tf.int32.max}
+      seed = tf.random.uniform([2], dtype=tf.int32, **bounds)
+    graph = InGraph(pieces, seed)
+    argument = None
+    if parameter is not None:
+      argument = pack(iter(tensors), parameter)
+    results = graph.leaves_of(graph.apply(Closure(block, {}), argument))
+    return values.build_pack(result_type)(
+        map(from_tensor, results, leaf_types(result_type))
+    )
+
+  with computations.errors_as_unsupported('a function of sequences fails'):
+    if parameter is None:
+      traced = tff.tensorflow.computation(lambda: run(None))
+    else:
+      traced = tff.tensorflow.computation(run, parameter)
+    return traced.to_compiled_building_block()
+
+
+def _uses_sequences(block: Block) -> bool:
+  return any(
+      getattr(part, 'uri', None) in SEQUENCE_INTRINSICS for part in walk(block)
+  )
+
+
+def _holds_no_places(type_spec: Optional[tff.Type]) -> bool:
+  """Returns whether a type consists of tensors and sequences only."""
+  if isinstance(type_spec, tff.StructType):
+    fields = tff.structure.iter_elements(type_spec)
+    return all(_holds_no_places(field) for _, field in fields)
+  return isinstance(
+      type_spec, (type(None), tff.TensorType, tff.SequenceType)
+  )
+
+
+def with_tensorflow_loops(
+    computation: tff.framework.ConcreteComputation,
+) -> tff.framework.ConcreteComputation:
+  """Replaces functions of sequences, such as `tff.sequence_reduce`.
+
+  Args:
+    computation: A computation.
+
+  Returns:
+    A computation that gives the same, in which a function without placements
+    that calls them is one function of TensorFlow, as if it were written so.
+  """
+  proto = tff.framework.serialize_computation(computation).SerializeToString()
+  if not any(uri.encode() in proto for uri in SEQUENCE_INTRINSICS):
+    return computation
+
+  def replace(block):
+    if not (
+        isinstance(block, tff.framework.Lambda)
+        and _holds_no_places(block.parameter_type)
+        and _holds_no_places(block.result.type_signature)
+        and _uses_sequences(block)
+        and not find_free(block)
+    ):
+      return block, False
+    try:
+      return _as_tensorflow(block), True
+    except computations.UnsupportedComputationError:
+      return block, False
+
+  block, _ = tff.tensorflow.replace_intrinsics_with_bodies(
+      computation.to_building_block()
+  )
+  block, _ = tff.framework.transform_preorder(
+      tff.framework.to_call_dominant(block), replace
+  )
+  # The original type also names Python's containers.
+  return tff.framework.ConcreteComputation.with_type(
+      tff.framework.ConcreteComputation.from_building_block(block),
+      computation.type_signature,
   )

@@ -280,17 +280,15 @@ class Steps:
     key = (id(block), 'selection')
     if key not in self._functions:
       keys, _, value, _ = signature.parameter
-      mapping = tff.FunctionType(
-          tff.SequenceType(np.int32), signature.result.member
-      )
+      types = (tff.SequenceType(np.int32), signature.result.member)
 
       def select(graph, argument, scope):
         slices = tf.data.Dataset.from_tensor_slices((argument[0],))
         return graph.map(
             expressions.Closure(block, scope),
             tf.data.experimental.to_variant(slices),
-            mapping,
-            argument[1],
+            types,
+            [argument[1]],
         )
 
       self._functions[key] = expressions.Function(
@@ -372,15 +370,23 @@ def _read(value: Any, place: tff.Type) -> Any:
   return _Placed(list(map(expressions.to_leaf, leaves, types)))
 
 
+def _to_leaf_value(leaf: Any, leaf_type: tff.Type) -> Any:
+  """Returns a leaf of the result: an array, or a dataset."""
+  tensor = expressions.to_tensor(leaf, leaf_type)
+  if isinstance(leaf_type, tff.SequenceType):
+    return expressions.from_tensor(tensor, leaf_type)
+  return values.to_array(tensor)
+
+
 def _to_value(value: Any, place: tff.Type, num_clients: int) -> Any:
   """Returns a value of the result."""
   if not isinstance(value, _Placed):
-    return expressions.to_value(value, place)
+    return _to_leaf_value(value, place)
   types, pack = expressions.leaf_types(place), values.build_pack(place)
   if not _differs(place):
-    return pack(map(expressions.to_value, value.leaves, types))
+    return pack(map(_to_leaf_value, value.leaves, types))
   return [
-      pack(map(expressions.to_value, value.of_client(number), types))
+      pack(map(_to_leaf_value, value.of_client(number), types))
       for number in range(num_clients)
   ]
 
@@ -447,13 +453,17 @@ def _build_work(
       next(at_clients if place in columns else at_server)
       for place in range(count)
   ]
-  result = tff.framework.Call(block, _as_block(iter(leaves), parameter))
-  free = [
-      (reference.name, _as_block(at_server, reference.type_signature))
-      for reference in expressions.find_free(block)
-  ]
-  if free:
-    result = tff.framework.Block(free, result)
+  read = {
+      path: _as_block(at_server, type_spec)
+      for path, type_spec in expressions.find_free(block).items()
+  }
+
+  def replace(part):
+    found = read.get(expressions.path_of(part))
+    return (part, False) if found is None else (found, True)
+
+  closed, _ = tff.framework.transform_postorder(block, replace)
+  result = tff.framework.Call(closed, _as_block(iter(leaves), parameter))
   return tff.framework.ConcreteComputation.from_building_block(
       tff.framework.Lambda(_ARGUMENT, given, result)
   )
@@ -466,8 +476,8 @@ def _server_leaf_types(
   types = expressions.leaf_types(block.type_signature.parameter)
   free = [
       leaf
-      for reference in expressions.find_free(block)
-      for leaf in expressions.leaf_types(reference.type_signature)
+      for type_spec in expressions.find_free(block).values()
+      for leaf in expressions.leaf_types(type_spec)
   ]
   return [
       *(leaf for place, leaf in enumerate(types) if place not in columns),
@@ -645,8 +655,8 @@ class _Run(expressions.Evaluator):
     ):
       return None
     same = [leaf for i, leaf in enumerate(leaves) if i not in columns]
-    for reference in expressions.find_free(function.block):
-      same += expressions.flatten(function.scope[reference.name])
+    for path in expressions.find_free(function.block):
+      same += expressions.flatten(expressions.at(path, function.scope))
     types = expressions.leaf_types(function.block.type_signature.parameter)
     clients = _join(
         [leaves[place] for place in columns], [types[i] for i in columns]
