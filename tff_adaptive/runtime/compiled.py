@@ -28,7 +28,7 @@ from tff_adaptive.data import specs
 from tff_adaptive.runtime import client_seeds
 from tff_adaptive.runtime import computations
 from tff_adaptive.runtime import dataset_cache
-from tff_adaptive.runtime import expressions
+from tff_adaptive.runtime import local_functions
 from tff_adaptive.runtime import native
 from tff_adaptive.runtime import plans
 from tff_adaptive.runtime import round_keys
@@ -275,7 +275,7 @@ class CompiledContext(tff.framework.SyncContext):
           'Secure sums are computed in the clear: a simulation provides no '
           'secure aggregation.'
       )
-    computation = expressions.with_tensorflow_loops(computation)
+    computation = local_functions.with_tensorflow_loops(computation)
     try:
       return self._compile_whole(computation)
     except computations.UnsupportedComputationError:

@@ -100,9 +100,7 @@ def _value_at_the_server(value):
   return tff.federated_map(_double, value)
 
 
-@_case(
-    _at_server(), _at_server(_Dict(a=np.float32)), of=(2.0, _Dict(a=3.0))
-)
+@_case(_at_server(), _at_server(_Dict(a=np.float32)), of=(2.0, _Dict(a=3.0)))
 def _values_at_the_server(value, struct):
   total = tff.federated_map(_add, (value, struct.a))
   return _Output(total, tff.federated_zip([value, struct]))
@@ -197,13 +195,9 @@ def _results_at_the_clients(values):
     ),
 )
 def _state_of_clients(model, batches, states):
-  starts = tff.federated_map(
-      _add, (tff.federated_broadcast(model), states)
-  )
+  starts = tff.federated_map(_add, (tff.federated_broadcast(model), states))
   results = tff.federated_map(_train, (batches, starts))
-  model = tff.federated_map(
-      _add, (model, tff.federated_mean(results.weight))
-  )
+  model = tff.federated_map(_add, (model, tff.federated_mean(results.weight)))
   return model, results
 
 
@@ -406,9 +400,7 @@ class BeyondTffTest(equality_testing.TestCase):
 
 def _count_rounds() -> Any:
   """Counts the graphs of rounds that are made in a `with` statement."""
-  return mock.patch.object(
-      rounds, 'CompiledRound', wraps=rounds.CompiledRound
-  )
+  return mock.patch.object(rounds, 'CompiledRound', wraps=rounds.CompiledRound)
 
 
 class ClientDataTest(equality_testing.TestCase):
@@ -561,9 +553,7 @@ class RandomNumbersTest(equality_testing.TestCase):
     )
     runs = []
     for _ in range(2):
-      with runtime.compiled_context(
-          strict=True, seed=7, default_num_clients=2
-      ):
+      with runtime.compiled_context(strict=True, seed=7, default_num_clients=2):
         runs.append(np.concatenate([run() for _ in range(2)]))
     self.assertAllEqual(*runs)
     self.assertLen(np.unique(runs[0].round(5), axis=0), 4)

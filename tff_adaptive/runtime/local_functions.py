@@ -1,0 +1,401 @@
+# Copyright 2026 The tff_adaptive Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Functions without clients, as functions of TensorFlow.
+
+These are what a place runs by itself: all of a computation without clients, or
+what `tff.federated_map` applies. Functions of sequences, such as
+`tff.sequence_reduce`, become the loops over datasets that users of TensorFlow
+would write.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Optional
+
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_adaptive.runtime import computations
+from tff_adaptive.runtime import expressions
+from tff_adaptive.runtime import graph_functions
+from tff_adaptive.runtime import mapped_sequences
+from tff_adaptive.runtime import running
+from tff_adaptive.runtime import values
+
+
+class Pieces:
+  """The functions of TensorFlow within an expression.
+
+  Attributes:
+    takes_seed: Whether one of them draws random numbers.
+  """
+
+  def __init__(self, expression: expressions.Block):
+    """Converts them all.
+
+    Raises:
+      UnsupportedComputationError: If one cannot be compiled.
+    """
+    # The expression keeps the ids alive.
+    self._expression = expression
+    self._functions = {
+        id(part): graph_functions.build_graph_function(
+            tff.framework.ConcreteComputation.from_building_block(part),
+            tensor_sequences=False,
+            may_return_sequences=True,
+        )
+        for part in expressions.walk(expression)
+        if isinstance(part, tff.framework.CompiledComputation)
+    }
+    self.takes_seed = self.draw_in(expression)
+
+  def __getitem__(
+      self, block: expressions.Block
+  ) -> graph_functions.GraphFunction:
+    """Returns the function of a part of the expression."""
+    return self._functions[id(block)]
+
+  def draw_in(self, block: expressions.Block) -> bool:
+    """Returns whether a part of the expression draws random numbers."""
+    return any(
+        self._functions[id(part)].takes_seed
+        for part in expressions.walk(block)
+        if id(part) in self._functions
+    )
+
+
+class InGraph(expressions.Evaluator):
+  """Adds an expression without clients to the graph that is being built.
+
+  Leaves are tensors; a sequence is the variant of a dataset, or a `Mapped`.
+  """
+
+  def __init__(self, pieces: Pieces, seed: Optional[tf.Tensor]):
+    """Initializes the evaluator.
+
+    Args:
+      pieces: The functions of TensorFlow.
+      seed: The seed of random numbers, int32 of shape [2]; None without any.
+    """
+    self._pieces = pieces
+    self._seed = seed
+    self._num_draws = 0
+
+  def leaves_of(self, value: Any) -> list[tf.Tensor]:
+    """Returns the leaves of a value as tensors."""
+    return list(map(mapped_sequences.to_variant, expressions.flatten(value)))
+
+  def _next_seed(self) -> tf.Tensor:
+    self._num_draws += 1
+    return tf.random.experimental.stateless_fold_in(self._seed, self._num_draws)
+
+  def call_tensorflow(self, block, argument):
+    piece = self._pieces[block]
+    seed = self._next_seed() if piece.takes_seed else None
+    leaves = [] if argument is None else self.leaves_of(argument)
+    results = iter(piece(*leaves, seed=seed))
+    return expressions.pack(results, block.type_signature.result)
+
+  def call_intrinsic(self, block, argument):
+    if block.uri not in _INTRINSICS:
+      raise computations.UnsupportedComputationError(
+          f'`{block.uri}` is called within the work of a place'
+      )
+    return _INTRINSICS[block.uri](self, block.type_signature, argument)
+
+  def _on_elements(
+      self, function: expressions.Closure
+  ) -> tuple[Callable[..., Any], bool]:
+    """Returns a function of a number and an element, and whether it draws."""
+    if not self._pieces.draw_in(function.block):
+      alone = InGraph(self._pieces, None)
+      return lambda _, argument: alone.apply(function, argument), False
+    seed = self._next_seed()
+
+    def call(number, argument):
+      folded = tf.random.experimental.stateless_fold_in(seed, number)
+      return InGraph(self._pieces, folded).apply(function, argument)
+
+    return call, True
+
+  def map(
+      self,
+      function: expressions.Closure,
+      sequence: Any,
+      types: tuple[tff.SequenceType, tff.SequenceType],
+      before: Sequence[Any] = (),
+  ) -> mapped_sequences.Mapped:
+    """Maps a function over the elements of a sequence.
+
+    Args:
+      function: A function of the elements.
+      sequence: The sequence.
+      types: The types of the sequence and of the result.
+      before: Arguments of the function before the element.
+
+    Returns:
+      The sequence of results.
+    """
+    call, draws = self._on_elements(function)
+    if before:
+      of_all = call
+      call = lambda number, element: of_all(number, [*before, element])
+    return mapped_sequences.Mapped(call, draws, sequence, types)
+
+  def sequence_map(self, signature: tff.FunctionType, argument: Any) -> Any:
+    """Returns `tff.sequence_map`."""
+    function, sequence = argument
+    types = (signature.parameter[1], signature.result)
+    return self.map(function, sequence, types)
+
+  def sequence_reduce(self, signature: tff.FunctionType, argument: Any) -> Any:
+    """Returns `tff.sequence_reduce`."""
+    sequence, zero, function = argument
+    call, draws = self._on_elements(function)
+    return mapped_sequences.reduce(
+        sequence,
+        signature.parameter[0],
+        expressions.flatten(zero),
+        lambda number, total, element: call(number, [total, element]),
+        signature.result,
+        draws,
+    )
+
+  def sequence_sum(self, signature: tff.FunctionType, argument: Any) -> Any:
+    """Returns `tff.sequence_sum`."""
+    specs = values.tensor_specs(signature.result)
+    return mapped_sequences.reduce(
+        argument,
+        signature.parameter,
+        [tf.zeros(spec.shape, spec.dtype) for spec in specs],
+        lambda _, *both: list(map(tf.add, *map(expressions.flatten, both))),
+        signature.result,
+        False,
+    )
+
+  def apply_at_server(self, _: tff.FunctionType, argument: Any) -> Any:
+    """Returns `tff.federated_map` of a value at the server."""
+    return self.apply(*argument)
+
+  def call_at_server(self, _: tff.FunctionType, argument: Any) -> Any:
+    """Returns `tff.federated_eval` at the server."""
+    return self.apply(argument, None)
+
+  def keep(self, _: tff.FunctionType, argument: Any) -> Any:
+    """Returns the argument: all is at the server, in the same order."""
+    return argument
+
+
+SEQUENCE_INTRINSICS: Mapping[str, Callable[..., Any]] = {
+    'sequence_map': InGraph.sequence_map,
+    'sequence_reduce': InGraph.sequence_reduce,
+    'sequence_sum': InGraph.sequence_sum,
+}
+_INTRINSICS: Mapping[str, Callable[..., Any]] = {
+    **SEQUENCE_INTRINSICS,
+    tff.framework.FEDERATED_APPLY.uri: InGraph.apply_at_server,
+    tff.framework.FEDERATED_EVAL_AT_SERVER.uri: InGraph.call_at_server,
+    tff.framework.FEDERATED_VALUE_AT_SERVER.uri: InGraph.keep,
+    tff.framework.FEDERATED_ZIP_AT_SERVER.uri: InGraph.keep,
+}
+
+
+def is_without_clients(block: expressions.Block) -> bool:
+  """Returns whether `InGraph` evaluates an expression as a whole."""
+  return all(
+      part.uri in _INTRINSICS
+      for part in expressions.walk(block)
+      if isinstance(part, tff.framework.Intrinsic)
+  )
+
+
+# Adds a value to the graph being built: of an evaluator, the argument, if
+# there is one, and the names that the function reads.
+Body = Callable[[InGraph, Optional[Any], expressions.Scope], Any]
+
+
+class Function:
+  """A function without clients, compiled to one function of TensorFlow.
+
+  Attributes:
+    takes_seed: Whether it draws random numbers.
+    free: What it reads from outside, see `find_free`.
+  """
+
+  def __init__(
+      self,
+      block: expressions.Block,
+      pieces: Pieces,
+      *,
+      parameter: Optional[tff.Type] = None,
+      body: Optional[Body] = None,
+  ):
+    """Initializes the function, which is built at its first call.
+
+    Args:
+      block: The expression of a function.
+      pieces: The functions of TensorFlow within it.
+      parameter: The type of the argument. Defaults to that of the expression.
+      body: Adds the value to the graph. Defaults to that of the expression.
+
+    Raises:
+      UnsupportedComputationError: If it takes or returns other than tensors and
+        sequences.
+    """
+    self._pieces = pieces
+    self._body = body or (
+        lambda graph, argument, scope: graph.apply(
+            expressions.Closure(block, scope), argument
+        )
+    )
+    self._parameter = parameter or block.type_signature.parameter
+    self.free = expressions.find_free(block)
+    self._types = expressions.leaf_types(self._parameter)
+    for type_spec in self.free.values():
+      self._types += expressions.leaf_types(type_spec)
+    self._function: Optional[Callable[..., list[tf.Tensor]]] = None
+    self._run = running.Runner()
+    self.takes_seed = pieces.draw_in(block)
+
+  def __call__(
+      self, leaves: Sequence[Any], scope: expressions.Scope, seed: Any
+  ) -> list[tf.Tensor]:
+    """Runs the function.
+
+    Args:
+      leaves: The leaves of the argument: tensors, or sequences as given.
+      scope: The values of the names that it reads.
+      seed: The seed of its random numbers, int32 of shape [2].
+
+    Returns:
+      The leaves of the result.
+
+    Raises:
+      TypeError: If a sequence does not match its type.
+    """
+    if self._function is None:
+      self._function = graph_functions.build(self._add, self._specs())
+    read = [
+        leaf
+        for path in self.free
+        for leaf in expressions.flatten(expressions.at(path, scope))
+    ]
+    tensors = map(expressions.to_tensor, [*leaves, *read], self._types)
+    return self._run(self._function, *tensors, tf.constant(seed))
+
+  def _specs(self) -> list[tf.TensorSpec]:
+    specs = [
+        tf.TensorSpec([], tf.variant)
+        if isinstance(leaf_type, tff.SequenceType)
+        else values.tensor_spec(leaf_type)
+        for leaf_type in self._types
+    ]
+    return [*specs, tf.TensorSpec([2], tf.int32)]
+
+  def _add(self, *tensors: tf.Tensor) -> list[tf.Tensor]:
+    """Adds the function to the graph being built; returns its leaves."""
+    leaves = iter(tensors[:-1])
+    argument = None
+    if self._parameter is not None:
+      argument = expressions.pack(leaves, self._parameter)
+    scope = expressions.scope_of(
+        {path: expressions.pack(leaves, t) for path, t in self.free.items()}
+    )
+    graph = InGraph(self._pieces, tensors[-1])
+    return graph.leaves_of(self._body(graph, argument, scope))
+
+
+def _as_tensorflow(
+    block: tff.framework.Lambda,
+) -> tff.framework.CompiledComputation:
+  """Returns a function without placements as one function of TensorFlow.
+
+  Raises:
+    UnsupportedComputationError: If it is none.
+  """
+  pieces = Pieces(block)
+  parameter, result_type = block.parameter_type, block.result.type_signature
+  flatten_argument = values.build_flatten(parameter)
+
+  def run(given):
+    leaves = flatten_argument(given)
+    tensors = [
+        tf.data.experimental.to_variant(leaf)
+        if isinstance(leaf, tf.data.Dataset)
+        else tf.convert_to_tensor(leaf)
+        for leaf in leaves
+    ]
+    seed = None
+    if pieces.takes_seed:
+      bounds = {'minval': tf.int32.min, 'maxval': tf.int32.max}
+      seed = tf.random.uniform([2], dtype=tf.int32, **bounds)
+    graph = InGraph(pieces, seed)
+    argument = None
+    if parameter is not None:
+      argument = expressions.pack(iter(tensors), parameter)
+    results = graph.leaves_of(
+        graph.apply(expressions.Closure(block, {}), argument)
+    )
+    return values.build_pack(result_type)(
+        map(
+            expressions.from_tensor,
+            results,
+            expressions.leaf_types(result_type),
+        )
+    )
+
+  with computations.errors_as_unsupported('a function of sequences fails'):
+    if parameter is None:
+      traced = tff.tensorflow.computation(lambda: run(None))
+    else:
+      traced = tff.tensorflow.computation(run, parameter)
+    return traced.to_compiled_building_block()
+
+
+def _uses_sequences(block: expressions.Block) -> bool:
+  return any(
+      getattr(part, 'uri', None) in SEQUENCE_INTRINSICS
+      for part in expressions.walk(block)
+  )
+
+
+def with_tensorflow_loops(
+    computation: tff.framework.ConcreteComputation,
+) -> tff.framework.ConcreteComputation:
+  """Replaces functions of sequences, such as `tff.sequence_reduce`.
+
+  Args:
+    computation: A computation.
+
+  Returns:
+    A computation that gives the same, in which a function without placements
+    that calls them is one function of TensorFlow, as if it were written so.
+  """
+  proto = tff.framework.serialize_computation(computation).SerializeToString()
+  if not any(uri.encode() in proto for uri in SEQUENCE_INTRINSICS):
+    return computation
+
+  def replace(block):
+    if not (
+        isinstance(block, tff.framework.Lambda)
+        and expressions.has_no_places(block.parameter_type)
+        and expressions.has_no_places(block.result.type_signature)
+        and _uses_sequences(block)
+        and not expressions.find_free(block)
+    ):
+      return block, False
+    try:
+      return _as_tensorflow(block), True
+    except computations.UnsupportedComputationError:
+      return block, False
+
+  block, _ = tff.tensorflow.replace_intrinsics_with_bodies(
+      computation.to_building_block()
+  )
+  block, _ = tff.framework.transform_preorder(
+      tff.framework.to_call_dominant(block), replace
+  )
+  # The original type also names Python's containers.
+  return tff.framework.ConcreteComputation.with_type(
+      tff.framework.ConcreteComputation.from_building_block(block),
+      computation.type_signature,
+  )

@@ -1,0 +1,133 @@
+# Copyright 2026 The tff_adaptive Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Sequences to which `tff.sequence_map` is applied, in a graph.
+
+The mapping waits until the elements are read, so that a sum over mapped
+elements is one loop, without a dataset in between.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import attrs
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_adaptive.runtime import elements
+from tff_adaptive.runtime import expressions
+from tff_adaptive.runtime import values
+
+
+def _components(element_type: tff.Type, leaves: Iterable[Any]) -> list[Any]:
+  """Returns an element's leaves in the order of `tf.nest`."""
+  return tf.nest.flatten(values.build_pack(element_type)(iter(leaves)))
+
+
+_plain = tf.autograph.experimental.do_not_convert
+
+
+def _dataset(variant: tf.Tensor, leaf_type: tff.SequenceType) -> Any:
+  """Returns a dataset whose elements are tuples, see `_element`."""
+  specs = tuple(elements.component_specs(leaf_type))
+  return tf.data.experimental.from_variant(variant, specs)
+
+
+def _element(components: Sequence[Any], element_type: tff.Type) -> Any:
+  """Returns the value of an element, given the order of `tf.nest`."""
+  places = range(len(components))
+  order = _components(element_type, places)
+  return expressions.pack(
+      iter([components[order.index(place)] for place in places]), element_type
+  )
+
+
+@attrs.frozen(eq=False)
+class Mapped:
+  """A sequence to whose elements a function is yet to be applied.
+
+  Attributes:
+    call: The function of an element's number and the element.
+    draws: Whether it draws random numbers.
+    source: A sequence, its variant or another `Mapped`.
+    types: The types of the source and of the sequence.
+  """
+
+  call: Callable[[tf.Tensor, Any], Any]
+  draws: bool
+  source: Any
+  types: tuple[tff.SequenceType, tff.SequenceType]
+
+
+def _unwrap(
+    sequence: Any, leaf_type: tff.SequenceType
+) -> tuple[tf.Tensor, tff.SequenceType, Callable[..., Any], bool]:
+  """Returns the variant below a sequence, its type, and what is yet to be done.
+
+  The latter is a function of an element's number and the element, and whether
+  it draws random numbers.
+  """
+  if not isinstance(sequence, Mapped):
+    return sequence, leaf_type, lambda _, element: element, False
+  variant, source_type, before, draws = _unwrap(
+      sequence.source, sequence.types[0]
+  )
+
+  def call(number, element):
+    return sequence.call(number, before(number, element))
+
+  return variant, source_type, call, draws or sequence.draws
+
+
+def to_variant(leaf: Any) -> tf.Tensor:
+  """Returns a leaf as a tensor."""
+  if not isinstance(leaf, Mapped):
+    return leaf
+  returned = leaf.types[1]
+  variant, source_type, call, draws = _unwrap(leaf, returned)
+
+  def run(number, *components):
+    element = _element(components, source_type.element)
+    results = expressions.flatten(call(number, element))
+    return tuple(_components(returned.element, results))
+
+  dataset = _dataset(variant, source_type)
+  if draws:
+    dataset = dataset.enumerate().map(
+        _plain(lambda number, row: run(tf.cast(number, tf.int32), *row))
+    )
+  else:
+    dataset = dataset.map(_plain(lambda *row: run(None, *row)))
+  return tf.data.experimental.to_variant(dataset)
+
+
+def reduce(
+    sequence: Any,
+    leaf_type: tff.SequenceType,
+    zeros: list[tf.Tensor],
+    add: Callable[..., Any],
+    result_type: tff.Type,
+    draws: bool,
+) -> Any:
+  """Returns the reduction of a sequence.
+
+  Args:
+    sequence: The sequence.
+    leaf_type: Its type.
+    zeros: The leaves of the first total.
+    add: Maps an element's number, a total and the element to the next total.
+    result_type: The type of a total.
+    draws: Whether it draws random numbers.
+  """
+  variant, source_type, call, also_draws = _unwrap(sequence, leaf_type)
+  counts = [tf.zeros([], tf.int32)] if draws or also_draws else []
+
+  def step(state, components):
+    counted, total = state[: len(counts)], state[len(counts) :]
+    number = counted[0] if counts else None
+    element = call(number, _element(components, source_type.element))
+    added = add(number, expressions.pack(iter(total), result_type), element)
+    return (*(count + 1 for count in counted), *expressions.flatten(added))
+
+  dataset = _dataset(variant, source_type)
+  totals = dataset.reduce((*counts, *zeros), _plain(step))
+  return expressions.pack(iter(totals[len(counts) :]), result_type)

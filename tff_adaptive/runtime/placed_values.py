@@ -1,0 +1,151 @@
+# Copyright 2026 The tff_adaptive Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Values at the server and the clients, while a computation runs in steps."""
+
+from collections.abc import Sequence
+import functools
+from typing import Any, Optional
+
+import attrs
+import tensorflow_federated as tff
+
+from tff_adaptive.runtime import expressions
+from tff_adaptive.runtime import values
+
+
+class Clients:
+  """The clients' values as given."""
+
+  def __init__(self, value: Sequence[Any], member_type: tff.Type):
+    self.value = value
+    self.member_type = member_type
+    self.leaf_types = expressions.leaf_types(member_type)
+
+  @functools.cached_property
+  def by_leaf(self) -> list[list[Any]]:
+    """The leaves of all clients, by their place in the type."""
+    flatten = values.build_flatten(self.member_type)
+    by_client = [
+        list(map(expressions.to_leaf, flatten(value), self.leaf_types))
+        for value in self.value
+    ]
+    return [
+        [leaves[place] for leaves in by_client]
+        for place in range(len(self.leaf_types))
+    ]
+
+
+@attrs.frozen(eq=False)
+class Column:
+  """A leaf that differs between clients.
+
+  Attributes:
+    clients: The values of which it is a leaf; None if it was computed.
+    place: Its place in them.
+    computed: The leaf of each client, if it was computed.
+  """
+
+  clients: Optional[Clients] = None
+  place: int = 0
+  computed: Sequence[Any] = ()
+
+  @property
+  def leaves(self) -> Sequence[Any]:
+    """The leaf of each client."""
+    if self.clients is None:
+      return self.computed
+    return self.clients.by_leaf[self.place]
+
+  @property
+  def values(self) -> Sequence[Any]:
+    """The leaf of each client, sequences as they were given."""
+    return [
+        leaf.value if isinstance(leaf, expressions.Given) else leaf
+        for leaf in self.leaves
+    ]
+
+
+@attrs.frozen(eq=False)
+class Placed:
+  """A value at the server or the clients.
+
+  Attributes:
+    leaves: Its leaves. At the clients, those that differ are a `Column`.
+  """
+
+  leaves: list[Any]
+
+  def of_client(self, number: int) -> list[Any]:
+    """Returns the leaves of a client."""
+    return [
+        leaf.leaves[number] if isinstance(leaf, Column) else leaf
+        for leaf in self.leaves
+    ]
+
+
+def places(type_spec: Optional[tff.Type]) -> list[tff.Type]:
+  """Returns the types in nested structs, in order."""
+  if type_spec is None:
+    return []
+  if not isinstance(type_spec, tff.StructType):
+    return [type_spec]
+  fields = tff.structure.iter_elements(type_spec)
+  return [place for _, field in fields for place in places(field)]
+
+
+def differs(type_spec: tff.Type) -> bool:
+  """Returns whether a value differs between clients."""
+  return (
+      isinstance(type_spec, tff.FederatedType)
+      and type_spec.placement is tff.CLIENTS
+      and not type_spec.all_equal
+  )
+
+
+def read(value: Any, place: tff.Type) -> Any:
+  """Returns a value of an argument as a `steps.Steps` has it."""
+  if not isinstance(place, tff.FederatedType):
+    return expressions.to_leaf(value, place)
+  if differs(place):
+    clients = Clients(value, place.member)
+    return Placed([Column(clients, i) for i in range(len(clients.leaf_types))])
+  leaves = values.build_flatten(place.member)(value)
+  types = expressions.leaf_types(place.member)
+  return Placed(list(map(expressions.to_leaf, leaves, types)))
+
+
+def _to_leaf_value(leaf: Any, leaf_type: tff.Type) -> Any:
+  """Returns a leaf of the result: an array, or a dataset."""
+  tensor = expressions.to_tensor(leaf, leaf_type)
+  if isinstance(leaf_type, tff.SequenceType):
+    return expressions.from_tensor(tensor, leaf_type)
+  return values.to_array(tensor)
+
+
+def to_value(value: Any, place: tff.Type, num_clients: int) -> Any:
+  """Returns a value of the result."""
+  if not isinstance(value, Placed):
+    return _to_leaf_value(value, place)
+  types, pack = expressions.leaf_types(place), values.build_pack(place)
+  if not differs(place):
+    return pack(map(_to_leaf_value, value.leaves, types))
+  return [
+      pack(map(_to_leaf_value, value.of_client(number), types))
+      for number in range(num_clients)
+  ]
+
+
+def columns_of(leaves: Sequence[Any]) -> list[int]:
+  """Returns the places of the leaves that differ between clients."""
+  return [i for i, leaf in enumerate(leaves) if isinstance(leaf, Column)]
+
+
+def join(columns: Sequence[Column], types: Sequence[tff.Type]) -> Clients:
+  """Returns columns as values of clients; those given stay as they are."""
+  clients = columns[0].clients
+  if clients is not None:
+    found = [(column.clients, column.place) for column in columns]
+    if found == [(clients, place) for place in range(len(clients.leaf_types))]:
+      return clients
+  rows = zip(*(column.values for column in columns))
+  return Clients(list(rows), tff.StructType(types))
