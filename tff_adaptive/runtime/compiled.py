@@ -84,11 +84,7 @@ def _hand_over(
     handed_over = tff.framework.ConcreteComputation.with_type(
         computation, computation.type_signature
     )
-  _warn(
-      f'{message}. To have it compiled, write a computation from values at the '
-      'server and the clients to values at the server, without queues or other '
-      f'state in its TensorFlow. Its type: {_cut(computation.type_signature)}'
-  )
+  _warn(f'{message}. Its type: {_cut(computation.type_signature)}')
   return handed_over
 
 

@@ -84,7 +84,8 @@ def leaf_types(type_spec: Optional[tff.Type]) -> list[tff.Type]:
     return values.leaf_types(type_spec)
   except TypeError as e:
     raise computations.UnsupportedComputationError(
-        f'a value is neither a tensor nor a sequence of tensors: {type_spec}'
+        'it takes or returns other than tensors, datasets and structs of them '
+        f'({type_spec}); call the function within the computation instead'
     ) from e
 
 

@@ -227,7 +227,8 @@ def _make_resources_anonymous(serialized: computations.Serialized) -> None:
       handles.add(node.name)
     elif node.op not in library and _keeps_state(node.op):
       raise computations.UnsupportedComputationError(
-          f'{node.name!r} ({node.op}) would keep its state between runs'
+          f'{node.name!r} ({node.op}) would keep its state between runs; pass '
+          'the state as an argument and return it instead'
       )
   if not serialized.initialize_op:
     return
@@ -250,7 +251,10 @@ def _make_random_ops_stateless(graph_def: Any) -> bool:
   try:
     nodes = rewriter.rewrite(graph_def.node, _SEED_NAME, ':0')
   except _random_ops.UnsupportedRandomOpError as e:
-    raise computations.UnsupportedComputationError(str(e)) from e
+    raise computations.UnsupportedComputationError(
+        f'{e}, which takes no seed; draw them by `tf.random.normal` or '
+        '`tf.random.uniform` instead'
+    ) from e
   del graph_def.node[:]
   graph_def.node.extend([_random_ops.seed_placeholder(), *nodes])
   graph_def.library.function.extend(rewriter.changed_functions)

@@ -194,14 +194,15 @@ def _check_intrinsics(root: expressions.Block) -> None:
   for part in expressions.walk(root):
     if isinstance(part, tff.framework.Data):
       raise computations.UnsupportedComputationError(
-          'it reads data that the native runtime looks up'
+          "TFF's worker looks up its data by name; pass them as an argument "
+          'instead'
       )
     if isinstance(part, tff.framework.Intrinsic) and not (
         part.uri in _INTRINSICS
         or part.uri in local_functions.SEQUENCE_INTRINSICS
     ):
       raise computations.UnsupportedComputationError(
-          f'`{part.uri}` is not known'
+          f'`{part.uri}` is unknown here; use the operators of TFF 0.87'
       )
 
 

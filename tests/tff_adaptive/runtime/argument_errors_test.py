@@ -14,7 +14,6 @@ from tests.tff_adaptive import testing
 from tests.tff_adaptive.runtime import compiled_testing
 from tests.tff_adaptive.runtime import sequence_testing
 from tff_adaptive import data
-from tff_adaptive import runtime
 
 _Dict = collections.OrderedDict
 # The type of the elements of `compiled_testing.process`.
