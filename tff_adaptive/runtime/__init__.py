@@ -6,7 +6,8 @@
 - `native`, `client_seeds`: the context of TFF's runtime.
 - `computations`: splits a computation into the parts of a round.
 - `rounds`: one graph per round; `plans`: devices, and the size of chunks.
-- `steps`, `step_functions`, `placed_values`: computations that are no round.
+- `steps`, `step_functions`, `client_loops`, `placed_values`: computations that
+  are no round.
 - `expressions`, `local_functions`, `mapped_sequences`: what these consist of.
 - `round_keys`: which random numbers a round draws; `running`: Ctrl-C, forks.
 - `chunks`: the loop over clients; `sequences`: the loop over batches.

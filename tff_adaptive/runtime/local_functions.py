@@ -213,12 +213,21 @@ def is_without_clients(block: expressions.Block) -> bool:
 Body = Callable[[InGraph, Optional[Any], expressions.Scope], Any]
 
 
+def leaf_spec(leaf_type: tff.Type) -> tf.TensorSpec:
+  """Returns the spec of a leaf as a tensor."""
+  if isinstance(leaf_type, tff.SequenceType):
+    return tf.TensorSpec([], tf.variant)
+  return values.tensor_spec(leaf_type)
+
+
 class Function:
   """A function without clients, compiled to one function of TensorFlow.
 
   Attributes:
     takes_seed: Whether it draws random numbers.
     free: What it reads from outside, see `find_free`.
+    types: The types of the leaves of the argument, and of what it reads.
+    specs: The specs of these leaves as tensors.
   """
 
   def __init__(
@@ -249,9 +258,10 @@ class Function:
     )
     self._parameter = parameter or block.type_signature.parameter
     self.free = expressions.find_free(block)
-    self._types = expressions.leaf_types(self._parameter)
+    self.types = expressions.leaf_types(self._parameter)
     for type_spec in self.free.values():
-      self._types += expressions.leaf_types(type_spec)
+      self.types += expressions.leaf_types(type_spec)
+    self.specs = list(map(leaf_spec, self.types))
     self._function: Optional[Callable[..., list[tf.Tensor]]] = None
     self._run = running.Runner()
     self.takes_seed = pieces.draw_in(block)
@@ -273,26 +283,28 @@ class Function:
       TypeError: If a sequence does not match its type.
     """
     if self._function is None:
-      self._function = graph_functions.build(self._add, self._specs())
+      specs = [*self.specs, tf.TensorSpec([2], tf.int32)]
+      self._function = graph_functions.build(self.add, specs)
+    tensors = self.tensors(leaves, scope)
+    return self._run(self._function, *tensors, tf.constant(seed))
+
+  def tensors(
+      self, leaves: Sequence[Any], scope: expressions.Scope
+  ) -> list[tf.Tensor]:
+    """Returns the tensors of `specs`, given what `__call__` is."""
     read = [
         leaf
         for path in self.free
         for leaf in expressions.flatten(expressions.at(path, scope))
     ]
-    tensors = map(expressions.to_tensor, [*leaves, *read], self._types)
-    return self._run(self._function, *tensors, tf.constant(seed))
+    return list(map(expressions.to_tensor, [*leaves, *read], self.types))
 
-  def _specs(self) -> list[tf.TensorSpec]:
-    specs = [
-        tf.TensorSpec([], tf.variant)
-        if isinstance(leaf_type, tff.SequenceType)
-        else values.tensor_spec(leaf_type)
-        for leaf_type in self._types
-    ]
-    return [*specs, tf.TensorSpec([2], tf.int32)]
+  def add(self, *tensors: tf.Tensor) -> list[tf.Tensor]:
+    """Adds the function to the graph being built; returns its leaves.
 
-  def _add(self, *tensors: tf.Tensor) -> list[tf.Tensor]:
-    """Adds the function to the graph being built; returns its leaves."""
+    Args:
+      *tensors: Those of `specs`, and the seed.
+    """
     leaves = iter(tensors[:-1])
     argument = None
     if self._parameter is not None:

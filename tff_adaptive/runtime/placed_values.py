@@ -7,6 +7,7 @@ import functools
 from typing import Any, Optional
 
 import attrs
+import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_adaptive.runtime import expressions
@@ -35,26 +36,49 @@ class Clients:
     ]
 
 
-@attrs.frozen(eq=False)
 class Column:
   """A leaf that differs between clients.
 
   Attributes:
     clients: The values of which it is a leaf; None if it was computed.
     place: Its place in them.
-    computed: The leaf of each client, if it was computed.
   """
 
-  clients: Optional[Clients] = None
-  place: int = 0
-  computed: Sequence[Any] = ()
+  def __init__(
+      self,
+      *,
+      clients: Optional[Clients] = None,
+      place: int = 0,
+      leaves: Sequence[Any] = (),
+      stacked: Optional[tf.Tensor] = None,
+  ):
+    """Initializes the column.
 
-  @property
+    Args:
+      clients: See above.
+      place: See above.
+      leaves: The leaf of each client, if it was computed for each.
+      stacked: All leaves, if they were computed at once.
+    """
+    self.clients = clients
+    self.place = place
+    self._leaves = leaves
+    self._stacked = stacked
+
+  @functools.cached_property
   def leaves(self) -> Sequence[Any]:
     """The leaf of each client."""
-    if self.clients is None:
-      return self.computed
-    return self.clients.by_leaf[self.place]
+    if self.clients is not None:
+      return self.clients.by_leaf[self.place]
+    return self._leaves if self._stacked is None else tf.unstack(self._stacked)
+
+  def stack(self, leaf_type: tff.Type) -> Optional[tf.Tensor]:
+    """Returns all leaves as a tensor; None if there are none or they differ."""
+    if self._stacked is None and self.leaves:
+      tensors = [expressions.to_tensor(leaf, leaf_type) for leaf in self.leaves]
+      if len({tuple(tensor.shape) for tensor in tensors}) == 1:
+        self._stacked = tf.stack(tensors)
+    return self._stacked
 
   @property
   def values(self) -> Sequence[Any]:
@@ -74,6 +98,14 @@ class Placed:
   """
 
   leaves: list[Any]
+
+  def stack(self, leaf_types: Sequence[tff.Type]) -> Optional[list[Any]]:
+    """Returns the leaves with stacked columns; None if they cannot be."""
+    leaves = [
+        leaf.stack(leaf_type) if isinstance(leaf, Column) else leaf
+        for leaf, leaf_type in zip(self.leaves, leaf_types)
+    ]
+    return None if any(leaf is None for leaf in leaves) else leaves
 
   def of_client(self, number: int) -> list[Any]:
     """Returns the leaves of a client."""
@@ -108,7 +140,12 @@ def read(value: Any, place: tff.Type) -> Any:
     return expressions.to_leaf(value, place)
   if differs(place):
     clients = Clients(value, place.member)
-    return Placed([Column(clients, i) for i in range(len(clients.leaf_types))])
+    return Placed(
+        [
+            Column(clients=clients, place=place)
+            for place in range(len(clients.leaf_types))
+        ]
+    )
   leaves = values.build_flatten(place.member)(value)
   types = expressions.leaf_types(place.member)
   return Placed(list(map(expressions.to_leaf, leaves, types)))

@@ -16,6 +16,7 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_adaptive.aggregators import reports
+from tff_adaptive.runtime import client_loops
 from tff_adaptive.runtime import computations
 from tff_adaptive.runtime import dataset_cache
 from tff_adaptive.runtime import expressions
@@ -52,6 +53,7 @@ class StepFunctions:
     self._cache = cache
     self._note_pipelines = note_pipelines
     self._functions: dict[Any, local_functions.Function] = {}
+    self._loops: dict[Any, client_loops.ClientLoop] = {}
     self._thunks: dict[int, expressions.Block] = {}
     self._rounds: dict[Any, Optional[rounds.CompiledRound]] = {}
     self.takes_seed = self._pieces.takes_seed
@@ -67,6 +69,25 @@ class StepFunctions:
     if id(block) not in self._functions:
       self._functions[id(block)] = local_functions.Function(block, self._pieces)
     return self._functions[id(block)]
+
+  def loop(
+      self,
+      function: local_functions.Function,
+      columns: Sequence[int],
+      result_type: tff.Type,
+      num_added: Optional[int] = None,
+  ) -> client_loops.ClientLoop:
+    """Returns the loop of a function over clients."""
+    key = (id(function), tuple(columns), num_added)
+    if key not in self._loops:
+      self._loops[key] = client_loops.ClientLoop(
+          function,
+          columns,
+          result_type,
+          num_added=num_added,
+          num_parallel=self.plan.num_parallel_clients,
+      )
+    return self._loops[key]
 
   def thunk(self, block: expressions.Block) -> expressions.Block:
     """Returns a part of the expression as a function without arguments."""

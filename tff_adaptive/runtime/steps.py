@@ -306,20 +306,47 @@ class _Run(expressions.Evaluator):
     if stacked is not None:
       return stacked
     compiled = self._functions.of(function.block)
-    placed, seeds = placed_values.Placed(list(leaves)), self._seeds.next()
     if not compiled.takes_seed and not placed_values.columns_of(leaves):
+      return self.apply_at_server(
+          None, [function, placed_values.Placed(leaves)]
+      )
+    result_type = function.block.type_signature.result
+    return self._for_each(compiled, leaves, function.scope, result_type)
+
+  def _for_each(
+      self,
+      function: local_functions.Function,
+      leaves: list[Any],
+      scope: expressions.Scope,
+      result_type: tff.Type,
+  ) -> placed_values.Placed:
+    """Runs a function for each client: in a loop, or one after the other."""
+    seeds = self._of_clients(self._seeds.next())
+    placed = placed_values.Placed(leaves)
+    stacked = placed.stack(function.types)
+    types = expressions.leaf_types(result_type)
+    specs = map(local_functions.leaf_spec, types)
+    if (
+        len(seeds)
+        and stacked is not None
+        and all(spec.shape.is_fully_defined() for spec in specs)
+    ):
+      columns = placed_values.columns_of(leaves)
+      loop = self._functions.loop(function, columns, result_type)
       return placed_values.Placed(
-          compiled(leaves, function.scope, seeds.server)
+          [
+              placed_values.Column(stacked=result)
+              for result in loop(stacked, scope, seeds)
+          ]
       )
     results = [
-        compiled(placed.of_client(number), function.scope, seed)
-        for number, seed in enumerate(self._of_clients(seeds))
+        function(placed.of_client(number), scope, seed)
+        for number, seed in enumerate(seeds)
     ]
-    count = len(expressions.leaf_types(function.block.type_signature.result))
     return placed_values.Placed(
         [
-            placed_values.Column(computed=[result[place] for result in results])
-            for place in range(count)
+            placed_values.Column(leaves=[result[place] for result in results])
+            for place in range(len(types))
         ]
     )
 
@@ -357,7 +384,10 @@ class _Run(expressions.Evaluator):
       seeds = seeds._replace(clients=seeds.clients[:0])
     stacked = compiled(tuple(same), clients.value, seeds)
     return placed_values.Placed(
-        [placed_values.Column(computed=tf.unstack(leaf)) for leaf in stacked]
+        [
+            placed_values.Column(stacked=tf.convert_to_tensor(leaf))
+            for leaf in stacked
+        ]
     )
 
   def aggregate(
@@ -367,9 +397,20 @@ class _Run(expressions.Evaluator):
     placed, zero, accumulate, _, report = argument
     total = expressions.flatten(zero)
     seeds = self._of_clients(self._seeds.next())
-    add = self._functions.of(accumulate.block)
-    for number, seed in enumerate(seeds):
-      total = add([*total, *placed.of_client(number)], accumulate.scope, seed)
+    add, scope = self._functions.of(accumulate.block), accumulate.scope
+    leaves = [*total, *placed.leaves]
+    stacked = placed_values.Placed(leaves).stack(add.types)
+    if len(seeds) and stacked is not None:
+      loop = self._functions.loop(
+          add,
+          placed_values.columns_of(leaves),
+          accumulate.block.type_signature.result,
+          num_added=len(total),
+      )
+      total = loop(stacked, scope, seeds)
+    else:
+      for number, seed in enumerate(seeds):
+        total = add([*total, *placed.of_client(number)], scope, seed)
     return placed_values.Placed(self.run(report, total))
 
   def select(
@@ -378,14 +419,12 @@ class _Run(expressions.Evaluator):
     """Returns `tff.federated_select`."""
     keys, limit, value, function = argument
     compiled = self._functions.selection(function.block, signature)
-    (limit,), (keys,) = limit.leaves, keys.leaves
-    sequences = []
-    for number, seed in enumerate(self._of_clients(self._seeds.next())):
-      (of_client,) = placed_values.Placed([keys]).of_client(number)
-      _check_keys(of_client, limit)
-      leaves = [of_client, *value.leaves]
-      sequences += compiled(leaves, function.scope, seed)
-    return placed_values.Placed([placed_values.Column(computed=sequences)])
+    for number in range(self._num_clients):
+      _check_keys(*keys.of_client(number), *limit.leaves)
+    leaves = [*keys.leaves, *value.leaves]
+    return self._for_each(
+        compiled, leaves, function.scope, signature.result.member
+    )
 
 
 def _check_keys(keys: tf.Tensor, limit: tf.Tensor) -> None:

@@ -1,0 +1,126 @@
+# Copyright 2026 The tff_adaptive Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Loops over clients whose leaves are stacked, each as one graph."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Optional
+
+import numpy as np
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_adaptive.runtime import expressions
+from tff_adaptive.runtime import graph_functions
+from tff_adaptive.runtime import local_functions
+from tff_adaptive.runtime import running
+
+
+class ClientLoop:
+  """A function that runs for all clients, or adds them up."""
+
+  def __init__(
+      self,
+      function: local_functions.Function,
+      columns: Sequence[int],
+      result_type: tff.Type,
+      *,
+      num_added: Optional[int] = None,
+      num_parallel: int = 1,
+  ):
+    """Initializes the loop, which is built at its first run.
+
+    Args:
+      function: The function of a client.
+      columns: The places of the leaves of its argument that are stacked.
+      result_type: The type of its result, of tensors of known shapes unless
+        clients are added up.
+      num_added: The number of leaves of a sum. The argument begins with them,
+        and the function returns the next ones. None, the default, returns the
+        clients' results, stacked.
+      num_parallel: The number of clients that run at once. Defaults to 1.
+    """
+    self._function = function
+    self._columns = frozenset(columns)
+    self._results = list(
+        map(
+            local_functions.leaf_spec,
+            expressions.leaf_types(result_type),
+        )
+    )
+    self._num_added = num_added
+    self._num_parallel = num_parallel
+    self._loop: Optional[Callable[..., list[tf.Tensor]]] = None
+    self._run = running.Runner()
+
+  def __call__(
+      self,
+      leaves: Sequence[Any],
+      scope: expressions.Scope,
+      seeds: Sequence[np.ndarray],
+  ) -> list[tf.Tensor]:
+    """Runs the loop.
+
+    Args:
+      leaves: The leaves of the argument; columns have a first axis of clients.
+      scope: The values of the names that the function reads.
+      seeds: The seeds of the clients.
+
+    Returns:
+      The leaves of the results, stacked, or those of the sum.
+    """
+    if self._loop is None:
+      add = self._add_map if self._num_added is None else self._add_sum
+      self._loop = graph_functions.build(add, self._specs())
+    tensors = self._function.tensors(leaves, scope)
+    return self._run(self._loop, *tensors, tf.constant(np.stack(seeds)))
+
+  def _specs(self) -> list[tf.TensorSpec]:
+    specs = [
+        tf.TensorSpec([None, *spec.shape], spec.dtype)
+        if place in self._columns
+        else spec
+        for place, spec in enumerate(self._function.specs)
+    ]
+    return [*specs, tf.TensorSpec([None, 2], tf.int32)]
+
+  def _add_client(
+      self, leaves: Sequence[tf.Tensor], seeds: tf.Tensor, number: tf.Tensor
+  ) -> list[tf.Tensor]:
+    """Adds a client to the graph being built; returns its result."""
+    picked = [
+        tf.gather(leaf, number) if place in self._columns else leaf
+        for place, leaf in enumerate(leaves)
+    ]
+    results = self._function.add(*picked, tf.gather(seeds, number))
+    for result, spec in zip(results, self._results):
+      result.set_shape(spec.shape)
+    return results
+
+  def _add_map(self, *tensors: tf.Tensor) -> list[tf.Tensor]:
+    *leaves, seeds = tensors
+    return list(
+        tf.map_fn(
+            lambda number: tuple(self._add_client(leaves, seeds, number)),
+            tf.range(tf.shape(seeds)[0]),
+            fn_output_signature=tuple(self._results),
+            parallel_iterations=self._num_parallel,
+        )
+    )
+
+  def _add_sum(self, *tensors: tf.Tensor) -> list[tf.Tensor]:
+    *leaves, seeds = tensors
+    count = self._num_added
+
+    def add_client(number, *total):
+      given = [*total, *leaves[count:]]
+      return (number + 1, *self._add_client(given, seeds, number))
+
+    shapes = (tf.TensorShape([]), *(spec.shape for spec in self._results))
+    _, *total = tf.while_loop(
+        lambda number, *_: number < tf.shape(seeds)[0],
+        add_client,
+        (tf.zeros([], tf.int32), *leaves[:count]),
+        shape_invariants=shapes,
+        parallel_iterations=1,
+    )
+    return total
