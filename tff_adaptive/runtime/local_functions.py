@@ -11,10 +11,12 @@ would write.
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Optional
 
+import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_adaptive.runtime import computations
+from tff_adaptive.runtime import elements
 from tff_adaptive.runtime import expressions
 from tff_adaptive.runtime import graph_functions
 from tff_adaptive.runtime import mapped_sequences
@@ -117,35 +119,57 @@ class InGraph(expressions.Evaluator):
 
     return call, True
 
-  def map(
+  def select(
       self,
       function: expressions.Closure,
-      sequence: Any,
-      types: tuple[tff.SequenceType, tff.SequenceType],
-      before: Sequence[Any] = (),
-  ) -> mapped_sequences.Mapped:
-    """Maps a function over the elements of a sequence.
+      keys: tf.Tensor,
+      value: Any,
+      sequence_type: tff.SequenceType,
+  ) -> Any:
+    """Returns the sequence of what a function selects.
 
     Args:
-      function: A function of the elements.
-      sequence: The sequence.
-      types: The types of the sequence and of the result.
-      before: Arguments of the function before the element.
-
-    Returns:
-      The sequence of results.
+      function: A function of a value and a key.
+      keys: The keys.
+      value: The value.
+      sequence_type: The type of the sequence.
     """
     call, draws = self._on_elements(function)
-    if before:
-      of_all = call
-      call = lambda number, element: of_all(number, [*before, element])
-    return mapped_sequences.Mapped(call, draws, sequence, types)
+
+    def of_key(number, key):
+      return call(number, [value, key])
+
+    specs = tuple(elements.component_specs(sequence_type))
+    if not elements.are_alike(specs):
+      dataset = tf.data.Dataset.from_tensor_slices((keys,))
+      return mapped_sequences.Mapped(
+          of_key,
+          draws,
+          tf.data.experimental.to_variant(dataset),
+          (tff.SequenceType(np.int32), sequence_type),
+      )
+
+    # A dataset with a function in it is slow to start.
+    def row(number):
+      selected = expressions.flatten(of_key(number, tf.gather(keys, number)))
+      return tuple(
+          mapped_sequences.components_of(sequence_type.element, selected)
+      )
+
+    rows = tf.map_fn(row, tf.range(tf.size(keys)), fn_output_signature=specs)
+    # Each read would otherwise optimize it first, for milliseconds.
+    options = tf.data.Options()
+    options.autotune.enabled = False
+    options.experimental_optimization.apply_default_optimizations = False
+    dataset = tf.data.Dataset.from_tensor_slices(rows).with_options(options)
+    return tf.data.experimental.to_variant(dataset)
 
   def sequence_map(self, signature: tff.FunctionType, argument: Any) -> Any:
     """Returns `tff.sequence_map`."""
     function, sequence = argument
+    call, draws = self._on_elements(function)
     types = (signature.parameter[1], signature.result)
-    return self.map(function, sequence, types)
+    return mapped_sequences.Mapped(call, draws, sequence, types)
 
   def sequence_reduce(self, signature: tff.FunctionType, argument: Any) -> Any:
     """Returns `tff.sequence_reduce`."""

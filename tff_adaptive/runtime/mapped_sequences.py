@@ -18,7 +18,7 @@ from tff_adaptive.runtime import expressions
 from tff_adaptive.runtime import values
 
 
-def _components(element_type: tff.Type, leaves: Iterable[Any]) -> list[Any]:
+def components_of(element_type: tff.Type, leaves: Iterable[Any]) -> list[Any]:
   """Returns an element's leaves in the order of `tf.nest`."""
   return tf.nest.flatten(values.build_pack(element_type)(iter(leaves)))
 
@@ -35,7 +35,7 @@ def _dataset(variant: tf.Tensor, leaf_type: tff.SequenceType) -> Any:
 def _element(components: Sequence[Any], element_type: tff.Type) -> Any:
   """Returns the value of an element, given the order of `tf.nest`."""
   places = range(len(components))
-  order = _components(element_type, places)
+  order = components_of(element_type, places)
   return expressions.pack(
       iter([components[order.index(place)] for place in places]), element_type
   )
@@ -88,7 +88,7 @@ def to_variant(leaf: Any) -> tf.Tensor:
   def run(number, *components):
     element = _element(components, source_type.element)
     results = expressions.flatten(call(number, element))
-    return tuple(_components(returned.element, results))
+    return tuple(components_of(returned.element, results))
 
   dataset = _dataset(variant, source_type)
   if draws:

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Optional
 
 import attrs
-import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
@@ -102,15 +101,12 @@ class StepFunctions:
     key = (id(block), "selection")
     if key not in self._functions:
       keys, _, value, _ = signature.parameter
-      types = (tff.SequenceType(np.int32), signature.result.member)
 
       def select(graph, argument, scope):
-        slices = tf.data.Dataset.from_tensor_slices((argument[0],))
-        return graph.map(
+        return graph.select(
             expressions.Closure(block, scope),
-            tf.data.experimental.to_variant(slices),
-            types,
-            [argument[1]],
+            *argument,
+            signature.result.member,
         )
 
       self._functions[key] = local_functions.Function(
