@@ -20,7 +20,7 @@ from tff_adaptive.runtime import computations
 from tff_adaptive.runtime import elements
 from tff_adaptive.runtime import values
 
-Block = tff.framework.ComputationBuildingBlock
+Block = Any  # A `tff.framework.ComputationBuildingBlock`; TFF has no types.
 Scope = Mapping[str, Any]
 
 _AGGREGATE = tff.framework.FEDERATED_AGGREGATE.uri

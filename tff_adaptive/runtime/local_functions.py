@@ -139,7 +139,7 @@ class InGraph(expressions.Evaluator):
     def of_key(number, key):
       return call(number, [value, key])
 
-    specs = tuple(elements.component_specs(sequence_type))
+    specs = elements.component_specs(sequence_type)
     if not elements.are_alike(specs):
       dataset = tf.data.Dataset.from_tensor_slices((keys,))
       return mapped_sequences.Mapped(
@@ -156,7 +156,9 @@ class InGraph(expressions.Evaluator):
           mapped_sequences.components_of(sequence_type.element, selected)
       )
 
-    rows = tf.map_fn(row, tf.range(tf.size(keys)), fn_output_signature=specs)
+    rows = tf.map_fn(
+        row, tf.range(tf.size(keys)), fn_output_signature=tuple(specs)
+    )
     # Each read would otherwise optimize it first, for milliseconds.
     options = tf.data.Options()
     options.autotune.enabled = False

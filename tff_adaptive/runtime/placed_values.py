@@ -151,6 +151,11 @@ def read(value: Any, place: tff.Type) -> Any:
   return Placed(list(map(expressions.to_leaf, leaves, types)))
 
 
+def flatten(value: Any) -> list[Any]:
+  """Returns the leaves of a value of `read` without clients."""
+  return value.leaves if isinstance(value, Placed) else [value]
+
+
 def _to_leaf_value(leaf: Any, leaf_type: tff.Type) -> Any:
   """Returns a leaf of the result: an array, or a dataset."""
   tensor = expressions.to_tensor(leaf, leaf_type)

@@ -21,6 +21,7 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tff_adaptive import _error_texts
 from tff_adaptive.data import cohort as cohort_lib
 from tff_adaptive.runtime import computations
 from tff_adaptive.runtime import dataset_cache
@@ -137,32 +138,32 @@ class Steps:
     Raises:
       TypeError: If a value does not match its type.
       UnsupportedComputationError: If a step cannot be compiled.
+      ValueError: If TensorFlow rejects the data.
     """
-    parameter, argument = self._type.parameter, None
-    if parameter is not None:
-      read = map(placed_values.read, found, placed_values.places(parameter))
-      argument = expressions.pack(read, parameter, into_members=False)
     run = _Run(self._functions, num_clients, seeds)
-    root = expressions.Closure(self._root, {})
-    if self._is_whole:
-      leaves = [
-          leaf
-          for value in expressions.flatten(argument if found else [])
-          for leaf in (
-              value.leaves
-              if isinstance(value, placed_values.Placed)
-              else [value]
-          )
-      ]
-      result = self._of_leaves(run.run(root, leaves))
-    else:
-      result = run.apply(root, argument)
+    try:
+      result = self._evaluate(run, found)
+    except tf.errors.InvalidArgumentError as e:
+      said = _error_texts.graph_error_line(e)
+      raise ValueError(f'TensorFlow failed in a step: {said}.') from e
     converted = map(
         functools.partial(placed_values.to_value, num_clients=num_clients),
         expressions.flatten(result),
         placed_values.places(self._type.result),
     )
     return self._pack(converted)
+
+  def _evaluate(self, run: '_Run', found: list[Any]) -> Any:
+    """Returns the result, given the values of the argument."""
+    parameter, argument = self._type.parameter, None
+    root = expressions.Closure(self._root, {})
+    read = map(placed_values.read, found, placed_values.places(parameter))
+    if self._is_whole:
+      leaves = [leaf for value in read for leaf in placed_values.flatten(value)]
+      return self._of_leaves(run.run(root, leaves))
+    if parameter is not None:
+      argument = expressions.pack(read, parameter, into_members=False)
+    return run.apply(root, argument)
 
   def _of_leaves(self, leaves: list[Any]) -> list[Any]:
     """Returns the values at places, given all leaves of the result."""
@@ -298,7 +299,7 @@ class _Run(expressions.Evaluator):
     return self._map(function, placed.leaves)
 
   def _map(
-      self, function: expressions.Closure, leaves: Sequence[Any]
+      self, function: expressions.Closure, leaves: list[Any]
   ) -> placed_values.Placed:
     if expressions.is_structural(function.block):
       return placed_values.Placed(self._rearrange(function, leaves))
@@ -369,7 +370,7 @@ class _Run(expressions.Evaluator):
     ):
       return None
     same = [leaf for i, leaf in enumerate(leaves) if i not in columns]
-    for path in expressions.find_free(function.block):
+    for path in self._functions.of(function.block).free:
       same += expressions.flatten(expressions.at(path, function.scope))
     clients = placed_values.join(
         [leaves[place] for place in columns], [types[i] for i in columns]

@@ -607,3 +607,17 @@ class ErrorsTest(equality_testing.TestCase):
         computation(*arguments)
       # The context works as before.
       computation(*good)
+
+  def test_failed_assertions_are_told(self):
+    @tff.federated_computation(_at_clients(np.int32))
+    def add_up(values):
+      total = tff.federated_secure_sum_bitwidth(values, 4)
+      return total, tff.federated_broadcast(total)
+
+    with equality_testing.compiled(), warnings.catch_warnings():
+      warnings.filterwarnings('ignore', 'Secure sums')
+      self.assertEqual(add_up([1, 2]), (3, 3))
+      with self.assertRaisesRegex(
+          ValueError, 'failed in a step: .*larger than maximum'
+      ):
+        add_up([1, 200])
