@@ -66,6 +66,11 @@ def _sum_of_enqueued(numbers):
   return tff.federated_sum(tff.federated_map(_enqueue, numbers))
 
 
+@tff.federated_computation(tff.FunctionType(np.int32, np.int32), np.int32)
+def _call(function, number):
+  return function(number)
+
+
 _sum_of_all = sequence_testing.over_clients(
     lambda array: tf.reduce_sum(array), tff.TensorType(np.float32, [None])
 )
@@ -111,6 +116,20 @@ class FallbackTest(tf.test.TestCase, parameterized.TestCase):
           self.assertIsNone(context.plan_of(computation))
       self.assertLen(worker_testing.workers() - before, 1)
     self.assertEmpty(worker_testing.workers() - before)
+
+  def test_functions_as_arguments_are_handed_over(self):
+    negate = tff.tensorflow.computation(lambda x: -x, np.int32)
+    with runtime.compiled_context(), _recorded_warnings() as texts:
+      self.assertEqual(_call(negate, 3), -3)
+    (text,) = texts
+    self.assertIn('(int32 -> int32)); call the function within', text)
+
+  def test_random_numbers_without_a_seed_are_handed_over(self):
+    draw = tff.tensorflow.computation(lambda: tf.random.gamma([], 1.0))
+    with runtime.compiled_context(), _recorded_warnings() as texts:
+      self.assertNotEqual(draw(), draw())
+    (text,) = texts
+    self.assertIn("RandomGamma'), which takes no seed; draw them by", text)
 
   def test_clients_that_differ_in_shape_are_not_handed_over(self):
     arrays = [np.ones([2], np.float32), np.ones([5], np.float32)]
