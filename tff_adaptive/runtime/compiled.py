@@ -360,8 +360,7 @@ class CompiledContext(tff.framework.SyncContext):
         else self._keys.of_call(program.takes_seed)
     )
     with key_of as key:
-      seeds = key.seeds(len(clients) if program.takes_seed else 0)
-      return program(found, len(clients), seeds)
+      return program(found, len(clients), key)
 
   def _native_context(self) -> tff.framework.SyncContext:
     if self._native is None:

@@ -16,6 +16,8 @@ from tff_adaptive.data import random_streams
 
 # Marks the streams of a round that runs again.
 _REPEAT = 'repeat'
+# Marks the streams of one step of a round that runs step by step.
+_STEP = 'step'
 
 
 class Seeds(NamedTuple):
@@ -39,12 +41,14 @@ class RoundKey(NamedTuple):
     client_ids: The client ids in order; None to use their positions.
     repeat: How many times this key was used before; each time has its own
       numbers.
+    step: Which step of the round it is for, from 1; 0 for a round that is one.
   """
 
   seed: int
   round_num: int
   client_ids: Optional[Sequence[random_streams.Key]] = None
   repeat: int = 0
+  step: int = 0
 
   @classmethod
   def of(cls, clients: Sequence[Any]) -> Optional['RoundKey']:
@@ -56,9 +60,9 @@ class RoundKey(NamedTuple):
   @property
   def _keys(self) -> tuple[random_streams.Key, ...]:
     """The keys of the round's streams."""
-    if not self.repeat:
-      return (self.round_num,)
-    return (self.round_num, _REPEAT, self.repeat)
+    repeat = (_REPEAT, self.repeat) if self.repeat else ()
+    step = (_STEP, self.step) if self.step else ()
+    return (self.round_num, *repeat, *step)
 
   def server_seed(self) -> np.ndarray:
     """Returns the seed of the server's computations, int32 of shape [2]."""

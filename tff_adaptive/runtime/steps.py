@@ -33,28 +33,6 @@ from tff_adaptive.runtime import round_keys
 from tff_adaptive.runtime import step_functions
 from tff_adaptive.runtime import values
 
-# Odd numbers that set the seeds of steps apart.
-_STEP_FACTORS = np.array([0x9E3779B1, 0x85EBCA6B], np.uint32)
-
-
-class _Seeds:
-  """The seeds of the steps of a run."""
-
-  def __init__(self, seeds: round_keys.Seeds):
-    self._seeds = seeds
-    self._num_steps = 0
-
-  def next(self) -> round_keys.Seeds:
-    """Returns the seeds of the next step."""
-    self._num_steps += 1
-    spread = _STEP_FACTORS * np.uint32(self._num_steps)
-    return round_keys.Seeds(
-        *(
-            (seed.view(np.uint32) + spread).view(np.int32)
-            for seed in self._seeds
-        )
-    )
-
 
 class Steps:
   """A computation that runs step by step.
@@ -123,14 +101,14 @@ class Steps:
     return found, next(iter([*cohorts, *at_clients]), None)
 
   def __call__(
-      self, found: list[Any], num_clients: int, seeds: round_keys.Seeds
+      self, found: list[Any], num_clients: int, key: round_keys.RoundKey
   ) -> Any:
     """Runs the computation.
 
     Args:
       found: The values of `split`.
       num_clients: The number of clients.
-      seeds: The seeds of the round.
+      key: The key of the round's random numbers.
 
     Returns:
       The result, with NumPy arrays for tensors and datasets for sequences.
@@ -140,7 +118,7 @@ class Steps:
       UnsupportedComputationError: If a step cannot be compiled.
       ValueError: If TensorFlow rejects the data.
     """
-    run = _Run(self._functions, num_clients, seeds)
+    run = _Run(self._functions, num_clients, key)
     try:
       result = self._evaluate(run, found)
     except tf.errors.InvalidArgumentError as e:
@@ -218,11 +196,23 @@ class _Run(expressions.Evaluator):
       self,
       functions: step_functions.StepFunctions,
       num_clients: int,
-      seeds: round_keys.Seeds,
+      key: round_keys.RoundKey,
   ):
     self._functions = functions
     self._num_clients = num_clients
-    self._seeds = _Seeds(seeds)
+    self._key = key
+
+  def _next_key(self) -> round_keys.RoundKey:
+    """Returns the key of the next step."""
+    self._key = self._key._replace(step=self._key.step + 1)
+    return self._key
+
+  def _next_seeds(self) -> Sequence[np.ndarray]:
+    """Returns the clients' seeds in the next step."""
+    key = self._next_key()
+    if self._functions.takes_seed:
+      return key.seeds(self._num_clients).clients
+    return [key.server_seed()] * self._num_clients
 
   def call(self, block, scope):
     uri = getattr(block.function, 'uri', None)
@@ -248,7 +238,7 @@ class _Run(expressions.Evaluator):
     if expressions.is_structural(function.block):
       return self._rearrange(function, leaves)
     compiled = self._functions.of(function.block)
-    return compiled(leaves, function.scope, self._seeds.next().server)
+    return compiled(leaves, function.scope, self._next_key().server_seed())
 
   def _rearrange(self, function, leaves):
     parameter = function.block.type_signature.parameter
@@ -322,7 +312,7 @@ class _Run(expressions.Evaluator):
       result_type: tff.Type,
   ) -> placed_values.Placed:
     """Runs a function for each client: in a loop, or one after the other."""
-    seeds = self._of_clients(self._seeds.next())
+    seeds = self._next_seeds()
     placed = placed_values.Placed(leaves)
     stacked = placed.stack(function.types)
     types = expressions.leaf_types(result_type)
@@ -351,12 +341,6 @@ class _Run(expressions.Evaluator):
         ]
     )
 
-  def _of_clients(self, seeds: round_keys.Seeds) -> Sequence[np.ndarray]:
-    """Returns the seeds of the clients."""
-    if len(seeds.clients):
-      return seeds.clients
-    return [seeds.server] * self._num_clients
-
   def _map_in_round(
       self, function: expressions.Closure, leaves: Sequence[Any]
   ) -> Optional[placed_values.Placed]:
@@ -380,10 +364,7 @@ class _Run(expressions.Evaluator):
     )
     if compiled is None:
       return None
-    seeds = self._seeds.next()
-    if not compiled.takes_client_seeds:
-      seeds = seeds._replace(clients=seeds.clients[:0])
-    stacked = compiled(tuple(same), clients.value, seeds)
+    stacked = compiled(tuple(same), clients.value, self._next_key())
     return placed_values.Placed(
         [
             placed_values.Column(stacked=tf.convert_to_tensor(leaf))
@@ -397,7 +378,7 @@ class _Run(expressions.Evaluator):
     """Returns `tff.federated_aggregate`."""
     placed, zero, accumulate, _, report = argument
     total = expressions.flatten(zero)
-    seeds = self._of_clients(self._seeds.next())
+    seeds = self._next_seeds()
     add, scope = self._functions.of(accumulate.block), accumulate.scope
     leaves = [*total, *placed.leaves]
     stacked = placed_values.Placed(leaves).stack(add.types)
