@@ -23,6 +23,7 @@ from tff_adaptive.runtime import computations
 from tff_adaptive.runtime import dataset_cache
 from tff_adaptive.runtime import dataset_rows
 from tff_adaptive.runtime import elements
+from tff_adaptive.runtime import plans
 from tff_adaptive.runtime import round_keys
 from tff_adaptive.runtime import values
 
@@ -41,10 +42,12 @@ class Clients(NamedTuple):
     leaves: In the order of `values.leaf_types`.
     pipelines: The reason why each client's `tf.data` pipeline has to run; None
       if all sequences are rows.
+    path: How the data were read, see `CompiledContext.path_of`.
   """
 
   leaves: tuple[Leaf, ...]
   pipelines: Optional[str]
+  path: str
 
   def layouts(self) -> Layouts:
     """Returns the dtypes and row shapes of the leaves."""
@@ -94,8 +97,8 @@ def _pack_sequences(
     leaf_type: tff.SequenceType,
     cache: dataset_cache.DatasetCache,
     draw_of: Callable[[int], element_orders.Draw],
-) -> batching.PackedClients:
-  """Packs the elements of several clients.
+) -> tuple[batching.PackedClients, str]:
+  """Packs the elements of several clients; returns also their path.
 
   Raises:
     NotRowsError: If they cannot be kept as rows.
@@ -103,6 +106,10 @@ def _pack_sequences(
   """
   specs = elements.component_specs(leaf_type)
   clients = cache.read(sequences, leaf_type, draw_of)
+  path = plans.COMPILED
+  if any(isinstance(sequence, tf.data.Dataset) for sequence in sequences):
+    are_fresh = any(client.are_fresh for client in clients)
+    path = plans.THREADS if are_fresh else plans.CACHED
   counts = [len(client.lengths) for client in clients]
   are_batched = not elements.are_alike(specs)
   if clients and all(client.are_batched for client in clients):
@@ -111,7 +118,7 @@ def _pack_sequences(
     clients = [client.as_single_rows() for client in clients]
   rows = cache.join(specs, clients)
   if not are_batched:
-    return batching.of_rows(rows, counts)
+    return batching.of_rows(rows, counts), path
   sizes = np.concatenate(
       [np.zeros(0, np.int64), *(client.lengths for client in clients)]
   )
@@ -121,7 +128,7 @@ def _pack_sequences(
       for client, first, end in zip(clients, firsts, firsts[1:])
   ]
   order = np.concatenate([np.zeros(0, np.int64), *orders])
-  return batching.of_batches(rows, order, sizes, counts)
+  return batching.of_batches(rows, order, sizes, counts), path
 
 
 def _pack_cohort_data(
@@ -162,7 +169,7 @@ def _pack_cohort(
   def pack(name, field_type):
     if name in beside:
       draw_of = key.draw_of(len(cohort), 0)
-      return _pack_sequences(beside[name], field_type, cache, draw_of)
+      return _pack_sequences(beside[name], field_type, cache, draw_of)[0]
     if not isinstance(field_type, tff.SequenceType):
       return None
     if not elements.are_batches(elements.component_specs(field_type)):
@@ -191,7 +198,8 @@ def _stack_datasets(
     datasets: list[Any],
     leaf_type: tff.SequenceType,
     draw_of: Callable[[int], element_orders.Draw],
-) -> tf.Tensor:
+) -> tuple[tf.Tensor, str]:
+  """Stacks the datasets of several clients; returns also their path."""
   fresh = [
       elements.as_fresh_dataset(dataset, leaf_type, draw_of(client)(0, 0))
       for client, dataset in enumerate(datasets)
@@ -199,7 +207,7 @@ def _stack_datasets(
   # TensorFlow cannot stack zero variants: stack one and drop it.
   fresh = fresh or [elements.as_dataset([], leaf_type)]
   variants = list(map(tf.data.experimental.to_variant, fresh))
-  return tf.stack(variants)[: len(datasets)]
+  return tf.stack(variants)[: len(datasets)], plans.THREADS
 
 
 def collect(
@@ -232,7 +240,7 @@ def collect(
     if pipelines is None:
       packed = _pack_cohort(clients, member_type, cache, key)
     if packed is not None:
-      return Clients(_to_tensors(packed), None)
+      return Clients(_to_tensors(packed), None, plans.COMPILED)
     clients = list(clients)
   by_client = list(map(values.build_flatten(member_type), clients))
   by_leaf = [
@@ -241,7 +249,7 @@ def collect(
   ]
 
   def collect_all(collect_sequences, *arguments):
-    return [
+    collected = [
         collect_sequences(
             leaf_values,
             leaf_type,
@@ -249,19 +257,23 @@ def collect(
             key.draw_of(len(leaf_values), place),
         )
         if isinstance(leaf_type, tff.SequenceType)
-        else _stack(leaf_values, leaf_type)
+        else (_stack(leaf_values, leaf_type), plans.COMPILED)
         for place, (leaf_values, leaf_type) in enumerate(
             zip(by_leaf, leaf_types)
         )
     ]
+    paths = [plans.COMPILED, *(path for _, path in collected)]
+    slowest = max(paths, key=plans.PATHS.index)
+    return tuple(leaf for leaf, _ in collected), slowest
 
   if pipelines is None:
     try:
-      packed = collect_all(_pack_sequences, cache)
-      return Clients(_to_tensors(packed), None)
+      packed, path = collect_all(_pack_sequences, cache)
+      return Clients(_to_tensors(packed), None, path)
     except dataset_rows.NotRowsError as error:
       pipelines = str(error)
-  return Clients(tuple(collect_all(_stack_datasets)), pipelines)
+  leaves, path = collect_all(_stack_datasets)
+  return Clients(leaves, pipelines, path)
 
 
 def _to_tensors(leaves: Sequence[Any]) -> tuple[Leaf, ...]:

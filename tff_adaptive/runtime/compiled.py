@@ -243,6 +243,35 @@ class CompiledContext(tff.framework.SyncContext):
     """
     return getattr(self._programs.get(id(computation)), 'plan', None)
 
+  def path_of(
+      self, computation: tff.framework.ConcreteComputation
+  ) -> Optional[str]:
+    """Returns how the latest run of a computation was executed.
+
+    Args:
+      computation: A computation that ran in this context.
+
+    Returns:
+      `'compiled'`: as one graph of this process, clients' data from tensors.
+      `'cached'`: likewise; clients' `tf.data` datasets are read once and kept.
+      `'threads'`: likewise, but clients' datasets run in each round.
+      `'steps'`: in this process, one step after the other.
+      `'native'`: on TFF's native runtime.
+      None if the computation has not run here.
+
+    Example:
+      ```python
+      with runtime.compiled_context() as context:
+        state = process.initialize()
+        process.next(state, client_datasets)
+        print(context.path_of(process.next))
+      ```
+    """
+    program = self._programs.get(id(computation))
+    if isinstance(program, tff.framework.ConcreteComputation):
+      return plans.NATIVE
+    return getattr(program, 'path', None)
+
   def close(self) -> None:
     """Ends the native runtime's worker, if one was started."""
     with self._lock:
@@ -333,6 +362,7 @@ class CompiledContext(tff.framework.SyncContext):
     # For this argument only, so that others have the same bits after it.
     if program.in_steps is None:
       program.in_steps = self._compile_steps(computation)
+    program.path = program.in_steps.path
     return self._run(program.in_steps, arg)
 
   def _run(self, program: Any, arg: Any) -> Any:

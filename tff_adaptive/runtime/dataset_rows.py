@@ -52,12 +52,14 @@ class ClientRows:
     order: The row numbers of all elements, one element after the other; None
       if each row occurs once, in stored order.
     are_batched: Whether elements are batches of rows.
+    are_fresh: Whether a dataset was read for this round only.
   """
 
   rows: tuple[np.ndarray, ...]
   lengths: np.ndarray
   order: Optional[np.ndarray] = None
   are_batched: bool = False
+  are_fresh: bool = False
 
   @property
   def num_rows(self) -> int:
@@ -134,7 +136,7 @@ class FreshRows:
   def draw(self, draw: element_orders.Draw) -> ClientRows:
     """Reads the sequence of a round, given its streams."""
     fresh = elements_lib.fresh(self.dataset, draw(0, 0))
-    return _read_elements(fresh, self.leaf_type)
+    return attrs.evolve(_read_elements(fresh, self.leaf_type), are_fresh=True)
 
 
 Source = Union[ClientRows, ShuffledRows, FreshRows]

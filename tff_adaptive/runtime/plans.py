@@ -16,6 +16,14 @@ PLANS = (LOOP, PARALLEL)
 # Selects the plan and the device automatically.
 AUTO = 'auto'
 
+# The ways that a computation can take, see `CompiledContext.path_of`.
+COMPILED = 'compiled'
+CACHED = 'cached'
+THREADS = 'threads'
+STEPS = 'steps'
+NATIVE = 'native'
+PATHS = (COMPILED, CACHED, THREADS, STEPS, NATIVE)
+
 # The minimum number of chunks of a cohort: enough for many cores.
 _MIN_CHUNKS = 16
 # Large cohorts have more chunks, for many workers; the driver gets all sums.

@@ -32,7 +32,10 @@ class Round:
     takes_client_seeds: Whether random numbers are drawn for each client.
     in_steps: The same computation for clients that do not fit a round, as a
       `steps.Steps`; None until it is needed.
+    path: How the latest run was executed, see `CompiledContext.path_of`.
   """
+
+  path: Optional[str] = None
 
   def __init__(
       self,
@@ -81,9 +84,11 @@ class Round:
       self, clients: Sequence[Any], key: round_keys.RoundKey
   ) -> client_tensors.Clients:
     """Collects the data of the clients."""
-    return client_tensors.collect(
+    collected = client_tensors.collect(
         clients, self._form.clients_type, self._cache, self._work.pipelines, key
     )
+    self.path = collected.path
+    return collected
 
   def _seeds(
       self, num_clients: int, key: round_keys.RoundKey
@@ -263,7 +268,10 @@ class CompiledFunction:
 
   Attributes:
     takes_seed: Whether it draws random numbers.
+    path: See `CompiledContext.path_of`.
   """
+
+  path = plans.COMPILED
 
   def __init__(
       self,

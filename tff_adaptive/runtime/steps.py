@@ -77,6 +77,11 @@ class Steps:
     self._pack = values.build_pack(self._type.result, into_members=False)
 
   @property
+  def path(self) -> str:
+    """How it is executed, see `CompiledContext.path_of`."""
+    return plans.COMPILED if self._is_whole else plans.STEPS
+
+  @property
   def plan(self) -> Optional[plans.Plan]:
     """The plan of the clients' work; None without clients."""
     return None if self._is_whole else self._functions.plan

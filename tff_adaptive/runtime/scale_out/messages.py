@@ -103,7 +103,7 @@ def to_clients(
   """Reads the data of the clients of a chunk, see `client_tensors.collect`."""
   if not isinstance(clients, CohortChunk):
     leaves = tf.nest.map_structure(tf.constant, clients)
-    return client_tensors.Clients(leaves, None)
+    return client_tensors.Clients(leaves, None, plans.COMPILED)
   cohort = clients.cohort_type(
       source=sources[clients.source_key], **clients.fields
   )
