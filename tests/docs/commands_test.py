@@ -50,6 +50,7 @@ _RUN_ELSEWHERE = {
     f'{_PYTHON}experiments.soak': 'tests/experiments/soak_test.py',
     f'{_PYTHON}experiments.sweep': 'tests/experiments/sweep',
     f'{_PYTHON}experiments.train --compare': 'tests/experiments/train',
+    f'{_PYTHON}tests.pipelines': 'tests/pipelines/table_test.py',
     # Of docs/results/hypergradient.md, which takes minutes.
     f'{_PYTHON}experiments.train --task=digits --client_optimizer=sgd '
     '--server_optimizer=fedadam --tune_rates': 'tests/experiments/trace',

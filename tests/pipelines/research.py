@@ -274,7 +274,7 @@ def clients_in_records() -> pipeline.Run:
   return training.of_process(process, lambda: clients)
 
 
-@pipeline.pipeline(plans.THREADS, pipeline.near(0.2), max_ratio=0.5)
+@pipeline.pipeline(plans.THREADS, pipeline.near(0.5), max_ratio=0.5)
 def augmented_images() -> pipeline.Run:
   def augment(example):
     pixels = tf.expand_dims(example['pixels'], -1)
