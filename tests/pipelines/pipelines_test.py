@@ -26,11 +26,13 @@ class PipelinesTest(parameterized.TestCase):
     self.assertGreaterEqual(len(pipeline.PIPELINES), 25)
 
   @_every_pipeline
+  @pytest.mark.sample(18)
   def test_numbers_are_those_of_tff(self, name):
     law = pipeline.PIPELINES[name].law
     self.assertLessEqual(_compare(name).difference, law.limit, law.text)
 
   @_every_pipeline
+  @pytest.mark.sample(18)
   def test_path(self, name):
     self.assertEqual(_compare(name).path, pipeline.PIPELINES[name].path)
 
