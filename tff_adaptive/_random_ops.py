@@ -23,6 +23,12 @@ _STATELESS_OPS = {
     'RandomUniformInt': 'StatelessRandomUniformInt',
     'RandomStandardNormal': 'StatelessRandomNormal',
     'TruncatedNormal': 'StatelessTruncatedNormal',
+    'NonDeterministicInts': 'StatelessRandomUniformFullInt',
+}
+# Attributes of stateful ops that the stateless op calls otherwise.
+_RENAMED_ATTRIBUTES = {
+    'RandomUniformInt': ('Tout', 'dtype'),
+    'NonDeterministicInts': ('shape_dtype', 'T'),
 }
 _UNSUPPORTED_OPS = frozenset(
     {
@@ -165,6 +171,9 @@ class RandomOpRewriter:
   def _replace(self, node: Any, seed: str, output_name: str) -> list[Any]:
     """Makes a random op stateless; returns the nodes that this needs."""
     place, keyed = self._seed_of_place(node, seed, output_name)
+    if node.op in _RENAMED_ATTRIBUTES:
+      old, new = _RENAMED_ATTRIBUTES[node.op]
+      node.attr[new].CopyFrom(node.attr.pop(old))
     node.op = _STATELESS_OPS[node.op]
     data, control = _function_library.split_inputs(node)
     data.insert(1, keyed.name + output_name.format('z'))
@@ -172,10 +181,6 @@ class RandomOpRewriter:
     for name in ('seed', 'seed2'):
       node.attr.pop(name, None)
     node.attr['Tseed'].type = tf.int32.as_datatype_enum
-    if node.op == 'StatelessRandomUniformInt':
-      # The stateful op's dtype attribute is 'Tout', the stateless op's is
-      # 'dtype'.
-      node.attr['dtype'].CopyFrom(node.attr.pop('Tout'))
     return [place, keyed]
 
   def _pass_seed(self, node: Any, seed: str, output_name: str) -> list[Any]:

@@ -20,7 +20,7 @@ from tff_adaptive.runtime import plans
 _FLOATS_AT_CLIENTS = tff.FederatedType(np.float32, tff.CLIENTS)
 
 
-@pipeline.pipeline(plans.STEPS)
+@pipeline.pipeline(plans.COMPILED)
 def hello_world() -> pipeline.Run:
   @tff.federated_computation
   def greet():
@@ -144,13 +144,13 @@ def _zero_model() -> Any:
   )
 
 
-@pipeline.pipeline(plans.STEPS)
+@pipeline.pipeline(plans.COMPILED)
 def local_training_by_sequence_reduce() -> pipeline.Run:
   client = _batches_of_a_digit()[5]
   return training.of_state(_zero_model, _local_train, 0.1, client)
 
 
-@pipeline.pipeline(plans.STEPS)
+@pipeline.pipeline(plans.COMPILED)
 def federated_training_by_sequence_reduce() -> pipeline.Run:
   @tff.federated_computation(
       tff.FederatedType(_MODEL, tff.SERVER),
@@ -168,7 +168,7 @@ def federated_training_by_sequence_reduce() -> pipeline.Run:
   return training.of_state(_zero_model, train, 0.1, _batches_of_a_digit())
 
 
-@pipeline.pipeline(plans.STEPS)
+@pipeline.pipeline(plans.COMPILED)
 def federated_evaluation_by_sequence_reduce() -> pipeline.Run:
   @tff.federated_computation(_MODEL, _BATCHES)
   def local_loss(model, batches):
@@ -258,7 +258,7 @@ def _pair_types() -> tuple[Any, Any]:
   return _initial_weights().type_signature.result, tff.SequenceType(spec)
 
 
-@pipeline.pipeline(plans.CACHED)
+@pipeline.pipeline(plans.THREADS)
 def building_your_own_algorithm() -> pipeline.Run:
   weights_type, data_type = _pair_types()
 
@@ -320,7 +320,7 @@ def _clipping_work(optimizer: Any) -> Any:
   return tff.learning.templates.ClientWorkProcess(initialize, next_fn)
 
 
-@pipeline.pipeline(plans.CACHED)
+@pipeline.pipeline(plans.THREADS)
 def composing_learning_algorithms() -> pipeline.Run:
   weights_type, _ = _pair_types()
   templates = tff.learning.templates

@@ -295,7 +295,7 @@ def _build_personalize_fn() -> Any:
   return personalize
 
 
-@pipeline.pipeline(plans.CACHED)
+@pipeline.pipeline(plans.THREADS)
 def personalization() -> pipeline.Run:
   def model_fn():
     return tff.learning.models.from_keras_model(

@@ -79,7 +79,8 @@ def adaptive_server_optimizer() -> pipeline.Run:
   return training.of_process(process, lambda: clients)
 
 
-@pipeline.pipeline(plans.CACHED)
+# The server's momentum adds up what is rounded.
+@pipeline.pipeline(plans.CACHED, pipeline.near(1e-4))
 def rate_by_round() -> pipeline.Run:
   build = tff.learning.algorithms.build_weighted_fed_avg_with_optimizer_schedule
   process = build(
@@ -103,7 +104,7 @@ def proximal_term() -> pipeline.Run:
   return training.of_process(process, lambda: clients)
 
 
-@pipeline.pipeline(plans.CACHED)
+@pipeline.pipeline(plans.THREADS)
 def mime_lite() -> pipeline.Run:
   process = tff.learning.algorithms.build_weighted_mime_lite(
       _convolutional_model(), training.sgd(0.05, momentum=0.9)
@@ -190,7 +191,7 @@ def _folder() -> tempfile.TemporaryDirectory:
   return tempfile.TemporaryDirectory()
 
 
-@pipeline.pipeline(plans.CACHED)
+@pipeline.pipeline(plans.COMPILED)
 def clients_in_a_database() -> pipeline.Run:
   source = client_data.digits()
   path = os.path.join(_folder().name, 'digits.sqlite')

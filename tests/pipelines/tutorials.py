@@ -208,7 +208,7 @@ class _FlatAccuracy(tf.keras.metrics.SparseCategoricalAccuracy):
     )
 
 
-@pipeline.pipeline(plans.CACHED, pipeline.near(0.2))
+@pipeline.pipeline(plans.THREADS, pipeline.near(0.2))
 def text_generation() -> pipeline.Run:
   numbers = tf.range(len(client_data.CHARACTERS), dtype=tf.int64)
   table = tf.lookup.StaticHashTable(
@@ -279,7 +279,7 @@ def working_with_client_data() -> pipeline.Run:
   return training.only_weights(process, lambda: clients)
 
 
-@pipeline.pipeline(plans.CACHED)
+@pipeline.pipeline(plans.COMPILED)
 def working_with_client_ids() -> pipeline.Run:
   source = client_data.digits().preprocess(_three_batches)
   compose = tff.simulation.compose_dataset_computation_with_learning_process
@@ -381,7 +381,7 @@ def _reconstruction_model() -> Any:
   )
 
 
-@pipeline.pipeline(plans.CACHED)
+@pipeline.pipeline(plans.THREADS)
 def federated_reconstruction() -> pipeline.Run:
   clients = [
       tf.data.Dataset.from_tensor_slices(arrays).batch(5)

@@ -61,6 +61,12 @@ def _loop(shape):
   )[:, :4]
 
 
+def _from_generator(shape):
+  # What `tf.random.Generator.from_non_deterministic_state` is made of.
+  state = tf.raw_ops.NonDeterministicInts(shape=[3], dtype=tf.int64)
+  return tf.random.stateless_uniform(shape, seed=state[:2])
+
+
 _DRAWS = (
     ('loop', _loop),
     ('uniform', _uniform),
@@ -70,6 +76,7 @@ _DRAWS = (
     ('nested_functions', _nested),
     ('branch', _branch),
     ('dropout', _dropout),
+    ('generator', _from_generator),
 )
 
 

@@ -299,6 +299,16 @@ def draws(op: Op) -> bool:
   return isinstance(op, Shuffle) and op.seeds == UNSEEDED
 
 
+def reshuffles(ops: Sequence[Op]) -> bool:
+  """Returns whether another iteration of the same run has another order."""
+  for op in reversed(ops):
+    if isinstance(op, Cache):
+      return False
+    if isinstance(op, Shuffle) and op.reshuffles:
+      return True
+  return False
+
+
 def shuffled(
     num_elements: int, buffer_size: int, generator: np.random.Generator
 ) -> np.ndarray:

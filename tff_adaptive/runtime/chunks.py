@@ -200,6 +200,11 @@ class ClientWork:
     """Returns whether the clients draw random numbers."""
     return self._work.takes_seed
 
+  @property
+  def reread(self) -> frozenset[int]:
+    """The clients' leaves that the work reads more than once."""
+    return self._work.reread
+
   def node_names(self) -> set[str]:
     """Returns the names of the nodes, also in functions."""
     return {node.name for node in self._work.nodes()}

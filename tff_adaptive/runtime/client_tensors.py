@@ -7,7 +7,7 @@ Each leaf becomes tensors for the whole cohort, which the graph indexes by the
 client's number.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 import itertools
 from typing import Any, NamedTuple, Optional, Union
 
@@ -95,8 +95,9 @@ def why_no_rows(member_type: tff.Type) -> Optional[str]:
 def _pack_sequences(
     sequences: list[Any],
     leaf_type: tff.SequenceType,
-    cache: dataset_cache.DatasetCache,
     draw_of: Callable[[int], element_orders.Draw],
+    cache: dataset_cache.DatasetCache,
+    is_reread: bool = False,
 ) -> tuple[batching.PackedClients, str]:
   """Packs the elements of several clients; returns also their path.
 
@@ -106,6 +107,11 @@ def _pack_sequences(
   """
   specs = elements.component_specs(leaf_type)
   clients = cache.read(sequences, leaf_type, draw_of)
+  if is_reread and any(client.reshuffles for client in clients):
+    raise dataset_rows.NotRowsError(
+        "the clients' work reads a dataset more than once, which is shuffled "
+        'anew each time'
+    )
   path = plans.COMPILED
   if any(isinstance(sequence, tf.data.Dataset) for sequence in sequences):
     are_fresh = any(client.are_fresh for client in clients)
@@ -169,7 +175,7 @@ def _pack_cohort(
   def pack(name, field_type):
     if name in beside:
       draw_of = key.draw_of(len(cohort), 0)
-      return _pack_sequences(beside[name], field_type, cache, draw_of)[0]
+      return _pack_sequences(beside[name], field_type, draw_of, cache)[0]
     if not isinstance(field_type, tff.SequenceType):
       return None
     if not elements.are_batches(elements.component_specs(field_type)):
@@ -216,6 +222,7 @@ def collect(
     cache: dataset_cache.DatasetCache,
     pipelines: Optional[str],
     key: round_keys.RoundKey,
+    reread: Collection[int] = (),
 ) -> Clients:
   """Collects the tensors of a cohort.
 
@@ -226,6 +233,8 @@ def collect(
     pipelines: The reason why sequences have to be datasets; None if they may be
       rows.
     key: The key of the round, on which unseeded shuffles depend.
+    reread: The places of the leaves that the work reads more than once; a
+      shuffled one has another order each time, so it has to be a dataset.
 
   Returns:
     The data. Sequences are either all rows or all datasets.
@@ -248,13 +257,13 @@ def collect(
       for place in range(len(leaf_types))
   ]
 
-  def collect_all(collect_sequences, *arguments):
+  def collect_all(collect_sequences, arguments):
     collected = [
         collect_sequences(
             leaf_values,
             leaf_type,
-            *arguments,
             key.draw_of(len(leaf_values), place),
+            *arguments(place),
         )
         if isinstance(leaf_type, tff.SequenceType)
         else (_stack(leaf_values, leaf_type), plans.COMPILED)
@@ -268,11 +277,13 @@ def collect(
 
   if pipelines is None:
     try:
-      packed, path = collect_all(_pack_sequences, cache)
+      packed, path = collect_all(
+          _pack_sequences, lambda place: (cache, place in reread)
+      )
       return Clients(_to_tensors(packed), None, path)
     except dataset_rows.NotRowsError as error:
       pipelines = str(error)
-  leaves, path = collect_all(_stack_datasets)
+  leaves, path = collect_all(_stack_datasets, lambda place: ())
   return Clients(leaves, pipelines, path)
 
 

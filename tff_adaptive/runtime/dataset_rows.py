@@ -53,6 +53,7 @@ class ClientRows:
       if each row occurs once, in stored order.
     are_batched: Whether elements are batches of rows.
     are_fresh: Whether a dataset was read for this round only.
+    reshuffles: Whether another read in the same round has another order.
   """
 
   rows: tuple[np.ndarray, ...]
@@ -60,6 +61,7 @@ class ClientRows:
   order: Optional[np.ndarray] = None
   are_batched: bool = False
   are_fresh: bool = False
+  reshuffles: bool = False
 
   @property
   def num_rows(self) -> int:
@@ -116,12 +118,16 @@ class ShuffledRows:
     """Returns the sequence of a round, given its streams."""
     rows, lengths = self.source.rows, self.source.lengths
     numbers = element_orders.run(self.ops, len(lengths), draw)
+    reshuffles = element_orders.reshuffles(self.ops)
     if numbers.sizes is not None:
-      return ClientRows(rows, numbers.sizes, numbers.order, True)
+      return ClientRows(
+          rows, numbers.sizes, numbers.order, True, reshuffles=reshuffles
+      )
     starts = batching.offsets(lengths)[numbers.order]
     lengths = lengths[numbers.order]
     order = element_orders.ranges(starts, lengths)
-    return ClientRows(rows, lengths, order, self.source.are_batched)
+    are_batched = self.source.are_batched
+    return ClientRows(rows, lengths, order, are_batched, reshuffles=reshuffles)
 
 
 @attrs.frozen(eq=False)
@@ -136,7 +142,8 @@ class FreshRows:
   def draw(self, draw: element_orders.Draw) -> ClientRows:
     """Reads the sequence of a round, given its streams."""
     fresh = elements_lib.fresh(self.dataset, draw(0, 0))
-    return attrs.evolve(_read_elements(fresh, self.leaf_type), are_fresh=True)
+    rows = _read_elements(fresh, self.leaf_type)
+    return attrs.evolve(rows, are_fresh=True, reshuffles=True)
 
 
 Source = Union[ClientRows, ShuffledRows, FreshRows]

@@ -29,6 +29,7 @@ from tff_adaptive import _random_ops
 from tff_adaptive.data import batching
 from tff_adaptive.runtime import computations
 from tff_adaptive.runtime import read_order
+from tff_adaptive.runtime import sequence_reads
 from tff_adaptive.runtime import sequences
 from tff_adaptive.runtime import sums
 from tff_adaptive.runtime import values
@@ -273,6 +274,7 @@ class GraphFunction:
     serialized: Its graph.
     dataset_op: The type of an op that needs datasets; None without one.
     appends: The leaves of the result that are rows to append, see `appending`.
+    reread: The places of the parameters that are read more than once.
   """
 
   type_signature: tff.FunctionType
@@ -281,6 +283,7 @@ class GraphFunction:
   serialized: computations.Serialized
   dataset_op: Optional[str] = None
   appends: frozenset[int] = frozenset()
+  reread: frozenset[int] = frozenset()
 
   def __call__(
       self, *leaves: tf.Tensor, seed: Optional[tf.Tensor] = None
@@ -468,9 +471,16 @@ def build_graph_function(
   takes_seed = _make_random_ops_stateless(graph_def)
   dataset_op = sequences.find_dataset_op(graph_def)
   reads_tensors = tensor_sequences and dataset_op is None
+  reread: frozenset[int] = frozenset()
   if reads_tensors:
+    reread = sequence_reads.find_reread(serialized)
     sequences.read_sequences_from_tensors(serialized)
   read_order.read_assigned_values(serialized)
   return GraphFunction(
-      signature, reads_tensors, takes_seed, serialized, dataset_op
+      signature,
+      reads_tensors,
+      takes_seed,
+      serialized,
+      dataset_op,
+      reread=reread,
   )

@@ -85,7 +85,12 @@ class Round:
   ) -> client_tensors.Clients:
     """Collects the data of the clients."""
     collected = client_tensors.collect(
-        clients, self._form.clients_type, self._cache, self._work.pipelines, key
+        clients,
+        self._form.clients_type,
+        self._cache,
+        self._work.pipelines,
+        key,
+        self._work.reread,
     )
     self.path = collected.path
     return collected

@@ -1,0 +1,116 @@
+# Copyright 2026 The tff_adaptive Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of work that reads a sequence more than once, as TensorFlow does."""
+
+import collections
+from typing import Any
+
+from absl.testing import absltest
+from absl.testing import parameterized
+import numpy as np
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tests.tff_adaptive.runtime import equality_testing
+from tests.tff_adaptive.runtime import sequence_testing
+
+_NUMBERS = tff.SequenceType(np.float32)
+_digest = sequence_testing.digest
+
+
+def _shuffled(**kwargs: Any) -> tf.data.Dataset:
+  dataset = tf.data.Dataset.range(9).map(_to_float)
+  return dataset.shuffle(9, seed=1, **kwargs)
+
+
+def _to_float(number):
+  return tf.cast(number, tf.float32)
+
+
+def _read_twice(read, dataset):
+  first = read(dataset)
+  # Without this, TensorFlow reads in any order.
+  with tf.control_dependencies([first]):
+    return first + 10.0 * read(dataset)
+
+
+def _twice(dataset):
+  return _read_twice(_digest, dataset)
+
+
+def _in_functions(dataset):
+  return _read_twice(tf.function(_digest), dataset)
+
+
+def _in_loop(dataset):
+  return tf.while_loop(
+      lambda number, _: number < 3,
+      lambda number, total: (number + 1, 0.5 * total + _digest(dataset)),
+      [0, 0.0],
+  )[1]
+
+
+def _for_each_of(dataset):
+  """Reads the dataset while it reads it."""
+  return dataset.reduce(
+      0.0, lambda total, number: 0.7 * total + number * _digest(dataset)
+  )
+
+
+def _in_branches(dataset):
+  return tf.cond(
+      tf.random.uniform([]) < 2.0,
+      lambda: _digest(dataset),
+      lambda: 10.0 * _digest(dataset),
+  )
+
+
+class SequenceReadsTest(equality_testing.TestCase):
+
+  @parameterized.named_parameters(
+      ('two loops', _twice),
+      ('a function called twice', _in_functions),
+      ('a loop of loops', _in_loop),
+  )
+  def test_each_read_of_a_shuffled_dataset_has_its_order(self, work):
+    run = sequence_testing.over_clients(work, _NUMBERS)
+    with equality_testing.pipelines():
+      self.assert_equals(run, [_shuffled(), _shuffled()])
+
+  @parameterized.named_parameters(
+      ('two loops', _twice),
+      ('a function called twice', _in_functions),
+      ('a loop of loops', _in_loop),
+      ('a loop in its own loop', _for_each_of),
+  )
+  def test_one_order_is_read_as_often_as_needed(self, work):
+    run = sequence_testing.over_clients(work, _NUMBERS)
+    self.assert_equals(
+        run,
+        [
+            _shuffled(reshuffle_each_iteration=False),
+            tf.data.Dataset.range(9).map(_to_float).repeat(2),
+        ],
+    )
+
+  def test_cache_keeps_the_first_order(self):
+    run = sequence_testing.over_clients(_twice, _NUMBERS)
+    self.assert_equals(run, [_shuffled().cache(), _shuffled().cache()])
+
+  def test_branches_read_once(self):
+    run = sequence_testing.over_clients(_in_branches, _NUMBERS)
+    self.assert_equals(run, [_shuffled(), _shuffled()])
+
+  def test_sequences_are_told_apart(self):
+    run = sequence_testing.over_clients(
+        lambda client: _digest(client['x']) + 10.0 * _twice(client['y']),
+        collections.OrderedDict(x=_NUMBERS, y=_NUMBERS),
+    )
+    x, y = _shuffled(), _shuffled(reshuffle_each_iteration=False)
+    self.assert_equals(run, [collections.OrderedDict(x=x, y=y)])
+    with equality_testing.pipelines():
+      self.assert_equals(run, [collections.OrderedDict(x=y, y=x)])
+
+
+if __name__ == '__main__':
+  absltest.main()
