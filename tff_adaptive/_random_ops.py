@@ -61,6 +61,8 @@ _CALL_OPS = {
 # call and of an op within it do not cancel out; odd ones keep all bits.
 SPREADING_FACTORS = (0x2545F491, 0x1B873593)
 _LOOP_OPS = frozenset({'While', 'StatelessWhile'})
+# Their function maps states and an element to states, and other results.
+_FOLDING_OPS = (_function_library.REDUCE_OP, 'ScanDataset')
 SEED_ARGUMENT = 'stateless_random_seed'
 _NEXT_SEED = 'next_stateless_random_seed'
 # In functions, the seed is the last argument.
@@ -99,7 +101,7 @@ class RandomOpRewriter:
     """Returns whether any of the nodes is a loop that draws, also in calls."""
     return any(
         (
-            node.op in (*_LOOP_OPS, _function_library.REDUCE_OP)
+            node.op in (*_LOOP_OPS, *_FOLDING_OPS)
             or self.draws_in_loops(
                 itertools.chain.from_iterable(
                     self._functions[name].node_def
@@ -197,13 +199,15 @@ class RandomOpRewriter:
       self._rename(node, ('body',), _AT_END, returns_seed=True)
       types = [node.attr['T']]
       _append_shape(node)
-    elif node.op == _function_library.REDUCE_OP:
+    elif node.op in _FOLDING_OPS:
       # The seed is one more state; states follow the dataset.
       num_states = len(node.attr['Tstate'].list.type)
       position = 1 + num_states
       self._rename(node, ('f',), num_states, returns_seed=True)
-      types = [node.attr['Tstate'], node.attr['output_types']]
-      _append_shape(node)
+      types = [node.attr['Tstate']]
+      if node.op == _function_library.REDUCE_OP:
+        types.append(node.attr['output_types'])
+        _append_shape(node)
     else:
       raise UnsupportedRandomOpError(node)
     for attr in types:
@@ -250,9 +254,14 @@ class RandomOpRewriter:
       function.arg_attr.clear()  # Its keys are argument positions.
       nodes = self.rewrite(old.node_def, SEED_ARGUMENT, ':{}:0')
       if returns_seed:
-        function.signature.output_arg.add(
+        results = list(function.signature.output_arg)
+        seed = type(function.signature).ArgDef(
             name=_NEXT_SEED, type=tf.int32.as_datatype_enum
         )
+        # After the other states, if results follow them.
+        results.insert(len(results) if position is None else position, seed)
+        del function.signature.output_arg[:]
+        function.signature.output_arg.extend(results)
         function.ret[_NEXT_SEED] = f'{_NEXT_SEED}:z:0'
         nodes.extend(_next_seed_nodes())
       del function.node_def[:]

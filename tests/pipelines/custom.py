@@ -258,7 +258,7 @@ def _pair_types() -> tuple[Any, Any]:
   return _initial_weights().type_signature.result, tff.SequenceType(spec)
 
 
-@pipeline.pipeline(plans.THREADS)
+@pipeline.pipeline(plans.CACHED)
 def building_your_own_algorithm() -> pipeline.Run:
   weights_type, data_type = _pair_types()
 
@@ -320,7 +320,7 @@ def _clipping_work(optimizer: Any) -> Any:
   return tff.learning.templates.ClientWorkProcess(initialize, next_fn)
 
 
-@pipeline.pipeline(plans.THREADS)
+@pipeline.pipeline(plans.CACHED)
 def composing_learning_algorithms() -> pipeline.Run:
   weights_type, _ = _pair_types()
   templates = tff.learning.templates

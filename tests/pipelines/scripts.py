@@ -54,7 +54,7 @@ def _ones() -> np.ndarray:
   return np.ones(_NUM_FEATURES, np.float32)
 
 
-@pipeline.pipeline(plans.THREADS)
+@pipeline.pipeline(plans.CACHED)
 def for_batch_in_dataset() -> pipeline.Run:
   @tf.function
   def train(dataset, weights):
@@ -65,7 +65,7 @@ def for_batch_in_dataset() -> pipeline.Run:
   return training.of_state(_ones, _averaging(train), _points())
 
 
-@pipeline.pipeline(plans.THREADS)
+@pipeline.pipeline(plans.CACHED)
 def for_batch_with_an_early_stop() -> pipeline.Run:
   @tf.function
   def train(dataset, weights):
@@ -78,7 +78,7 @@ def for_batch_with_an_early_stop() -> pipeline.Run:
   return training.of_state(_ones, _averaging(train), _points())
 
 
-@pipeline.pipeline(plans.THREADS)
+@pipeline.pipeline(plans.CACHED)
 def epochs_by_range_and_take() -> pipeline.Run:
   @tf.function
   def train(dataset, weights):
@@ -100,7 +100,7 @@ def reduce_in_place_of_a_loop() -> pipeline.Run:
   return training.of_state(_ones, _averaging(train), _points())
 
 
-@pipeline.pipeline(plans.THREADS)
+@pipeline.pipeline(plans.CACHED)
 def keras_variables_and_a_seeded_shuffle() -> pipeline.Run:
   @tf.function
   def steps(dataset, variable):

@@ -381,7 +381,7 @@ def _reconstruction_model() -> Any:
   )
 
 
-@pipeline.pipeline(plans.THREADS)
+@pipeline.pipeline(plans.CACHED)
 def federated_reconstruction() -> pipeline.Run:
   clients = [
       tf.data.Dataset.from_tensor_slices(arrays).batch(5)

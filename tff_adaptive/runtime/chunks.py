@@ -22,9 +22,9 @@ import tensorflow_federated as tff
 
 from tff_adaptive import _error_texts
 from tff_adaptive.runtime import client_tensors
+from tff_adaptive.runtime import dataset_ops
 from tff_adaptive.runtime import graph_functions
 from tff_adaptive.runtime import row_work
-from tff_adaptive.runtime import sequences
 from tff_adaptive.runtime import sums as sums_lib
 from tff_adaptive.runtime import untrained
 from tff_adaptive.runtime import values
@@ -189,11 +189,8 @@ class ClientWork:
     self._clients_type = clients_type
     self._work = graph_functions.build_graph_function(computation)
     self.pipelines = client_tensors.why_no_rows(clients_type)
-    if self._work.dataset_op is not None:
-      self.pipelines = (
-          "the clients' work does more than read its dataset: it calls "
-          f'{self._work.dataset_op}'
-      )
+    if self._work.needs_datasets is not None:
+      self.pipelines = f"the clients' work {self._work.needs_datasets}"
 
   @property
   def takes_seed(self) -> bool:
@@ -372,7 +369,7 @@ class ChunkSum:
     return add(*total, *result)
 
   def _train(self, number: tf.Tensor) -> list[tf.Tensor]:
-    """Adds the work of a client; `sequences.build_reduction` is its loop."""
+    """Adds the work of a client; `sequences.reduce` is its loop."""
     picked = [client_tensors.pick(leaf, number) for leaf in self._clients]
     seed = None
     if self._takes_seed:
@@ -479,7 +476,7 @@ class _RowSum:
   def __init__(self, zero: tf.Tensor):
     self._dtype = zero.dtype
     self._handle = tf.raw_ops.VarHandleOp(
-        dtype=zero.dtype, shape=zero.shape, shared_name=sequences.ANONYMOUS
+        dtype=zero.dtype, shape=zero.shape, shared_name=dataset_ops.ANONYMOUS
     )
     assigned = tf.raw_ops.AssignVariableOp(resource=self._handle, value=zero)
     with tf.control_dependencies([assigned]):

@@ -10,7 +10,7 @@ of tensors, which larger functions can call. In doing so,
   and calls may run concurrently;
 - reads of variables come after the assignment of received values;
 - random ops become stateless and take a seed;
-- sequences are read from tensors where possible, see `sequences`.
+- sequences are read from tensors where possible, see `dataset_ops`.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -28,9 +28,9 @@ from tff_adaptive import _function_library
 from tff_adaptive import _random_ops
 from tff_adaptive.data import batching
 from tff_adaptive.runtime import computations
+from tff_adaptive.runtime import dataset_ops
 from tff_adaptive.runtime import read_order
 from tff_adaptive.runtime import sequence_reads
-from tff_adaptive.runtime import sequences
 from tff_adaptive.runtime import sums
 from tff_adaptive.runtime import values
 from tff_adaptive.runtime import zero_products
@@ -81,11 +81,7 @@ class _GraphImport:
     self._add_functions(needed)
     for node in needed:
       if self._reads_tensors and node.op == _function_library.REDUCE_OP:
-        sequence = self._sequence(node.input[0])
-        self._add_nodes(
-            self._needed(node.input[0 if sequence is None else 1 :])
-        )
-        self._add_loop(node, sequence)
+        self._add_loop(node)
     self._add_nodes(self._needed(names))
     return [
         self._tensors[_function_library.with_index(name)] for name in results
@@ -154,10 +150,10 @@ class _GraphImport:
     return self._tensors[name]
 
   def _sequence(self, name: str) -> Optional[batching.PackedClients]:
-    """Returns the argument that a reduction reads; None for a variant."""
+    """Returns the argument that is a sequence; None for any other tensor."""
     while _function_library.with_index(name) not in self._sequences:
-      node = self._nodes[_function_library.node_of(name)]
-      if node.op != 'Identity':
+      node = self._nodes.get(_function_library.node_of(name))
+      if node is None or node.op != 'Identity':
         return None
       name = node.input[0]
     return self._sequences[_function_library.with_index(name)]
@@ -166,21 +162,29 @@ class _GraphImport:
     """Returns the tensor with a name; for a sequence, its variant."""
     found = self._tensors[name]
     if isinstance(found, batching.PackedClients):
-      found = self._tensors[name] = sequences.to_variant(found)
+      found = self._tensors[name] = dataset_ops.to_variant(found)
     return found
 
-  def _add_loop(
-      self, node: Any, sequence: Optional[batching.PackedClients]
-  ) -> None:
+  def _add_loop(self, node: Any) -> None:
     """Adds the loop that replaces a reduction."""
-    data, control = _function_library.split_inputs(node)
-    loop = sequences.build_reduction(node, self._functions)
+    _, control = _function_library.split_inputs(node)
+    loop = dataset_ops.build_reduction(
+        node,
+        self._nodes,
+        self._functions,
+        set(map(_function_library.node_of, self._sequences)),
+    )
+    inputs: list[Any] = [None] * len(loop.inputs)
+    for place in loop.datasets:
+      inputs[place] = self._sequence(loop.inputs[place])
+    tensors = [n for n, found in zip(loop.inputs, inputs) if found is None]
+    self._add_nodes(self._needed([*tensors, *control]))
     with tf.control_dependencies(list(map(self._outside, control))):
       # Identities wait for control inputs; variable reads in the loop do not.
-      inputs = [tf.identity(self._outside(name)) for name in data[1:]]
-    if sequence is None:
-      sequence = self._outside(data[0])
-    outputs = loop.function(sequence, *inputs)
+      for place, name in enumerate(loop.inputs):
+        if inputs[place] is None:
+          inputs[place] = tf.identity(self._outside(name))
+    outputs = loop.function(*inputs)
     for index, tensor in enumerate(outputs):
       self._tensors[f'{node.name}:{index}'] = tensor
     self._tensors[f'^{node.name}'] = tf.group(*outputs)
@@ -223,7 +227,7 @@ def _make_resources_anonymous(serialized: computations.Serialized) -> None:
         node.attr.pop(name, None)
       handles.add(node.name)
     elif node.op == 'VarHandleOp':
-      node.attr['shared_name'].s = sequences.ANONYMOUS.encode()
+      node.attr['shared_name'].s = dataset_ops.ANONYMOUS.encode()
       node.attr['container'].s = b''
       handles.add(node.name)
     elif node.op not in library and _keeps_state(node.op):
@@ -272,7 +276,8 @@ class GraphFunction:
       variants of datasets.
     takes_seed: Whether it draws random numbers.
     serialized: Its graph.
-    dataset_op: The type of an op that needs datasets; None without one.
+    needs_datasets: Why its sequences have to be datasets, as a clause that
+      follows its name; None if it reads tensors, or was built not to.
     appends: The leaves of the result that are rows to append, see `appending`.
     reread: The places of the parameters that are read more than once.
   """
@@ -281,7 +286,7 @@ class GraphFunction:
   reads_tensors: bool
   takes_seed: bool
   serialized: computations.Serialized
-  dataset_op: Optional[str] = None
+  needs_datasets: Optional[str] = None
   appends: frozenset[int] = frozenset()
   reread: frozenset[int] = frozenset()
 
@@ -469,18 +474,21 @@ def build_graph_function(
   _function_library.rename_functions(graph_def, f'_{next(_graph_numbers)}')
   _make_resources_anonymous(serialized)
   takes_seed = _make_random_ops_stateless(graph_def)
-  dataset_op = sequences.find_dataset_op(graph_def)
-  reads_tensors = tensor_sequences and dataset_op is None
+  needs_datasets = None
+  if tensor_sequences:
+    dataset_ops.inline_readers(serialized)
+    needs_datasets = dataset_ops.why_no_loops(serialized)
+  reads_tensors = tensor_sequences and needs_datasets is None
   reread: frozenset[int] = frozenset()
   if reads_tensors:
     reread = sequence_reads.find_reread(serialized)
-    sequences.read_sequences_from_tensors(serialized)
+    dataset_ops.read_sequences_from_tensors(serialized)
   read_order.read_assigned_values(serialized)
   return GraphFunction(
       signature,
       reads_tensors,
       takes_seed,
       serialized,
-      dataset_op,
+      needs_datasets,
       reread=reread,
   )

@@ -13,12 +13,13 @@ import tensorflow as tf
 
 from tff_adaptive import _function_library
 from tff_adaptive.runtime import computations
+from tff_adaptive.runtime import dataset_ops
 
 _READING_OPS = (_function_library.REDUCE_OP, 'MakeIterator')
-_ALIASING_OPS = ('Identity', 'IdentityN')
-# Ops of whose functions one runs, and the place of their first argument.
-_FIRST_ARGUMENTS = {'If': 1, 'StatelessIf': 1, 'Case': 1, 'StatelessCase': 1}
-_LOOP_OPS = ('While', 'StatelessWhile')
+_LOOP_OPS = ('While', 'StatelessWhile', *_READING_OPS)
+_BRANCHING_OPS = ('If', 'StatelessIf', 'Case', 'StatelessCase')
+# More reads are not told apart.
+_SEVERAL = 2
 
 
 def _num_reads(
@@ -26,37 +27,41 @@ def _num_reads(
 ) -> int:
   """Returns how often nodes read a sequence; 2 for more often in a loop."""
   by_name = {node.name: node for node in nodes}
-  aliases, total = {name}, 0
+  # How often reading a dataset reads the sequence.
+  factors, total = {name: 1}, 0
   for node in _function_library.in_order(by_name, by_name):
     data, _ = _function_library.split_inputs(node)
-    places = [
-        place
+    found = {
+        place: factors[_function_library.node_of(tensor)]
         for place, tensor in enumerate(data)
-        if _function_library.node_of(tensor) in aliases
-    ]
-    if places and node.op in _ALIASING_OPS:
-      aliases.add(node.name)
-    # Other inputs are those of the function, which an element follows.
-    if node.op in _READING_OPS and 0 in places:
-      places.remove(0)
-      total += 1
-    shift = _FIRST_ARGUMENTS.get(node.op, 0)
+        if _function_library.node_of(tensor) in factors
+    }
+    if not found:
+      continue
+    if dataset_ops.derives(node):
+      is_again = node.op == 'RepeatDataset'
+      sources = found if node.op == 'ZipDataset' else {0: found.pop(0, 0)}
+      factors[node.name] = sum(sources.values()) * (_SEVERAL if is_again else 1)
+    elif node.op in _READING_OPS:
+      total += found.pop(0, 0)
+    # What is left is passed to functions, whose last arguments are the inputs.
     counts = [
         sum(
-            _num_reads(
+            factor
+            * _num_reads(
                 functions[called].node_def,
-                functions[called].signature.input_arg[place - shift].name,
+                functions[called].signature.input_arg[place - len(data)].name,
                 functions,
             )
-            for place in places
+            for place, factor in found.items()
         )
         for called in _function_library.called_functions(node, functions)
     ]
-    if node.op in _FIRST_ARGUMENTS:
+    if node.op in _BRANCHING_OPS:
       total += max(counts, default=0)
     else:
-      repeats = 2 if node.op in (*_LOOP_OPS, *_READING_OPS) else 1
-      total += repeats * sum(counts)
+      is_loop = node.op in _LOOP_OPS or dataset_ops.derives(node)
+      total += sum(counts) * (_SEVERAL if is_loop else 1)
   return total
 
 

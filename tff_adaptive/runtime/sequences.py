@@ -1,64 +1,36 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Clients' sequences as tensors inside a graph.
+"""The sequences over which the clients' work loops, inside a graph.
 
-A TFF TensorFlow computation takes a sequence as the variant tensor of a
-`tf.data.Dataset`, and creating a dataset costs milliseconds for each client.
-Here the variant holds tensors instead: the rows of all clients, and the indices
-of the rows in each element of this client's sequence. It passes unchanged
-through function calls; only the ops that read a dataset are replaced, one for
-one.
-
-The variant is an optional (see `tf.experimental.Optional`) of
-
-- the fields of a `PackedClients` of one client, with one tensor of rows for
-  each component of an element;
-- 1 if elements are batches of rows, 0 if each is one row without a batch axis.
+A `Sequence` is read element after element: `visit` reads the next one, and a
+state of tensors tells how far it was read. `Rows` are what a client has; the
+others are made of sequences, as `tf.data.Dataset`s are made of datasets.
 """
 
-from collections.abc import Callable, Mapping
+import abc
+from collections.abc import Callable
+from collections.abc import Sequence as ListOf
 import functools
-from typing import Any, NamedTuple, Optional
+from typing import Any, Optional
 
 import numpy as np
 import tensorflow as tf
 
-from tff_adaptive import _function_library
 from tff_adaptive.data import batching
-from tff_adaptive.runtime import computations
-from tff_adaptive.runtime import plans
 
-# The dtype and shape of the fields of a variant other than rows.
-_INDICES: tuple[tuple[tf.DType, list[Optional[int]]], ...] = (
-    (tf.int64, [None]),
-    (tf.int64, [None, 1]),
-    (tf.int64, [None, 1]),
-    (tf.int32, []),
-    (tf.int32, []),
-    (tf.int32, []),
-)
-# The name that `AnonymousIteratorV3` and TensorFlow's variables give to a
-# resource that lives as long as its handle.
-ANONYMOUS = 'cd2c89b7-88b7-44c8-ad83-06c2a9158347'
-
-# All ops on datasets and iterators that can be replaced.
-_ITERATOR_OP = 'AnonymousIteratorV3'
-_MAKE_ITERATOR_OP = 'MakeIterator'
-_GET_NEXT_OP = 'IteratorGetNextAsOptional'
-_REPLACED_OPS = (
-    _function_library.REDUCE_OP,
-    _ITERATOR_OP,
-    _MAKE_ITERATOR_OP,
-    _GET_NEXT_OP,
-)
+Tensors = list[tf.Tensor]
+Step = Callable[[Tensors], Tensors]
+# Maps carried tensors and the components of an element to carried tensors.
+CarryingStep = Callable[[Tensors, Tensors], Tensors]
 
 
-Step = Callable[[list[tf.Tensor]], list[tf.Tensor]]
+class UnreadableError(Exception):
+  """A dataset cannot be read as a plain loop; the text is a clause."""
 
 
 def on_element(
     client: batching.PackedClients, number: tf.Tensor, step: Step
-) -> list[tf.Tensor]:
+) -> Tensors:
   """Applies a step to the components of an element.
 
   If the graph holds the batch sizes as constants, each size gets its own branch
@@ -73,12 +45,12 @@ def on_element(
     return step([tf.gather(rows, number) for rows in client.rows])
   known_sizes = tf.get_static_value(client.sizes)
   if known_sizes is None:
-    picks = _picks(client, number, tf.gather(client.sizes, number))
+    picks = picks_of(client, number, tf.gather(client.sizes, number))
     return step([tf.gather(rows, picks) for rows in client.rows])
   sizes, places = np.unique(known_sizes, return_inverse=True)
 
   def branch(size):
-    picks = _picks(client, number, [size])
+    picks = picks_of(client, number, [size])
     return step([tf.gather(rows, picks) for rows in client.rows])
 
   if len(sizes) == 1:
@@ -89,284 +61,360 @@ def on_element(
   )
 
 
-def _picks(
+def picks_of(
     client: batching.PackedClients, number: tf.Tensor, size: Any
 ) -> tf.Tensor:
   """Returns the indices of the rows in an element."""
   return tf.slice(client.order, tf.gather(client.begins, number), size)
 
 
-def to_variant(client: batching.PackedClients) -> tf.Tensor:
-  """Returns the variant tensor for one client's sequence."""
-  if not isinstance(client.order, tuple):
-    return _to_variant(client, tf.ones([], tf.int32))
-  order = tf.range(tf.shape(client.rows[0], tf.int64)[0])
-  begins = order[:, tf.newaxis]
-  ragged = client._replace(
-      order=order, begins=begins, sizes=tf.ones_like(begins)
-  )
-  return _to_variant(ragged, tf.zeros([], tf.int32))
-
-
-def _to_variant(
-    client: batching.PackedClients, are_batches: tf.Tensor
-) -> tf.Tensor:
-  return tf.raw_ops.OptionalFromValue(
-      components=[*client.rows, *client[1:], are_batches]
-  )
-
-
-class _Variant(NamedTuple):
-  """The fields of a variant, see the module docstring."""
-
-  client: batching.PackedClients
-  are_batches: tf.Tensor
-
-  def element(self, number: tf.Tensor) -> list[tf.Tensor]:
-    """Returns an element, if only a tensor tells whether it is a batch."""
-    picks = _picks(self.client, number, tf.gather(self.client.sizes, number))
-    batch_shape = tf.shape(picks)[: tf.cast(self.are_batches, tf.int32)]
-    return [
-        tf.reshape(
-            tf.gather(rows, picks),
-            tf.concat([batch_shape, tf.shape(rows)[1:]], 0),
-        )
-        for rows in self.client.rows
-    ]
-
-
-def _from_variant(variant: tf.Tensor, dtypes: list[tf.DType]) -> _Variant:
-  """Returns the fields of a variant tensor of `to_variant`."""
-  components = tf.raw_ops.OptionalGetValue(
-      optional=variant,
-      output_types=[*dtypes, *(dtype for dtype, _ in _INDICES)],
-      output_shapes=[
-          *(tf.TensorShape(None) for _ in dtypes),
-          *(shape for _, shape in _INDICES),
-      ],
-  )
-  *indices, are_batches = components[len(dtypes) :]
-  client = batching.PackedClients(tuple(components[: len(dtypes)]), *indices)
-  return _Variant(client, are_batches)
-
-
-class _ReplacedOp(NamedTuple):
-  """The replacement of an op.
+class Sequence(abc.ABC):
+  """A sequence of elements.
 
   Attributes:
-    function: Computes the op's outputs from its inputs.
-    input_dtypes: The dtypes of its inputs.
+    state: The state before the first element.
+    shapes: The shapes of all states.
+    is_exact: Whether each visit finds an element; a filter may find none.
   """
 
-  function: Any
-  input_dtypes: list[tf.DType]
+  state: Tensors
+  shapes: list[tf.TensorShape]
+  is_exact = True
+
+  @abc.abstractmethod
+  def more(self, state: Tensors) -> tf.Tensor:
+    """Returns whether a visit may find an element; else it must not be made."""
+
+  @abc.abstractmethod
+  def visit(
+      self, state: Tensors, carry: Tensors, step: CarryingStep
+  ) -> tuple[Tensors, Tensors]:
+    """Applies a step to the next element; returns the new state and carry."""
+
+  def skip(self, count: tf.Tensor) -> 'Sequence':
+    """Returns the sequence from a place on; its end if that is negative."""
+    return _Skipped(self, count)
 
 
-def _attr_dtypes(node: Any, name: str) -> list[tf.DType]:
-  return [tf.as_dtype(t) for t in node.attr[name].list.type]
-
-
-def build_reduction(node: Any, functions: Mapping[str, Any]) -> _ReplacedOp:
-  """Returns the loop over a sequence that replaces `ReduceDataset`.
+def reduce(
+    sequence: Sequence,
+    initial: Tensors,
+    step: CarryingStep,
+    *,
+    shapes: ListOf[tf.TensorShape],
+    num_parallel: int,
+) -> Tensors:
+  """Adds a loop over a sequence to the graph.
 
   Args:
-    node: The `NodeDef` of the op. It names a function of (state, element, other
-      arguments).
-    functions: All functions of the graph by name.
+    sequence: The sequence.
+    initial: The carried tensors before the first element.
+    step: The step for each element.
+    shapes: The shapes of the carried tensors.
+    num_parallel: The number of steps that may run at once, as far as they do
+      not need the result of the one before.
 
   Returns:
-    A function from (sequence or its variant, state, other arguments) to the
-    final state.
+    The carried tensors after the last element.
   """
-  name = node.attr['f'].func.name
-  signature = functions[name].signature
-  # A call by the name that is registered with the runtime.
-  call = (
-      tf.raw_ops.StatefulPartitionedCall
-      if signature.is_stateful
-      else tf.raw_ops.PartitionedCall
+  num_states = len(sequence.state)
+
+  def turn(*carried):
+    state, carry = sequence.visit(
+        list(carried[:num_states]), list(carried[num_states:]), step
+    )
+    return (*_shaped(state, sequence.shapes), *_shaped(carry, shapes))
+
+  final = tf.while_loop(
+      lambda *carried: sequence.more(list(carried[:num_states])),
+      turn,
+      (*sequence.state, *initial),
+      shape_invariants=(*sequence.shapes, *shapes),
+      parallel_iterations=num_parallel,
   )
-  states = _attr_dtypes(node, 'Tstate')
-  others = _attr_dtypes(node, 'Targuments')
-  arguments = [tf.as_dtype(arg.type) for arg in signature.input_arg]
-  elements = arguments[len(states) : len(arguments) - len(others)]
-  shapes = [
-      tf.TensorShape(shape) for shape in node.attr['output_shapes'].list.shape
-  ]
+  return list(final[num_states:])
 
-  def reduce(sequence, *arguments):
-    client, apply = sequence, functools.partial(on_element, sequence)
-    if not isinstance(sequence, batching.PackedClients):
-      client, _ = variant = _from_variant(sequence, elements)
-      apply = lambda number, step: step(variant.element(number))
-    initial = arguments[: len(states)]
-    captured = arguments[len(states) :]
 
-    def step(number, *state):
-      new_state = apply(
-          number,
-          lambda components: call(
-              args=[*state, *components, *captured], Tout=states, f=name
-          ),
-      )
-      for tensor, shape in zip(new_state, shapes):
-        tensor.set_shape(shape)
-      return (number + 1, *new_state)
+def _shaped(tensors: Tensors, shapes: ListOf[tf.TensorShape]) -> Tensors:
+  """Returns tensors whose shapes a loop knows."""
+  for tensor, shape in zip(tensors, shapes):
+    tensor.set_shape(shape)
+  return tensors
 
-    _, *final = tf.while_loop(
-        lambda number, *_: number < client.ends,
-        step,
-        (client.starts, *initial),
-        shape_invariants=(tf.TensorShape([]), *shapes),
-        # Without effects, such as those on variables, a step may start before
-        # the previous one has ended: batches are evaluated on several cores.
-        parallel_iterations=(
-            1
-            if _function_library.has_effects(name, functions)
-            else plans.num_cores()
+
+_SCALAR = tf.TensorShape([])
+
+
+class Rows(Sequence):
+  """The elements of one client."""
+
+  def __init__(
+      self,
+      client: batching.PackedClients,
+      apply: Optional[Callable[[tf.Tensor, Step], Tensors]] = None,
+  ):
+    """Initializes the sequence.
+
+    Args:
+      client: The client.
+      apply: Applies a step to an element by its number. Defaults to
+        `on_element`.
+    """
+    self._client = client
+    self._apply = apply or functools.partial(on_element, client)
+    self.state, self.shapes = [client.starts], [_SCALAR]
+
+  def more(self, state):
+    return state[0] < self._client.ends
+
+  def visit(self, state, carry, step):
+    (number,) = state
+    carried = self._apply(number, lambda found: step(carry, found))
+    return [number + 1], list(carried)
+
+  def skip(self, count):
+    starts, ends = self._client.starts, self._client.ends
+    size = tf.cast(ends - starts, tf.int64)
+    skipped = tf.where(count < 0, size, tf.minimum(count, size))
+    starts += tf.cast(skipped, tf.int32)
+    return Rows(self._client._replace(starts=starts), self._apply)
+
+
+class Range(Sequence):
+  """Numbers at equal distances."""
+
+  def __init__(
+      self, start: tf.Tensor, stop: tf.Tensor, step: tf.Tensor, dtype: tf.DType
+  ):
+    self._stop, self._step, self._dtype = stop, step, dtype
+    self.state, self.shapes = [start], [_SCALAR]
+
+  def more(self, state):
+    (number,) = state
+    return tf.where(self._step > 0, number < self._stop, number > self._stop)
+
+  def visit(self, state, carry, step):
+    (number,) = state
+    return [number + self._step], step(carry, [tf.cast(number, self._dtype)])
+
+  def skip(self, count):
+    (start,) = self.state
+    start = tf.where(count < 0, self._stop, start + count * self._step)
+    return Range(start, self._stop, self._step, self._dtype)
+
+
+class _Derived(Sequence):
+  """A sequence that is read from another one, after states of its own."""
+
+  def __init__(
+      self,
+      source: Sequence,
+      own: ListOf[tf.Tensor] = (),
+      shapes: Optional[ListOf[tf.TensorShape]] = None,
+  ):
+    self._source = source
+    self._num_own = len(own)
+    self.state = [*own, *source.state]
+    own_shapes = [_SCALAR] * len(own) if shapes is None else shapes
+    self.shapes = [*own_shapes, *source.shapes]
+    self.is_exact = source.is_exact
+
+  def more(self, state):
+    return self._source.more(state[self._num_own :])
+
+  def visit(self, state, carry, step):
+    size = self._num_own
+    source_state, carried = self._source.visit(
+        state[size:],
+        [*state[:size], *carry],
+        lambda carried, found: self._step(
+            carried[:size], carried[size:], found, step
         ),
     )
-    return final
+    return [*carried[:size], *source_state], carried[size:]
 
-  return _ReplacedOp(reduce, [tf.variant, *states, *others])
-
-
-def _build_get_next(node: Any) -> _ReplacedOp:
-  """Returns the replacement of `IteratorGetNextAsOptional`.
-
-  It maps the handle of a variable, which holds the variant of the remaining
-  elements, to an optional with the next element.
-  """
-  dtypes = _attr_dtypes(node, 'output_types')
-
-  def get_next(handle):
-    variant = tf.raw_ops.ReadVariableOp(resource=handle, dtype=tf.variant)
-    variant = tf.ensure_shape(variant, [])
-    found = _from_variant(variant, dtypes)
-    client = found.client
-
-    def some():
-      rest = client._replace(starts=client.starts + 1)
-      with tf.control_dependencies([variant]):
-        tf.raw_ops.AssignVariableOp(
-            resource=handle, value=_to_variant(rest, found.are_batches)
-        )
-      return tf.raw_ops.OptionalFromValue(
-          components=found.element(client.starts)
-      )
-
-    return tf.cond(client.starts < client.ends, some, tf.raw_ops.OptionalNone)
-
-  return _ReplacedOp(get_next, [tf.resource])
+  def _step(
+      self, own: Tensors, carry: Tensors, found: Tensors, step: CarryingStep
+  ) -> Tensors:
+    """Returns the new states of its own, and the carry, after an element."""
+    raise NotImplementedError
 
 
-# Output names in function bodies, before and after the replacement.
-_OUTPUT_NAMES = {
-    _function_library.REDUCE_OP: ('components', 'output'),
-    _GET_NEXT_OP: ('optional', 'output'),
-    _ITERATOR_OP: ('handle', 'resource'),
-}
+class Mapped(_Derived):
+  """The results of a function for each element."""
+
+  def __init__(self, source: Sequence, fn: Callable[..., Tensors]):
+    super().__init__(source)
+    self._fn = fn
+
+  def _step(self, own, carry, found, step):
+    return step(carry, self._fn(*found))
+
+  def skip(self, count):
+    return Mapped(self._source.skip(count), self._fn)
 
 
-def find_dataset_op(graph_def: Any) -> Optional[str]:
-  """Finds an op that creates, changes or inspects a dataset.
+class Scanned(_Derived):
+  """The results of a function that also hands on a state."""
 
-  Returns its type; None if datasets are only iterated, so that
-  `read_sequences_from_tensors` is applicable.
-  """
-  return next(
-      (
-          node.op
-          for node in _function_library.all_nodes(graph_def)
-          if 'Dataset' in node.op or 'Iterator' in node.op
-          if node.op not in _REPLACED_OPS
-      ),
-      None,
-  )
+  def __init__(
+      self,
+      source: Sequence,
+      initial: Tensors,
+      fn: Callable[..., Tensors],
+      shapes: ListOf[tf.TensorShape],
+  ):
+    super().__init__(source, initial, shapes)
+    self._fn = fn
 
-
-def _add_call(node: Any, replaced: _ReplacedOp, library: Any) -> None:
-  """Turns a node into a call, and adds the called function to the library."""
-  specs = [tf.TensorSpec(None, dtype) for dtype in replaced.input_dtypes]
-  call = _function_library.add_function(replaced.function, specs, library)
-  node.op = call.op
-  node.attr.clear()
-  for name in ('Tin', 'Tout', 'f'):
-    node.attr[name].CopyFrom(call.attr[name])
+  def _step(self, own, carry, found, step):
+    results = self._fn(*own, *found)
+    new, found = results[: len(own)], results[len(own) :]
+    return [*_shaped(new, self.shapes), *step(carry, found)]
 
 
-def _replace_node(node: Any, functions: Any, library: Any) -> None:
-  """Replaces one op on a dataset or an iterator, in place."""
-  if node.op == _function_library.REDUCE_OP:
-    _add_call(node, build_reduction(node, functions), library)
-  elif node.op == _GET_NEXT_OP:
-    _add_call(node, _build_get_next(node), library)
-  elif node.op == _ITERATOR_OP:
-    node.op = 'VarHandleOp'
-    node.attr.clear()
-    node.attr['dtype'].type = tf.variant.as_datatype_enum
-    node.attr['shape'].shape.SetInParent()
-    node.attr['shared_name'].s = ANONYMOUS.encode()
-  elif node.op == _MAKE_ITERATOR_OP:
-    dataset, iterator, *control = node.input
-    node.input[:] = [iterator, dataset, *control]
-    node.op = 'AssignVariableOp'
-    node.attr.clear()
-    node.attr['dtype'].type = tf.variant.as_datatype_enum
+class Filtered(_Derived):
+  """The elements for which a predicate holds."""
+
+  def __init__(self, source: Sequence, predicate: Callable[..., Tensors]):
+    super().__init__(source)
+    self._predicate = predicate
+    self.is_exact = False
+
+  def _step(self, own, carry, found, step):
+    (holds,) = self._predicate(*found)
+    return _when(holds, carry, lambda carry: step(carry, found))
 
 
-def _rename_outputs(function: Any, renamed: dict[str, str]) -> None:
-  """Renames outputs, given as 'node:output', wherever a function uses them."""
+class TakenWhile(_Derived):
+  """The elements before the first one for which a predicate does not hold."""
 
-  def rename(tensor):
-    node_and_output, separator, number = tensor.rpartition(':')
-    return renamed.get(node_and_output, node_and_output) + separator + number
+  def __init__(self, source: Sequence, predicate: Callable[..., Tensors]):
+    super().__init__(source, [tf.constant(True)])
+    self._predicate = predicate
+    self.is_exact = False
 
-  for node in function.node_def:
-    node.input[:] = [rename(name) for name in node.input]
-  for name, tensor in function.ret.items():
-    function.ret[name] = rename(tensor)
+  def more(self, state):
+    return state[0] & super().more(state)
+
+  def _step(self, own, carry, found, step):
+    (holds,) = self._predicate(*found)
+    return [holds, *_when(holds, carry, lambda carry: step(carry, found))]
 
 
-def _inline_reductions(serialized: computations.Serialized) -> None:
-  """Inlines functions that loop over sequences, to make the loops top-level.
+class Taken(_Derived):
+  """The first elements; all if the count is negative."""
 
-  A loop that is built into the calling graph costs a fraction of a call of a
-  function that contains it.
-  """
-  graph_def = serialized.graph_def
-  functions = {f.signature.name: f for f in graph_def.library.function}
+  def __init__(self, source: Sequence, count: tf.Tensor):
+    super().__init__(source, [count])
 
-  def reduces(node):
-    return node.op in _function_library.CALL_OPS and any(
-        inner.op == _function_library.REDUCE_OP or reduces(inner)
-        for inner in functions[node.attr['f'].func.name].node_def
+  def more(self, state):
+    # Tensors of a TensorFlow 1 graph compare by identity.
+    return tf.not_equal(state[0], 0) & super().more(state)
+
+  def _step(self, own, carry, found, step):
+    return [own[0] - 1, *step(carry, found)]
+
+
+class _Skipped(_Derived):
+  """The elements after the first ones; none if the count is negative."""
+
+  def __init__(self, source: Sequence, count: tf.Tensor):
+    super().__init__(source, [count])
+    self.is_exact = False
+
+  def _step(self, own, carry, found, step):
+    (left,) = own
+    skips = tf.not_equal(left, 0)
+    carry = _when(~skips, carry, lambda carry: step(carry, found))
+    return [tf.where(left > 0, left - 1, left), *carry]
+
+
+class Repeated(_Derived):
+  """The same elements several times; endlessly if the count is negative."""
+
+  def __init__(self, source: Sequence, count: tf.Tensor):
+    super().__init__(source, [tf.cast(count, tf.int64)])
+
+  def more(self, state):
+    left, own = state[0], state[1:]
+    begins = tf.not_equal(left, 1) & self._source.more(self._source.state)
+    return tf.not_equal(left, 0) & (self._source.more(own) | begins)
+
+  def visit(self, state, carry, step):
+    left, own = state[0], state[1:]
+    goes_on = self._source.more(own)
+    own = tf.cond(
+        goes_on,
+        lambda: list(map(tf.identity, own)),
+        lambda: list(map(tf.identity, self._source.state)),
     )
+    left = tf.where(goes_on | (left < 0), left, left - 1)
+    own, carry = self._source.visit(own, carry, step)
+    return [left, *own], carry
 
-  inliner = _function_library.Inliner(graph_def)
-  serialized.results[:] = inliner.inline_all(reduces, serialized.results)
+
+class Zipped(Sequence):
+  """The elements of several sequences, side by side."""
+
+  def __init__(self, parts: ListOf[Sequence]):
+    """Initializes the sequence.
+
+    Raises:
+      UnreadableError: If visits of several parts may find no element.
+    """
+    inexact = [part for part in parts if not part.is_exact]
+    if len(inexact) > 1:
+      raise UnreadableError('it zips several datasets that drop elements')
+    # That part is visited first: the others only when it found an element.
+    self._order = sorted(range(len(parts)), key=lambda i: parts[i].is_exact)
+    self._parts = [parts[place] for place in self._order]
+    self.state = [tensor for part in self._parts for tensor in part.state]
+    self.shapes = [shape for part in self._parts for shape in part.shapes]
+    self.is_exact = not inexact
+
+  def more(self, state):
+    tests, rest = [], state
+    for part in self._parts:
+      tests.append(part.more(rest[: len(part.state)]))
+      rest = rest[len(part.state) :]
+    return functools.reduce(tf.logical_and, tests)
+
+  def visit(self, state, carry, step):
+    def visit_from(rank, rest, found):
+      if rank == len(self._parts):
+        places = sorted(found)
+        return step(rest, [tensor for p in places for tensor in found[p]])
+      part = self._parts[rank]
+      size = len(part.state)
+      own, rest = part.visit(
+          rest[:size],
+          rest[size:],
+          lambda rest, components: visit_from(
+              rank + 1, rest, {**found, self._order[rank]: components}
+          ),
+      )
+      return [*own, *rest]
+
+    tensors = visit_from(0, [*state, *carry], {})
+    return tensors[: len(state)], tensors[len(state) :]
+
+  def skip(self, count):
+    if not self.is_exact:
+      return super().skip(count)
+    parts = sorted(zip(self._order, self._parts), key=lambda pair: pair[0])
+    return Zipped([part.skip(count) for _, part in parts])
 
 
-def read_sequences_from_tensors(serialized: computations.Serialized) -> None:
-  """Replaces all ops that read datasets, except top-level reductions.
-
-  The computation must only iterate sequences; its graph is modified in place.
-  Reductions become loops when the graph is imported.
-  """
-  _inline_reductions(serialized)
-  graph_def = serialized.graph_def
-  functions = {f.signature.name: f for f in graph_def.library.function}
-  added = tf.compat.v1.GraphDef().library
-  for function in functions.values():
-    renamed = {}
-    for node in function.node_def:
-      if node.op in _OUTPUT_NAMES:
-        before, after = _OUTPUT_NAMES[node.op]
-        renamed[f'{node.name}:{before}'] = f'{node.name}:{after}'
-      _replace_node(node, functions, added)
-    if renamed:
-      _rename_outputs(function, renamed)
-  for node in graph_def.node:
-    if node.op != _function_library.REDUCE_OP:
-      _replace_node(node, functions, added)
-  graph_def.library.function.extend(added.function)
+def _when(
+    condition: tf.Tensor, carry: Tensors, step: Callable[[Tensors], Tensors]
+) -> Tensors:
+  """Returns the carry after a step that is made if a condition holds."""
+  # A branch of a loop of TensorFlow 1 must not call functions, but a loop may.
+  final = tf.while_loop(
+      lambda again, *_: again,
+      lambda _, *carried: (tf.constant(False), *step(list(carried))),
+      (condition, *carry),
+      shape_invariants=(_SCALAR, *(tf.TensorShape(None) for _ in carry)),
+  )
+  return list(final[1:])

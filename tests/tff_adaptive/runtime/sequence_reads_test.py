@@ -43,11 +43,11 @@ def _in_functions(dataset):
 
 
 def _in_loop(dataset):
-  return tf.while_loop(
-      lambda number, _: number < 3,
-      lambda number, total: (number + 1, 0.5 * total + _digest(dataset)),
-      [0, 0.0],
-  )[1]
+  def add(number, total):
+    with tf.control_dependencies([total]):
+      return number + 1, 0.5 * total + _digest(dataset)
+
+  return tf.while_loop(lambda number, _: number < 3, add, [0, 0.0])[1]
 
 
 def _for_each_of(dataset):
@@ -71,6 +71,7 @@ class SequenceReadsTest(equality_testing.TestCase):
       ('two loops', _twice),
       ('a function called twice', _in_functions),
       ('a loop of loops', _in_loop),
+      ('a repeated dataset', lambda dataset: _digest(dataset.repeat(2))),
   )
   def test_each_read_of_a_shuffled_dataset_has_its_order(self, work):
     run = sequence_testing.over_clients(work, _NUMBERS)
@@ -82,6 +83,7 @@ class SequenceReadsTest(equality_testing.TestCase):
       ('a function called twice', _in_functions),
       ('a loop of loops', _in_loop),
       ('a loop in its own loop', _for_each_of),
+      ('a repeated dataset', lambda dataset: _digest(dataset.repeat(2))),
   )
   def test_one_order_is_read_as_often_as_needed(self, work):
     run = sequence_testing.over_clients(work, _NUMBERS)
@@ -97,8 +99,12 @@ class SequenceReadsTest(equality_testing.TestCase):
     run = sequence_testing.over_clients(_twice, _NUMBERS)
     self.assert_equals(run, [_shuffled().cache(), _shuffled().cache()])
 
-  def test_branches_read_once(self):
-    run = sequence_testing.over_clients(_in_branches, _NUMBERS)
+  @parameterized.named_parameters(
+      ('branches', _in_branches),
+      ('some elements', lambda dataset: _digest(dataset.skip(1).take(5))),
+  )
+  def test_what_reads_once(self, work):
+    run = sequence_testing.over_clients(work, _NUMBERS)
     self.assert_equals(run, [_shuffled(), _shuffled()])
 
   def test_sequences_are_told_apart(self):

@@ -1,0 +1,326 @@
+# Copyright 2026 The tff_adaptive Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests that clients' loops over datasets are plain loops over rows."""
+
+import collections
+
+from absl.testing import parameterized
+import numpy as np
+import pytest
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tests.tff_adaptive.runtime import equality_testing
+from tests.tff_adaptive.runtime import sequence_testing
+from tff_adaptive import runtime
+
+_ROWS = sequence_testing.ROWS
+_digest = sequence_testing.digest
+_over_clients = sequence_testing.over_clients
+_weigh = sequence_testing.weigh
+_Dataset = tf.data.Dataset
+
+
+@tf.function
+def _plain(dataset):
+  state = 0.0
+  for element in dataset:
+    state = 0.7 * state + _weigh(element)
+  return state
+
+
+@tf.function
+def _break(dataset):
+  state, size = 0.0, 0
+  for element in dataset:
+    size += 1
+    if state > 20.0:
+      break
+    state = 0.7 * state + _weigh(element)
+  return state + tf.cast(size, tf.float32)
+
+
+@tf.function
+def _continue(dataset):
+  state = 0.0
+  for element in dataset:
+    if element[0] < 4.0:
+      continue
+    state = 0.7 * state + _weigh(element)
+  return state
+
+
+@tf.function
+def _several_variables(dataset):
+  size, parts, is_odd = 0, (0.0, tf.zeros([2], tf.float64)), False
+  for element in dataset:
+    size += tf.size(element)
+    total = tf.reduce_sum(element)
+    parts = (parts[0] + total, parts[1] + tf.cast(total, tf.float64))
+    is_odd = not is_odd
+  return (
+      tf.cast(size, tf.float32)
+      + parts[0]
+      + tf.cast(parts[1][1], tf.float32) * (3.0 if is_odd else 1.0)
+  )
+
+
+@tf.function
+def _growing_variable(dataset):
+  found = tf.zeros([0])
+  for element in dataset:
+    tf.autograph.experimental.set_loop_options(
+        shape_invariants=[(found, tf.TensorShape([None]))]
+    )
+    found = tf.concat([found, element], 0)
+  return _weigh(found)
+
+
+@tf.function
+def _nested(dataset):
+  state = 0.0
+  for left in dataset:
+    for right in dataset.take(2):
+      state = 0.7 * state + _weigh(left) * tf.reduce_mean(right)
+  return state
+
+
+@tf.function
+def _nested_until(dataset):
+  state = 0.0
+  for left in dataset:
+    for right in dataset:
+      if tf.reduce_sum(right) > tf.reduce_sum(left):
+        break
+      state = 0.7 * state + _weigh(right)
+  return state
+
+
+@tf.function
+def _epochs(dataset):
+  state = 0.0
+  for epoch in tf.range(3):
+    for element in dataset:
+      state = 0.7 * state + _weigh(element) * tf.cast(epoch + 1, tf.float32)
+  return state
+
+
+@tf.function
+def _enumerated(dataset):
+  state = 0.0
+  for number, element in enumerate(dataset):
+    state = 0.7 * state + tf.cast(number, tf.float32) * _weigh(element)
+    if number == 2:
+      break
+  return state
+
+
+@tf.function
+def _numbers(dataset):
+  state = _digest(dataset)
+  for number in _Dataset.range(9, 2, -3):
+    state += tf.cast(number, tf.float32)
+  return state
+
+
+@tf.function
+def _next(dataset):
+  state, iterator = 0.0, iter(dataset)
+  size = dataset.reduce(0, lambda n, _: n + 1)
+  if size > 1:
+    state += _weigh(next(iterator))
+    state += 3.0 * _weigh(iterator.get_next())
+  return state
+
+
+def _assigned(dataset):
+  variable = tf.Variable(1.0)
+
+  @tf.function
+  def run():
+    variable.assign(1.0)
+    for element in dataset:
+      variable.assign(0.7 * variable + _weigh(element))
+    return variable.read_value()
+
+  return run()
+
+
+@tf.function
+def _prepared(dataset):
+  return dataset.map(lambda x: 2.0 * x, num_parallel_calls=2).prefetch(3)
+
+
+def _in_branch(dataset):
+  size = _digest(dataset)
+  return tf.cond(size > 10.0, lambda: _break(dataset), lambda: -size)
+
+
+_AUTOGRAPH = {
+    'plain': _plain,
+    'break': _break,
+    'continue': _continue,
+    'several_variables': _several_variables,
+    'growing_variable': _growing_variable,
+    'nested': _nested,
+    'nested_until': _nested_until,
+    'epochs': _epochs,
+    'enumerated': _enumerated,
+    'numbers': _numbers,
+    'next': _next,
+    'variable': _assigned,
+    'branch': _in_branch,
+}
+_ONE = lambda dataset: dataset.map(tf.reduce_sum)
+_DERIVED = {
+    'map': lambda d: _digest(d.map(lambda x: 2.0 * x)),
+    'prepared': lambda d: _plain(_prepared(d)),
+    'filter': lambda d: _digest(d.filter(lambda x: x[0] > 1.0)),
+    'take': lambda d: _digest(d.take(2)),
+    'take_all': lambda d: _digest(d.take(-1)),
+    'take_none': lambda d: _digest(d.take(0)),
+    'skip': lambda d: _digest(d.skip(2)),
+    'skip_all': lambda d: _digest(d.skip(-1)) + _digest(_ONE(d).skip(-1)),
+    'skip_of_taken': lambda d: _digest(d.take(3).skip(1)),
+    'skip_of_enumerated': lambda d: _digest(d.enumerate(7).skip(1)),
+    'take_of_filtered': lambda d: _digest(
+        d.filter(lambda x: x[0] > 1.0).take(1)
+    ),
+    'repeat': lambda d: _digest(d.take(2).repeat(2)),
+    'repeat_none': lambda d: _digest(d.repeat(0)),
+    'repeat_filtered': lambda d: _digest(
+        d.filter(lambda x: x[0] > 1.0).repeat(3)
+    ),
+    'endless': lambda d: _digest(d.repeat().take(5)),
+    'scan': lambda d: _digest(d.scan(0.0, lambda s, x: (s + x[0], (s * x, s)))),
+    'take_while': lambda d: _digest(d.take_while(lambda x: x[0] < 6.0)),
+    'enumerate_filter': lambda d: _digest(
+        d.enumerate()
+        .filter(lambda i, _: i % 2 == 0)
+        .map(lambda _, x: x)
+        .repeat(2)
+    ),
+    'zip': lambda d: _digest(_Dataset.zip((d, _Dataset.range(3), d.skip(1)))),
+    'zip_filtered': lambda d: _digest(
+        _Dataset.zip((_Dataset.range(5), d.filter(lambda x: x[0] > 1.0)))
+    ),
+    'range': lambda d: _digest(d) + _digest(_Dataset.range(2, 11, 3)),
+}
+# What needs `tf.data`, and the reason.
+_PIPELINES = {
+    'batch': (lambda d: _digest(d.unbatch().batch(2)), 'it calls .*Dataset'),
+    'cardinality': (
+        lambda d: tf.cast(d.cardinality(), tf.float32),
+        'it calls DatasetCardinality',
+    ),
+    'iterator': (
+        tf.function(lambda d: _weigh(next(iter(d.repeat().take(2))))),
+        'it calls TakeDataset and passes the result on',
+    ),
+    'zip': (
+        lambda d: _digest(
+            _Dataset.zip(
+                (
+                    d.filter(lambda x: x[0] > 1.0),
+                    d.filter(lambda x: x[0] > 2.0),
+                )
+            )
+        ),
+        'it zips several datasets that drop elements',
+    ),
+}
+
+
+def _clients():
+  return [
+      _Dataset.range(size).map(lambda x: tf.cast(x, tf.float32) + 0.5).batch(4)
+      for size in (1, 9, 4, 0, 13)
+  ]
+
+
+def _together(uses):
+  return lambda dataset: collections.OrderedDict(
+      (name, use(dataset)) for name, use in uses.items()
+  )
+
+
+@pytest.mark.usefixtures('native_runtime')
+class LoopsTest(equality_testing.TestCase):
+
+  @parameterized.named_parameters(('autograph', _AUTOGRAPH), ('data', _DERIVED))
+  @pytest.mark.sample(1)
+  def test_uses(self, uses):
+    self.assert_equals(_over_clients(_together(uses), _ROWS), _clients())
+
+  @parameterized.named_parameters(*_AUTOGRAPH.items(), *_DERIVED.items())
+  @pytest.mark.slow
+  def test_uses_alone(self, use):
+    self.assert_equals(_over_clients(use, _ROWS), _clients())
+
+  @parameterized.parameters('loop', 'parallel')
+  def test_uses_of_lists_on_plans(self, plan):
+    uses = _together({**_AUTOGRAPH, **_DERIVED})
+    computation = _over_clients(uses, _ROWS)
+    lists = [sequence_testing.numbers(4, 4, 1), [], sequence_testing.numbers(3)]
+    expected = computation(lists)
+    with runtime.compiled_context(plan=plan, strict=True, seed=1):
+      self.assert_same(expected, computation(lists), 1e-6)
+
+  def test_two_sequences_are_zipped(self):
+    pair = tff.to_type(
+        (_ROWS, tff.SequenceType((np.float32, tff.TensorType(np.int32, [2]))))
+    )
+
+    @tf.function
+    def use(pair):
+      state = 0.0
+      for left, (right, numbers) in tf.data.Dataset.zip(tuple(pair)):
+        state = 0.7 * state + _weigh(left) * right + _weigh(numbers)
+      return state
+
+    others = _Dataset.range(3).map(
+        lambda i: (tf.cast(i, tf.float32), tf.cast(tf.stack([i, 2]), tf.int32))
+    )
+    clients = [(rows, others) for rows in _clients()]
+    self.assert_equals(_over_clients(use, pair), clients)
+
+  @parameterized.named_parameters(
+      (name, *case) for name, case in _PIPELINES.items()
+  )
+  @pytest.mark.sample(1)
+  def test_other_uses_run_pipelines(self, use, reason):
+    computation = _over_clients(use, _ROWS)
+    expected = computation(_clients()[1:3])
+    with runtime.compiled_context(seed=1):
+      with self.assertWarnsRegex(RuntimeWarning, reason):
+        found = computation(_clients()[1:3])
+    self.assert_same(expected, found, 1e-6)
+
+  def test_an_end_without_a_test_is_an_error(self):
+    use = tf.function(lambda dataset: _weigh(next(iter(dataset))))
+    with equality_testing.compiled():
+      with self.assertRaisesRegex(ValueError, 'End of sequence'):
+        _over_clients(use, _ROWS)([_clients()[3]])
+
+
+class RandomLoopsTest(tf.test.TestCase):
+
+  def test_loops_draw_anew_in_each_iteration_by_the_seed(self):
+    @tf.function
+    def draw(dataset):
+      found = tf.zeros([0])
+      for _ in dataset:
+        tf.autograph.experimental.set_loop_options(
+            shape_invariants=[(found, tf.TensorShape([None]))]
+        )
+        found = tf.concat([found, tf.random.uniform([1])], 0)
+      return tf.ensure_shape(found[:3], [3])
+
+    computation = _over_clients(draw, _ROWS)
+    drawn = []
+    for seed in (1, 1, 2):
+      with runtime.compiled_context(strict=True, seed=seed):
+        drawn.append(computation([_clients()[4]]))
+    self.assertLen(set(drawn[0].tolist()), 3)
+    self.assertAllEqual(drawn[0], drawn[1])
+    self.assertNotAllClose(drawn[0], drawn[2])
