@@ -28,9 +28,11 @@ from tff_adaptive import _function_library
 from tff_adaptive import _random_ops
 from tff_adaptive.data import batching
 from tff_adaptive.runtime import computations
+from tff_adaptive.runtime import dataset_chains
 from tff_adaptive.runtime import dataset_ops
 from tff_adaptive.runtime import read_order
 from tff_adaptive.runtime import sequence_reads
+from tff_adaptive.runtime import sequence_variants
 from tff_adaptive.runtime import sums
 from tff_adaptive.runtime import values
 from tff_adaptive.runtime import zero_products
@@ -162,13 +164,13 @@ class _GraphImport:
     """Returns the tensor with a name; for a sequence, its variant."""
     found = self._tensors[name]
     if isinstance(found, batching.PackedClients):
-      found = self._tensors[name] = dataset_ops.to_variant(found)
+      found = self._tensors[name] = sequence_variants.to_variant(found)
     return found
 
   def _add_loop(self, node: Any) -> None:
     """Adds the loop that replaces a reduction."""
     _, control = _function_library.split_inputs(node)
-    loop = dataset_ops.build_reduction(
+    loop = dataset_chains.build_reduction(
         node,
         self._nodes,
         self._functions,

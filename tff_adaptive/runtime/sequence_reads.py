@@ -13,7 +13,7 @@ import tensorflow as tf
 
 from tff_adaptive import _function_library
 from tff_adaptive.runtime import computations
-from tff_adaptive.runtime import dataset_ops
+from tff_adaptive.runtime import dataset_chains
 
 _READING_OPS = (_function_library.REDUCE_OP, 'MakeIterator')
 _LOOP_OPS = ('While', 'StatelessWhile', *_READING_OPS)
@@ -38,7 +38,7 @@ def _num_reads(
     }
     if not found:
       continue
-    if dataset_ops.derives(node):
+    if dataset_chains.derives(node):
       is_again = node.op == 'RepeatDataset'
       sources = found if node.op == 'ZipDataset' else {0: found.pop(0, 0)}
       factors[node.name] = sum(sources.values()) * (_SEVERAL if is_again else 1)
@@ -60,7 +60,7 @@ def _num_reads(
     if node.op in _BRANCHING_OPS:
       total += max(counts, default=0)
     else:
-      is_loop = node.op in _LOOP_OPS or dataset_ops.derives(node)
+      is_loop = node.op in _LOOP_OPS or dataset_chains.derives(node)
       total += sum(counts) * (_SEVERAL if is_loop else 1)
   return total
 
