@@ -149,7 +149,7 @@ def _build_simple_fed_avg() -> tff.templates.IterativeProcess:
   return tff.templates.IterativeProcess(initialize, next_fn)
 
 
-@pipeline.pipeline(plans.CACHED)
+@pipeline.pipeline(plans.CACHED, known_ratio=1)
 def simple_fed_avg() -> pipeline.Run:
   process = _build_simple_fed_avg()
   clients = _image_clients(seed=3)
@@ -295,7 +295,7 @@ def _build_personalize_fn() -> Any:
   return personalize
 
 
-@pipeline.pipeline(plans.THREADS)
+@pipeline.pipeline(plans.THREADS, known_ratio=3.5)
 def personalization() -> pipeline.Run:
   def model_fn():
     return tff.learning.models.from_keras_model(

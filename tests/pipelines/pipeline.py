@@ -52,7 +52,9 @@ class Pipeline:
     build: Builds its computations and clients.
     path: The way that its computation is expected to take.
     law: How its results have to agree.
-    max_ratio: The largest share of TFF's CPU seconds that it may need.
+    max_ratio: The share of TFF's CPU seconds that it should not exceed.
+    known_ratio: The share that it does not exceed; `max_ratio` where it is as
+      it should be.
   """
 
   name: str
@@ -60,6 +62,7 @@ class Pipeline:
   path: str
   law: Law
   max_ratio: float
+  known_ratio: float
 
 
 # By name, in the order of definition.
@@ -70,6 +73,7 @@ def pipeline(
     path: str,
     law: Optional[Law] = None,
     max_ratio: float = 0.3,
+    known_ratio: Optional[float] = None,
 ) -> Callable[[Callable[[], Run]], Callable[[], Run]]:
   """Adds the decorated builder to `PIPELINES`, under its name.
 
@@ -77,6 +81,7 @@ def pipeline(
     path: See `Pipeline`.
     law: See `Pipeline`. Defaults to `EQUAL`.
     max_ratio: See `Pipeline`. Defaults to 0.3, for data that fit in memory.
+    known_ratio: See `Pipeline`. Defaults to `max_ratio`.
   """
   if path not in plans.PATHS:
     raise ValueError(f'`path` must be one of {plans.PATHS}, found {path!r}.')
@@ -85,7 +90,9 @@ def pipeline(
     name = build.__name__.replace('_', ' ')
     if name in PIPELINES:
       raise ValueError(f'Two pipelines have the name {name!r}.')
-    PIPELINES[name] = Pipeline(name, build, path, law or EQUAL, max_ratio)
+    PIPELINES[name] = Pipeline(
+        name, build, path, law or EQUAL, max_ratio, known_ratio or max_ratio
+    )
     return build
 
   return add

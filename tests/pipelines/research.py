@@ -65,7 +65,7 @@ def _convolutional_model() -> Any:
   )
 
 
-@pipeline.pipeline(plans.CACHED)
+@pipeline.pipeline(plans.CACHED, known_ratio=0.7)
 def adaptive_server_optimizer() -> pipeline.Run:
   process = tff.learning.algorithms.build_weighted_fed_avg(
       _convolutional_model(),
@@ -80,7 +80,7 @@ def adaptive_server_optimizer() -> pipeline.Run:
 
 
 # The server's momentum adds up what is rounded.
-@pipeline.pipeline(plans.CACHED, pipeline.near(1e-4))
+@pipeline.pipeline(plans.CACHED, pipeline.near(1e-4), known_ratio=0.7)
 def rate_by_round() -> pipeline.Run:
   build = tff.learning.algorithms.build_weighted_fed_avg_with_optimizer_schedule
   process = build(
@@ -90,10 +90,10 @@ def rate_by_round() -> pipeline.Run:
       server_optimizer_fn=training.sgd(1.0, momentum=0.9),
   )
   clients = _digit_datasets()
-  return training.of_process(process, lambda: clients)
+  return training.only_weights(process, lambda: clients)
 
 
-@pipeline.pipeline(plans.CACHED)
+@pipeline.pipeline(plans.CACHED, known_ratio=0.9)
 def proximal_term() -> pipeline.Run:
   process = tff.learning.algorithms.build_weighted_fed_prox(
       _convolutional_model(),
@@ -104,7 +104,7 @@ def proximal_term() -> pipeline.Run:
   return training.of_process(process, lambda: clients)
 
 
-@pipeline.pipeline(plans.THREADS)
+@pipeline.pipeline(plans.THREADS, known_ratio=2)
 def mime_lite() -> pipeline.Run:
   process = tff.learning.algorithms.build_weighted_mime_lite(
       _convolutional_model(), training.sgd(0.05, momentum=0.9)
@@ -113,7 +113,7 @@ def mime_lite() -> pipeline.Run:
   return training.of_process(process, lambda: clients)
 
 
-@pipeline.pipeline(plans.CACHED)
+@pipeline.pipeline(plans.CACHED, known_ratio=0.5)
 def one_gradient_per_client() -> pipeline.Run:
   process = tff.learning.algorithms.build_fed_sgd(
       _convolutional_model(), server_optimizer_fn=training.sgd(0.1)
@@ -191,7 +191,7 @@ def _folder() -> tempfile.TemporaryDirectory:
   return tempfile.TemporaryDirectory()
 
 
-@pipeline.pipeline(plans.COMPILED)
+@pipeline.pipeline(plans.COMPILED, known_ratio=2)
 def clients_in_a_database() -> pipeline.Run:
   source = client_data.digits()
   path = os.path.join(_folder().name, 'digits.sqlite')
@@ -275,7 +275,9 @@ def clients_in_records() -> pipeline.Run:
   return training.of_process(process, lambda: clients)
 
 
-@pipeline.pipeline(plans.THREADS, pipeline.near(0.5), max_ratio=0.5)
+@pipeline.pipeline(
+    plans.THREADS, pipeline.near(0.5), max_ratio=0.5, known_ratio=2
+)
 def augmented_images() -> pipeline.Run:
   def augment(example):
     pixels = tf.expand_dims(example['pixels'], -1)

@@ -128,7 +128,7 @@ def lists_of_batches() -> pipeline.Run:
   return training.of_state(_ones, _averaging(train), clients)
 
 
-@pipeline.pipeline(plans.THREADS, max_ratio=0.5)
+@pipeline.pipeline(plans.THREADS, max_ratio=0.5, known_ratio=15)
 def clients_from_generators() -> pipeline.Run:
   @tf.function
   def train(dataset, weights):
@@ -190,7 +190,9 @@ def windows_of_a_series() -> pipeline.Run:
   return training.of_process(process, lambda: clients)
 
 
-@pipeline.pipeline(plans.THREADS, pipeline.near(0.06), max_ratio=0.5)
+@pipeline.pipeline(
+    plans.THREADS, pipeline.near(0.06), max_ratio=0.5, known_ratio=3.5
+)
 def random_numbers_in_groups() -> pipeline.Run:
   def with_noise(row):
     return row + tf.random.normal([_NUM_FEATURES], stddev=0.1)
@@ -231,7 +233,7 @@ def k_means() -> pipeline.Run:
   return pipeline.Run(rounds, process.next)
 
 
-@pipeline.pipeline(plans.STEPS)
+@pipeline.pipeline(plans.STEPS, known_ratio=0.7)
 def geometric_median() -> pipeline.Run:
   num_iterations = 3
   distance = tff.tensorflow.computation(
@@ -288,7 +290,7 @@ def mean_and_variance() -> pipeline.Run:
   return training.of_calls(moments, _points())
 
 
-@pipeline.pipeline(plans.COMPILED)
+@pipeline.pipeline(plans.COMPILED, known_ratio=2)
 def evaluation_at_the_server() -> pipeline.Run:
   evaluate = tff.tensorflow.computation(
       lambda dataset, weights: dataset.reduce(weights, _descend),

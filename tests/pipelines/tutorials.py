@@ -208,7 +208,7 @@ class _FlatAccuracy(tf.keras.metrics.SparseCategoricalAccuracy):
     )
 
 
-@pipeline.pipeline(plans.THREADS, pipeline.near(0.2))
+@pipeline.pipeline(plans.THREADS, pipeline.near(0.2), known_ratio=1.5)
 def text_generation() -> pipeline.Run:
   numbers = tf.range(len(client_data.CHARACTERS), dtype=tf.int64)
   table = tf.lookup.StaticHashTable(
@@ -279,7 +279,7 @@ def working_with_client_data() -> pipeline.Run:
   return training.only_weights(process, lambda: clients)
 
 
-@pipeline.pipeline(plans.COMPILED)
+@pipeline.pipeline(plans.COMPILED, known_ratio=3)
 def working_with_client_ids() -> pipeline.Run:
   source = client_data.digits().preprocess(_three_batches)
   compose = tff.simulation.compose_dataset_computation_with_learning_process
@@ -304,7 +304,7 @@ def _private_model() -> tf.keras.Model:
   return tf.keras.Sequential([shape, *layers])
 
 
-@pipeline.pipeline(plans.CACHED, pipeline.near(0.5))
+@pipeline.pipeline(plans.CACHED, pipeline.near(0.5), known_ratio=0.7)
 def differential_privacy() -> pipeline.Run:
   def element_fn(element):
     return collections.OrderedDict(
