@@ -22,7 +22,7 @@ _LIBRARY = {
     'aggregators': (),
     'optimizers': (),
     'privacy': ('aggregators', 'optimizers'),
-    'runtime': ('data',),
+    'runtime': ('aggregators', 'data'),
     'client_works': ('aggregators', 'data', 'optimizers'),
     'finalizers': ('aggregators', 'optimizers'),
     'algorithms': (

@@ -12,6 +12,7 @@ import warnings
 
 import attrs
 import psutil
+import tensorflow as tf
 import tensorflow_federated as tff
 
 from tests.pipelines import custom
@@ -141,6 +142,8 @@ def compare(name: str, costs: bool = False) -> Comparison:
   Returns:
     What it did.
   """
+  # Tests may have left one, which would seed all shuffles.
+  tf.random.set_seed(None)
   chosen = pipeline.PIPELINES[name]
   contexts = (native_context(), compiled_context())
   with warnings.catch_warnings():

@@ -20,13 +20,13 @@ import attrs
 import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
-import tree
 
 from tff_adaptive import _autograph
 from tff_adaptive.client_works import derived_tensors
 from tff_adaptive.client_works import late_metrics
 from tff_adaptive.client_works import model_checks
 from tff_adaptive.client_works import moved_variables
+from tff_adaptive.data import specs as specs_lib
 
 
 def pack_weights(spec: Any, weights: Any) -> Any:
@@ -299,11 +299,12 @@ class _LocalFunctionalModel(LocalModel):
         self.mean_loss,
     )
     if unread := _places_of_none(evaluation.gradients):
-      paths = tree.flatten_with_path(self._trainable_structure)
+      names = specs_lib.field_names(self._trainable_structure)
+      weights = tf.nest.flatten(self._trainable_structure)
       self._warn_of_unread(
           tuple(
-              f'{".".join(map(str, path))} of shape {list(np.shape(weight))}'
-              for path, weight in (paths[place] for place in unread)
+              f'{names[place]} of shape {list(np.shape(weights[place]))}'
+              for place in unread
           )
       )
     return evaluation

@@ -7,7 +7,7 @@
 those of a client, is one loop over `sequences`.
 """
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple, Optional
 
 import tensorflow as tf
@@ -66,12 +66,14 @@ class ReplacedOp(NamedTuple):
     inputs: The names of its inputs.
     input_dtypes: Their dtypes.
     datasets: The places of those that may be `PackedClients`.
+    control: The control inputs of what it replaces besides the op.
   """
 
   function: Callable[..., Any]
   inputs: list[str]
   input_dtypes: list[tf.DType]
   datasets: Collection[int] = ()
+  control: Sequence[str] = ()
 
 
 def attr_dtypes(node: Any, name: str) -> list[tf.DType]:
@@ -129,6 +131,7 @@ class _Chain:
     inputs: The names of the tensors that the ops need.
     input_dtypes: Their dtypes.
     datasets: The places of those that are datasets to read.
+    control: The control inputs of the ops.
     has_effects: Whether the order of calls for elements may matter.
   """
 
@@ -151,6 +154,7 @@ class _Chain:
     self.inputs: list[str] = []
     self.input_dtypes: list[tf.DType] = []
     self.datasets: list[int] = []
+    self.control: list[str] = []
     self.has_effects = False
 
   def add_inputs(
@@ -185,7 +189,8 @@ class _Chain:
       self.datasets.append(len(self.inputs))
       pick = self.add_inputs([name], [tf.variant])
       return lambda values: _read_rows(pick(values)[0], dtypes)
-    data, _ = _function_library.split_inputs(node)
+    data, control = _function_library.split_inputs(node)
+    self.control += control
     if node.op in _SAME_OPS:
       return self.read(data[0], dtypes)
     if node.op in _FUNCTION_OPS:
@@ -336,4 +341,6 @@ def build_reduction(
         num_parallel=1 if chain.has_effects else plans.num_cores(),
     )
 
-  return ReplacedOp(reduce, chain.inputs, chain.input_dtypes, chain.datasets)
+  return ReplacedOp(
+      reduce, chain.inputs, chain.input_dtypes, chain.datasets, chain.control
+  )

@@ -174,7 +174,8 @@ def _add_call(
   call = _function_library.add_function(replaced.function, specs, library)
   _, control = _function_library.split_inputs(node)
   node.op = call.op
-  node.input[:] = [*replaced.inputs, *control]
+  waits_for = dict.fromkeys([*control, *replaced.control])
+  node.input[:] = [*replaced.inputs, *waits_for]
   node.attr.clear()
   for name in ('Tin', 'Tout', 'f'):
     node.attr[name].CopyFrom(call.attr[name])

@@ -176,6 +176,7 @@ class _GraphImport:
         self._functions,
         set(map(_function_library.node_of, self._sequences)),
     )
+    control = [*control, *loop.control]
     inputs: list[Any] = [None] * len(loop.inputs)
     for place in loop.datasets:
       inputs[place] = self._sequence(loop.inputs[place])

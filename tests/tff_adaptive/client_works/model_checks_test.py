@@ -333,7 +333,7 @@ class ChecksTest(tf.test.TestCase, parameterized.TestCase):
       algorithms.build_fed_opt(testing.functional_model(), **arguments)
 
   @parameterized.parameters(
-      (_FORMS[0], '2 of shape .5.`, which is'),
+      (_FORMS[0], "'2' of shape .5.`, which is"),
       (_FORMS[1], 'unread/unused` and 1 more, which are'),
   )
   def test_trainable_weight_without_gradient_is_warned_of(self, form, text):

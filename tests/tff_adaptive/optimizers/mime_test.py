@@ -73,16 +73,19 @@ class MimeTest(tf.test.TestCase):
           ),
       )
 
-  def test_mime_exchanges_twice_which_the_compiled_runtime_refuses(self):
+  @pytest.mark.usefixtures('native_runtime')
+  def test_mime_exchanges_twice_which_is_run_step_by_step(self):
     process = algorithms.build_fed_opt(
         testing.functional_model(), optimizers.build_mime(0.5, momentum=0.5)
     )
-    with runtime.compiled_context(strict=True):
-      with self.assertRaisesRegex(
-          runtime.UnsupportedComputationError,
-          'Detected broadcast dependent on aggregate.$',
-      ):
-        process.next(process.initialize(), testing.clients([2]))
+    clients = testing.clients([2, 5])
+    expected = process.next(process.initialize(), clients)
+    with runtime.compiled_context(strict=True) as context:
+      found = process.next(process.initialize(), clients)
+      self.assertEqual(context.path_of(process.next), 'steps')
+    self.assertAllClose(
+        testing.trainable(expected.state), testing.trainable(found.state)
+    )
 
   def test_mime_corrects_by_the_mean_gradient_of_the_round(self):
     rule = optimizers.build_mime(0.25, momentum=0.5)

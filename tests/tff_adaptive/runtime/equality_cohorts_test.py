@@ -177,9 +177,8 @@ class ResourcesTest(equality_testing.TestCase):
     if in_function:
       count = lambda words: tf.function(lambda: count_distinct(words))()
     add_up = sequence_testing.over_clients(count, _WORDS)
-    with equality_testing.pipelines():
-      for clients in ([['a', 'b', 'a'], ['c'], ['a']], [['z']], [[]]):
-        self.assert_equals(add_up, clients)
+    for clients in ([['a', 'b', 'a'], ['c'], ['a']], [['z']], [[]]):
+      self.assert_equals(add_up, clients)
 
   @parameterized.parameters(False, True)
   def test_static_tables(self, vocabulary):
@@ -194,6 +193,5 @@ class ResourcesTest(equality_testing.TestCase):
     for word in 'abc':
       self.assert_equals(look_up, word)
     add_up = sequence_testing.over_clients(look_up_all, _WORDS)
-    with equality_testing.pipelines():
-      for clients in ([['a', 'b', 'c'], ['b']], []):
-        self.assert_equals(add_up, clients)
+    for clients in ([['a', 'b', 'c'], ['b']], []):
+      self.assert_equals(add_up, clients)
