@@ -64,6 +64,7 @@ def create_async_context(**kwargs: Any) -> AsyncCompiledContext:
 
   Example:
     ```python
+    import asyncio
     import tensorflow_federated as tff
     from tff_adaptive import runtime
 

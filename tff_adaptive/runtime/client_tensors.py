@@ -212,7 +212,8 @@ def _stack_datasets(
   ]
   # TensorFlow cannot stack zero variants: stack one and drop it.
   fresh = fresh or [elements.as_dataset([], leaf_type)]
-  variants = list(map(tf.data.experimental.to_variant, fresh))
+  alone = map(elements.beside_others, fresh)
+  variants = list(map(tf.data.experimental.to_variant, alone))
   return tf.stack(variants)[: len(datasets)], plans.THREADS
 
 

@@ -142,7 +142,7 @@ class FreshRows:
   def draw(self, draw: element_orders.Draw) -> ClientRows:
     """Reads the sequence of a round, given its streams."""
     fresh = elements_lib.fresh(self.dataset, draw(0, 0))
-    rows = _read_elements(fresh, self.leaf_type)
+    rows = _read_elements(elements_lib.beside_others(fresh), self.leaf_type)
     return attrs.evolve(rows, are_fresh=True, reshuffles=True)
 
 

@@ -217,8 +217,6 @@ def fresh(
 ) -> tf.data.Dataset:
   """Returns a dataset that begins anew, as one that TFF serializes.
 
-  It is made for one read, at the same time as those of other clients.
-
   Args:
     dataset: The dataset; what cannot be serialized is returned as it is.
     generator: The seeds of draws without one; None for random ones.
@@ -228,11 +226,16 @@ def fresh(
     return dataset
   if generator is not None:
     graph.seed(generator)
+  return graph.build(dataset.element_spec)
+
+
+def beside_others(dataset: tf.data.Dataset) -> tf.data.Dataset:
+  """Returns a client's dataset, to be read while those of others are."""
   options = tf.data.Options()
   # Threads that share the work of a client cost more than they save.
   options.threading.private_threadpool_size = 1
   options.threading.max_intra_op_parallelism = 1
-  return graph.build(dataset.element_spec).with_options(options)
+  return dataset.with_options(options)
 
 
 def as_fresh_dataset(
