@@ -191,7 +191,7 @@ def _folder() -> tempfile.TemporaryDirectory:
   return tempfile.TemporaryDirectory()
 
 
-@pipeline.pipeline(plans.COMPILED, known_ratio=2)
+@pipeline.pipeline(plans.CACHED)
 def clients_in_a_database() -> pipeline.Run:
   source = client_data.digits()
   path = os.path.join(_folder().name, 'digits.sqlite')
@@ -258,7 +258,8 @@ def _parse(record: tf.Tensor) -> Any:
   )
 
 
-@pipeline.pipeline(plans.CACHED)
+# Of nearly equal numbers, rounding decides which one a pool keeps.
+@pipeline.pipeline(plans.CACHED, pipeline.near(1e-3))
 def clients_in_records() -> pipeline.Run:
   clients = [
       # TFF's worker rejects the default size of the buffer.
@@ -272,7 +273,7 @@ def clients_in_records() -> pipeline.Run:
   process = tff.learning.algorithms.build_weighted_fed_avg(
       _convolutional_model(), training.sgd(0.05)
   )
-  return training.of_process(process, lambda: clients)
+  return training.only_weights(process, lambda: clients)
 
 
 @pipeline.pipeline(

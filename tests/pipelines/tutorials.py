@@ -279,7 +279,7 @@ def working_with_client_data() -> pipeline.Run:
   return training.only_weights(process, lambda: clients)
 
 
-@pipeline.pipeline(plans.COMPILED, known_ratio=3)
+@pipeline.pipeline(plans.CACHED)
 def working_with_client_ids() -> pipeline.Run:
   source = client_data.digits().preprocess(_three_batches)
   compose = tff.simulation.compose_dataset_computation_with_learning_process

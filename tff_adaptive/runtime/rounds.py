@@ -17,6 +17,7 @@ from tff_adaptive.runtime import computations
 from tff_adaptive.runtime import dataset_cache
 from tff_adaptive.runtime import elements
 from tff_adaptive.runtime import graph_functions
+from tff_adaptive.runtime import made_datasets
 from tff_adaptive.runtime import plans
 from tff_adaptive.runtime import round_keys
 from tff_adaptive.runtime import row_work
@@ -116,18 +117,28 @@ class Round:
 class CompiledRound(Round):
   """A computation over clients, compiled to one graph."""
 
-  def __init__(self, *args: Any):
+  def __init__(
+      self, computation: tff.framework.ConcreteComputation, *args: Any
+  ):
     """Converts the computation; the graph is built in the first round.
+
+    Args:
+      computation: See `Round`.
+      *args: Likewise.
 
     Raises:
       UnsupportedComputationError: If the computation cannot be compiled.
     """
-    super().__init__(*args)
+    computation, self._add_datasets = made_datasets.extract(computation)
+    super().__init__(computation, *args)
     self._merges_chunks = self._parts.has_neutral_zero
     # On a GPU, passes over whole tables cost little.
     self._takes_rows = 'CPU' in self.plan.device
     self._functions: dict[Any, Any] = {}
     self._run = running.Runner()
+
+  def split(self, argument):
+    return super().split(self._add_datasets(argument))
 
   def _build(self, layouts: client_tensors.Layouts, **options: Any) -> Any:
     """Builds the function of a round for clients of a layout."""

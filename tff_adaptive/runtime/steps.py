@@ -27,6 +27,7 @@ from tff_adaptive.runtime import computations
 from tff_adaptive.runtime import dataset_cache
 from tff_adaptive.runtime import expressions
 from tff_adaptive.runtime import local_functions
+from tff_adaptive.runtime import made_datasets
 from tff_adaptive.runtime import placed_values
 from tff_adaptive.runtime import plans
 from tff_adaptive.runtime import round_keys
@@ -54,6 +55,7 @@ class Steps:
     Raises:
       UnsupportedComputationError: If an op or an intrinsic is unsupported.
     """
+    computation, self._add_datasets = made_datasets.extract(computation)
     self._type = computation.type_signature
     for place in [
         *placed_values.places(self._type.parameter),
@@ -93,7 +95,7 @@ class Steps:
       The values in order, and those of the clients that bring the key of random
       numbers; None if the argument does not tell the number of clients.
     """
-    found = self._flatten(argument)
+    found = self._flatten(self._add_datasets(argument))
     at_clients = [
         value
         for value, place in zip(

@@ -131,8 +131,7 @@ class CohortsTest(equality_testing.TestCase):
     composed = tff.simulation.compose_dataset_computation_with_computation(
         make, digest
     )
-    with equality_testing.pipelines():
-      self.assert_equals(composed, ['3', '0', '10'])
+    self.assert_equals(composed, ['3', '0', '10'])
 
 
 _lookup = tf.lookup
