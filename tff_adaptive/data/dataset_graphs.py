@@ -7,7 +7,7 @@ dataset of this process goes on instead: with the seeds of its shuffles, and
 with its caches.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 import functools
 import os
 from typing import Any, NamedTuple, Optional
@@ -114,8 +114,7 @@ class DatasetGraph:
     self._functions = {f.signature.name: f for f in graph_def.library.function}
     self._function_kinds: dict[str, Kind] = {}
     self.reads_files = any(
-        node.op.startswith(_READING_OPS)
-        for node in _function_library.all_nodes(graph_def)
+        map(reads_files, _function_library.all_nodes(graph_def))
     )
 
   @classmethod
@@ -138,8 +137,35 @@ class DatasetGraph:
     """Returns a fresh dataset with elements of a spec."""
     return build(self.graph_def, element_spec)
 
-  def seed(self, generator: np.random.Generator) -> None:
-    """Gives seeds to all draws without one, in place."""
+  def ending_at(self, name: str, nodes: Mapping[str, Any]) -> 'DatasetGraph':
+    """Returns the graph of the dataset of a node.
+
+    Args:
+      name: The name of the node.
+      nodes: All nodes by name, some of them changed or new.
+    """
+    needed = _function_library.in_order(nodes, [name])
+    result = type(self.result)()
+    result.CopyFrom(self.result)
+    result.input[:] = [name]
+    library = _function_library.select_called(needed, self.graph_def.library)
+    return DatasetGraph(
+        tf.compat.v1.GraphDef(
+            node=[*needed, result],
+            library=library,
+            versions=self.graph_def.versions,
+        )
+    )
+
+  def seeded(self, generator: np.random.Generator) -> 'DatasetGraph':
+    """Returns the graph with seeds for all draws without one."""
+    graph_def = tf.compat.v1.GraphDef()
+    graph_def.CopyFrom(self.graph_def)
+    graph = DatasetGraph(graph_def)
+    graph._seed(generator)
+    return graph
+
+  def _seed(self, generator: np.random.Generator) -> None:
     for node in self.graph_def.node:
       seeds = self._seed_nodes(node)
       if seeds and not any(map(scalar, seeds)):
@@ -216,6 +242,25 @@ class DatasetGraph:
     seeds = [scalar(constant) for constant in self._seed_nodes(node)]
     own = _kind_of_op(node, any(seeds))
     return merged([own, *map(self.kind_of_function, called)])
+
+
+def reads_files(node: Any) -> bool:
+  """Returns whether a node reads files or a database."""
+  return node.op.startswith(_READING_OPS)
+
+
+def shapes_of(node: Any) -> list[tf.TensorShape]:
+  """Returns the shapes of the components of a dataset's elements."""
+  return [
+      tf.TensorShape(shape) for shape in node.attr['output_shapes'].list.shape
+  ]
+
+
+def specs_of(node: Any) -> list[tf.TensorSpec]:
+  """Returns the specs of the components of a dataset's elements."""
+  name = 'Toutput_types' if 'Toutput_types' in node.attr else 'output_types'
+  dtypes = map(tf.as_dtype, node.attr[name].list.type)
+  return [tf.TensorSpec(s, d) for s, d in zip(shapes_of(node), dtypes)]
 
 
 def merged(kinds: Iterable[Kind]) -> Kind:

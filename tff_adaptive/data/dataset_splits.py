@@ -98,10 +98,6 @@ class Split(NamedTuple):
 
   def _dataset(self, steps: Sequence[_Step]) -> tf.data.Dataset:
     """Returns the dataset of the rows; of a last filter, what it says."""
-    whole = self.graph.graph_def
-    graph_def = tf.compat.v1.GraphDef(
-        library=whole.library, versions=whole.versions
-    )
     nodes = dict(self.graph.nodes)
     below, is_relaxed = self.source, False
     for place, step in enumerate(steps):
@@ -124,12 +120,8 @@ class Split(NamedTuple):
       if step.is_filter:
         _turn_into_map(node)
       nodes[node.name] = below = node
-    result = type(self.source)()
-    result.CopyFrom(self.graph.result)
-    result.input[:] = [below.name]
-    needed = _function_library.in_order(nodes, [below.name])
-    graph_def.node.extend([*needed, result])
-    dataset = dataset_graphs.build(graph_def, tuple(_specs_of(below)))
+    graph = self.graph.ending_at(below.name, nodes)
+    dataset = graph.build(tuple(dataset_graphs.specs_of(below)))
     return dataset.with_options(element_orders.untuned())
 
 
@@ -198,7 +190,9 @@ def _step(
   if node.op in _MAPS:
     acts_on_rows = not is_batched or row_functions.acts_on_rows(
         node.attr['f'].func.name,
-        _shapes_of(graph.nodes[_function_library.node_of(node.input[0])]),
+        dataset_graphs.shapes_of(
+            graph.nodes[_function_library.node_of(node.input[0])]
+        ),
         graph.graph_def.library,
     )
     if acts_on_rows and not _function_kind(graph, node, 'f').draws:
@@ -238,26 +232,16 @@ def _can_batch(
   """Returns whether a batch is its elements, one after the other."""
   if arguments[0] is None or arguments[_DROP_PLACES[node.op]] is None:
     return False
-  shapes = _shapes_of(graph.nodes[_function_library.node_of(node.input[0])])
+  shapes = dataset_graphs.shapes_of(
+      graph.nodes[_function_library.node_of(node.input[0])]
+  )
   if node.op != 'PaddedBatchDatasetV2':
     return all(shape.rank is not None for shape in shapes)
-  padded = _shapes_of(node)
+  padded = dataset_graphs.shapes_of(node)
   return all(
       shape.is_fully_defined() and batch[1:].as_list() == shape.as_list()
       for shape, batch in zip(shapes, padded)
   )
-
-
-def _shapes_of(node: Any) -> list[tf.TensorShape]:
-  return [
-      tf.TensorShape(shape) for shape in node.attr['output_shapes'].list.shape
-  ]
-
-
-def _specs_of(node: Any) -> list[tf.TensorSpec]:
-  name = 'Toutput_types' if 'Toutput_types' in node.attr else 'output_types'
-  dtypes = map(tf.as_dtype, node.attr[name].list.type)
-  return [tf.TensorSpec(s, d) for s, d in zip(_shapes_of(node), dtypes)]
 
 
 def _read_many(node: Any, nodes: dict[str, Any]) -> None:

@@ -55,6 +55,11 @@ def _sampled_positions(size: int) -> np.ndarray:
   return (shares * size).astype(np.int64)
 
 
+def _is_read(held: Optional[held_rows.Held]) -> bool:
+  """Returns whether nothing has to be read of a dataset any more."""
+  return held is not None and not isinstance(held.value, dataset_rows.FreshRows)
+
+
 def _forget_joined(cache: weakref.ref, array: weakref.ref) -> None:
   """Drops the joined rows of which one array is no longer used."""
   found = cache()
@@ -132,7 +137,8 @@ class DatasetCache:
       return found.value.draw(draw_of(place))
 
     # A dataset runs outside of Python, several ones at once.
-    if sum(are_datasets) - sum(map(bool, kept)) < 2:
+    num_kept = sum(map(_is_read, kept))
+    if sum(are_datasets) - num_kept < 2:
       return list(map(read, range(len(sequences))))
     with concurrent.futures.ThreadPoolExecutor(plans.num_cores()) as pool:
       return list(pool.map(read, range(len(sequences))))
@@ -160,7 +166,9 @@ class DatasetCache:
       found = held_rows.Held(source, source.num_bytes, stamps=stamps)
       if isinstance(source, dataset_rows.FreshRows):
         logging.log_first_n(logging.WARNING, _SLOW_READING, 1)
-        return found
+        # What is kept must not hold its owner.
+        if source.dataset is not None:
+          return found
     with self._lock:
       self._hold(dataset, leaf_type, found)
       held_rows.share(dataset, leaf_type, found)

@@ -18,6 +18,7 @@ import tensorflow_federated as tff
 
 from tff_adaptive.data import batching
 from tff_adaptive.data import dataset_graphs
+from tff_adaptive.data import dataset_prefixes
 from tff_adaptive.data import dataset_splits
 from tff_adaptive.data import element_orders
 from tff_adaptive.data import feature_arrays
@@ -132,16 +133,31 @@ class ShuffledRows:
 
 @attrs.frozen(eq=False)
 class FreshRows:
-  """A dataset that is read anew in each round."""
+  """A dataset that is read anew in each round.
 
-  dataset: tf.data.Dataset
+  Attributes:
+    leaf_type: The type of the sequence.
+    element_spec: The spec of the dataset's elements.
+    graph: The graph of the dataset, in which what is the same in all rounds was
+      read; None if it cannot be serialized.
+    dataset: The dataset if there is no graph.
+  """
+
   leaf_type: tff.SequenceType
+  element_spec: Any
+  graph: Optional[dataset_graphs.DatasetGraph] = None
+  dataset: Optional[tf.data.Dataset] = None
 
-  num_bytes = 0
+  @property
+  def num_bytes(self) -> int:
+    """The size of what was read."""
+    return 0 if self.graph is None else self.graph.graph_def.ByteSize()
 
   def draw(self, draw: element_orders.Draw) -> ClientRows:
     """Reads the sequence of a round, given its streams."""
-    fresh = elements_lib.fresh(self.dataset, draw(0, 0))
+    fresh = self.dataset
+    if self.graph is not None:
+      fresh = self.graph.seeded(draw(0, 0)).build(self.element_spec)
     rows = _read_elements(elements_lib.beside_others(fresh), self.leaf_type)
     return attrs.evolve(rows, are_fresh=True, reshuffles=True)
 
@@ -164,7 +180,7 @@ def of_dataset(
   elements_lib.check_dataset(dataset, leaf_type)
   graph = dataset_graphs.DatasetGraph.of(dataset)
   if graph is None:
-    return FreshRows(dataset, leaf_type), {}
+    return FreshRows(leaf_type, dataset.element_spec, dataset=dataset), {}
   # Before the files are read: they may change meanwhile.
   stamps = graph.file_stamps()
   if graph.reads_files:
@@ -175,7 +191,8 @@ def of_dataset(
     if found is not None:
       return found, stamps
   if graph.differs:
-    return FreshRows(dataset, leaf_type), stamps
+    graph = dataset_prefixes.keep(graph, _read_arrays)
+    return FreshRows(leaf_type, dataset.element_spec, graph), stamps
   return _read_elements(graph.build(dataset.element_spec), leaf_type), stamps
 
 
@@ -227,14 +244,28 @@ def _read_elements(
   return of_elements(elements, leaf_type)
 
 
+def _read_arrays(
+    dataset: tf.data.Dataset, max_bytes: int
+) -> Optional[tuple[np.ndarray, ...]]:
+  """Returns all elements of one shape, stacked; None if they are too large."""
+  specs = tf.nest.flatten(dataset.element_spec)
+  try:
+    return _read_batches(dataset.batch(_READ_SIZE), specs, max_bytes)
+  except NotRowsError:
+    return None
+
+
 def _read_batches(
-    dataset: tf.data.Dataset, specs: Sequence[tf.TensorSpec]
+    dataset: tf.data.Dataset,
+    specs: Sequence[tf.TensorSpec],
+    max_bytes: Optional[int] = None,
 ) -> tuple[np.ndarray, ...]:
   """Reads a dataset of batches of rows.
 
   Args:
     dataset: The dataset.
     specs: The specs of rows; those of the dataset's batches by default.
+    max_bytes: The largest size. Defaults to that of a client.
   """
   batches = tf.nest.flatten(dataset.element_spec)
   if dataset.cardinality() == tf.data.INFINITE_CARDINALITY:
@@ -243,19 +274,22 @@ def _read_batches(
       tf.TensorSpec(spec.shape[1:], spec.dtype) for spec in batches
   ]
   columns = [[elements_lib.empty_array(spec)[np.newaxis][:0]] for spec in specs]
-  for components in _limited(map(tf.nest.flatten, dataset.as_numpy_iterator())):
+  elements = map(tf.nest.flatten, dataset.as_numpy_iterator())
+  for components in _limited(elements, max_bytes):
     for column, array in zip(columns, components):
       column.append(array)
   return join_rows(columns)
 
 
-def _limited(elements: Iterable[list[Any]]) -> Iterator[list[Any]]:
+def _limited(
+    elements: Iterable[list[Any]], max_bytes: Optional[int] = None
+) -> Iterator[list[Any]]:
   """Yields elements, given by their components, as long as there is room."""
-  num_bytes = 0
+  max_bytes, num_bytes = max_bytes or _MAX_CLIENT_BYTES, 0
   for components in elements:
     num_bytes += sum(array.nbytes + _ARRAY_BYTES for array in components)
-    if num_bytes > _MAX_CLIENT_BYTES:
-      raise NotRowsError(f'a client holds more than {_MAX_CLIENT_BYTES} bytes')
+    if num_bytes > max_bytes:
+      raise NotRowsError(f'a client holds more than {max_bytes} bytes')
     yield components
 
 

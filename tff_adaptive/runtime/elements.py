@@ -225,7 +225,7 @@ def fresh(
   if graph is None:
     return dataset
   if generator is not None:
-    graph.seed(generator)
+    graph = graph.seeded(generator)
   return graph.build(dataset.element_spec)
 
 

@@ -280,7 +280,7 @@ class SplitTest(tf.test.TestCase, parameterized.TestCase):
     reads = []
     for seed in (1, 1, 2):
       graph = self._graph(dataset)
-      graph.seed(np.random.default_rng(seed))
+      graph = graph.seeded(np.random.default_rng(seed))
       self.assertFalse(dataset_graphs.DatasetGraph(graph.graph_def).differs)
       reads.append(str(self._elements(graph.build(dataset.element_spec))))
     self.assertEqual(reads[0], reads[1])
