@@ -139,23 +139,29 @@ def in_order(nodes: Mapping[str, Any], names: Iterable[str]) -> list[Any]:
   return found
 
 
-def rename_functions(graph_def: Any, suffix: str) -> None:
-  """Adds a suffix, unique in this process, to a graph's functions, in place."""
-  names = {f.signature.name for f in graph_def.library.function}
+def rename_functions(graph_def: Any, new_name: Callable[[str], str]) -> None:
+  """Renames a graph's functions in place.
+
+  Args:
+    graph_def: The graph.
+    new_name: Returns the new name of a function, unique in this process.
+  """
+  names = {
+      f.signature.name: new_name(f.signature.name)
+      for f in graph_def.library.function
+  }
   for function in graph_def.library.function:
-    function.signature.name += suffix
+    function.signature.name = names[function.signature.name]
     # They name the functions of a gradient, and no gradient is taken any more.
     function.attr.pop('forward_function_name', None)
     function.attr.pop('backward_function_name', None)
   for gradient in graph_def.library.gradient:
-    gradient.function_name += suffix
-    gradient.gradient_func += suffix
+    gradient.function_name = names[gradient.function_name]
+    gradient.gradient_func = names[gradient.gradient_func]
   for node in all_nodes(graph_def):
-    if node.op in names:
-      node.op += suffix
+    node.op = names.get(node.op, node.op)
     for function in functions_in(node):
-      if function.name in names:
-        function.name += suffix
+      function.name = names.get(function.name, function.name)
 
 
 def node_of(tensor: str) -> str:

@@ -276,9 +276,7 @@ def clients_in_records() -> pipeline.Run:
   return training.only_weights(process, lambda: clients)
 
 
-@pipeline.pipeline(
-    plans.THREADS, pipeline.near(0.5), max_ratio=0.5, known_ratio=2
-)
+@pipeline.pipeline(plans.CACHED, pipeline.near(0.5))
 def augmented_images() -> pipeline.Run:
   def augment(example):
     pixels = tf.expand_dims(example['pixels'], -1)

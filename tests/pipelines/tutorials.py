@@ -208,7 +208,7 @@ class _FlatAccuracy(tf.keras.metrics.SparseCategoricalAccuracy):
     )
 
 
-@pipeline.pipeline(plans.THREADS, pipeline.near(0.2), known_ratio=1.5)
+@pipeline.pipeline(plans.CACHED, pipeline.near(0.2), known_ratio=0.9)
 def text_generation() -> pipeline.Run:
   numbers = tf.range(len(client_data.CHARACTERS), dtype=tf.int64)
   table = tf.lookup.StaticHashTable(

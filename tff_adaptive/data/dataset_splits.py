@@ -3,10 +3,12 @@
 """Splits a dataset into rows to read once and ops that choose among them.
 
 The rows are the elements of the dataset's source, with all functions that look
-at one row only. The ops act on the rows' numbers, see `element_orders`.
+at one row only. The ops act on the rows' numbers, see `element_orders`. Other
+functions, such as those that draw, are called for the elements that are chosen.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+import itertools
 from typing import Any, NamedTuple, Optional
 
 import numpy as np
@@ -49,12 +51,21 @@ class _Step(NamedTuple):
     op: What it does to numbers, if anything.
     is_map: Whether it maps rows.
     is_filter: Whether it keeps rows.
+    maps_rows_late: Whether it maps rows after they were chosen.
+    maps_batches_late: Whether it maps batches after they were chosen.
   """
 
   node: Any
   op: Optional[element_orders.Op] = None
   is_map: bool = False
   is_filter: bool = False
+  maps_rows_late: bool = False
+  maps_batches_late: bool = False
+
+  @property
+  def is_late(self) -> bool:
+    """Whether it maps what was chosen."""
+    return self.maps_rows_late or self.maps_batches_late
 
 
 class Split(NamedTuple):
@@ -71,9 +82,24 @@ class Split(NamedTuple):
   steps: list[_Step]
 
   @property
+  def row_maps(self) -> list[Any]:
+    """The nodes of the functions of rows that were chosen."""
+    return [step.node for step in self.steps if step.maps_rows_late]
+
+  @property
+  def batch_maps(self) -> list[Any]:
+    """The nodes of the functions of batches that were chosen."""
+    return [step.node for step in self.steps if step.maps_batches_late]
+
+  @property
+  def _early_steps(self) -> list[_Step]:
+    """The steps before a function is called for what was chosen."""
+    return list(itertools.takewhile(lambda step: not step.is_late, self.steps))
+
+  @property
   def is_batched(self) -> bool:
-    """Whether elements are batches of the source's elements."""
-    ops = [step.node.op for step in self.steps]
+    """Whether the elements of the dataset of `rows` are batches of rows."""
+    ops = [step.node.op for step in self._early_steps]
     kinds = [op for op in ops if op in (*_BATCHES, 'UnbatchDataset')]
     return bool(kinds) and kinds[-1] in _BATCHES
 
@@ -88,7 +114,7 @@ class Split(NamedTuple):
         ops.append(element_orders.Filter(self._keeps(place)))
       elif step.op is not None:
         ops.append(step.op)
-    return self._dataset(self.steps), ops
+    return self._dataset(self._early_steps), ops
 
   def _keeps(self, place: int) -> np.ndarray:
     """Returns for each row whether a filter keeps it."""
@@ -140,29 +166,46 @@ def split(graph: dataset_graphs.DatasetGraph) -> Optional[Split]:
   draws = [graph.kinds[node.name].draws for node in chain]
   # What is below the first draw is the same in all runs and iterations.
   num_alike = draws.index(True) if True in draws else len(chain)
-  start = 0
-  while start < num_alike:
-    steps, failed = _steps(graph, chain[start + 1 :])
+  starts = [0]
+  while starts[-1] < num_alike:
+    steps, failed = _steps(graph, chain[starts[-1] + 1 :])
     if failed is None:
+      return Split(graph, chain[starts[-1]], steps)
+    failed += starts[-1] + 1
+    if failed >= num_alike and starts[-1] == num_alike - 1:
+      break
+    starts.append(failed if failed < num_alike else num_alike - 1)
+  for start in starts[-2:]:
+    steps, failed = _steps(graph, chain[start + 1 :], may_be_late=True)
+    if failed is None and start < num_alike:
       return Split(graph, chain[start], steps)
-    failed += start + 1
-    if failed < num_alike:
-      start = failed
-    elif start < num_alike - 1:
-      start = num_alike - 1
-    else:
-      return None
   return None
 
 
 def _steps(
-    graph: dataset_graphs.DatasetGraph, nodes: Sequence[Any]
+    graph: dataset_graphs.DatasetGraph,
+    nodes: Sequence[Any],
+    may_be_late: bool = False,
 ) -> tuple[list[_Step], Optional[int]]:
-  """Returns the steps of nodes, or the place of one that cannot be one."""
+  """Returns the steps of nodes, or the place of one that cannot be one.
+
+  Args:
+    graph: The graph.
+    nodes: The nodes.
+    may_be_late: Whether functions may be called for what was chosen. Defaults
+      to False.
+  """
   steps: list[_Step] = []
   is_batched, keeps_order = False, False
   for place, node in enumerate(nodes):
-    step = _step(graph, node, is_batched)
+    is_late = any(step.is_late for step in steps)
+    step = None
+    if not is_late or node.op in _AFTER_LATE_MAPS:
+      step = _step(graph, node, is_batched)
+    if step is None and may_be_late:
+      step = _late_step(node, is_batched)
+    if node.op == 'UnbatchDataset' and any(s.maps_batches_late for s in steps):
+      step = None
     if node.op == 'CacheDatasetV2' and graph.kinds[node.name].draws:
       keeps_order = True
     # Whether a cache becomes whole depends on how much TensorFlow reads of it.
@@ -174,6 +217,24 @@ def _steps(
     elif node.op == 'UnbatchDataset':
       is_batched = False
   return steps, None
+
+
+def _late_step(node: Any, is_batched: bool) -> Optional[_Step]:
+  """Returns the step of a function that is called for what was chosen."""
+  shapes = dataset_graphs.shapes_of(node)
+  if node.op not in _MAPS or not shapes:
+    return None
+  if all(shape.is_fully_defined() for shape in shapes):
+    return _Step(
+        node, maps_rows_late=not is_batched, maps_batches_late=is_batched
+    )
+  are_batches = all(
+      shape.rank and shape[0] is None and shape[1:].is_fully_defined()
+      for shape in shapes
+  )
+  if is_batched and are_batches:
+    return _Step(node, maps_batches_late=True)
+  return None
 
 
 def _step(
@@ -291,6 +352,13 @@ _NUMBER_STEPS: Mapping[str, tuple[int, Callable[[Any, Sequence[Any]], Any]]] = {
     'SkipDataset': (1, lambda _, numbers: element_orders.Skip(*numbers)),
     'TakeDataset': (1, lambda _, numbers: element_orders.Take(*numbers)),
 }
+# Ops that commute with functions of elements. A cache keeps what they draw.
+_AFTER_LATE_MAPS = (
+    *_PASSED,
+    *_BATCHES,
+    'UnbatchDataset',
+    *(op for op in _NUMBER_STEPS if op != 'CacheDatasetV2'),
+)
 _NUMBER_OPS = (
     *_PASSED,
     *_MAPS,

@@ -33,9 +33,9 @@ DEFAULT_MAX_BYTES = 4 * 1024**3
 _SAMPLE_SIZE = 256
 _GOLDEN_RATIO = (1 + 5**0.5) / 2
 _SLOW_READING = (
-    'A dataset of a client draws random numbers in its functions, calls Python '
-    'or reads variables, so it is read again in every round, which can take '
-    'longer than training. Shuffles and functions of rows need no reading.'
+    'A dataset of a client calls Python, reads variables, or draws random '
+    'numbers elsewhere than in a `map` whose elements have one shape, so it is '
+    'read again in every round, which can take longer than training.'
 )
 
 
@@ -53,11 +53,6 @@ def _sampled_positions(size: int) -> np.ndarray:
     return np.arange(size)
   shares = np.arange(_SAMPLE_SIZE) * _GOLDEN_RATIO % 1
   return (shares * size).astype(np.int64)
-
-
-def _is_read(held: Optional[held_rows.Held]) -> bool:
-  """Returns whether nothing has to be read of a dataset any more."""
-  return held is not None and not isinstance(held.value, dataset_rows.FreshRows)
 
 
 def _forget_joined(cache: weakref.ref, array: weakref.ref) -> None:
@@ -136,9 +131,13 @@ class DatasetCache:
         raise dataset_rows.NotRowsError(found.value)
       return found.value.draw(draw_of(place))
 
-    # A dataset runs outside of Python, several ones at once.
-    num_kept = sum(map(_is_read, kept))
-    if sum(are_datasets) - num_kept < 2:
+    # TensorFlow runs outside of Python, for several clients at once.
+    num_running = sum(
+        is_dataset
+        and (held is None or getattr(held.value, 'calls_tensorflow', False))
+        for is_dataset, held in zip(are_datasets, kept)
+    )
+    if num_running < 2:
       return list(map(read, range(len(sequences))))
     with concurrent.futures.ThreadPoolExecutor(plans.num_cores()) as pool:
       return list(pool.map(read, range(len(sequences))))

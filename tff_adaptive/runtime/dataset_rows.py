@@ -22,6 +22,8 @@ from tff_adaptive.data import dataset_prefixes
 from tff_adaptive.data import dataset_splits
 from tff_adaptive.data import element_orders
 from tff_adaptive.data import feature_arrays
+from tff_adaptive.runtime import computations
+from tff_adaptive.runtime import element_maps
 from tff_adaptive.runtime import elements as elements_lib
 
 # The largest client; a dataset with more elements may be infinite.
@@ -55,8 +57,10 @@ class ClientRows:
     are_batched: Whether elements are batches of rows.
     are_fresh: Whether a dataset was read for this round only.
     reshuffles: Whether another read in the same round has another order.
+    calls_tensorflow: Whether `draw` runs outside of Python.
   """
 
+  calls_tensorflow = False
   rows: tuple[np.ndarray, ...]
   lengths: np.ndarray
   order: Optional[np.ndarray] = None
@@ -105,30 +109,76 @@ class ShuffledRows:
   Attributes:
     source: The elements on which the ops act.
     ops: The ops.
+    row_maps: Functions that are called for the rows that were chosen.
+    batch_maps: Likewise for their batches.
   """
 
   source: ClientRows
   ops: Sequence[element_orders.Op]
+  row_maps: Sequence[element_maps.ElementMap] = ()
+  batch_maps: Sequence[element_maps.ElementMap] = ()
 
   @property
   def num_bytes(self) -> int:
     """The size of the arrays."""
     return self.source.num_bytes
 
+  @property
+  def calls_tensorflow(self) -> bool:
+    """Whether `draw` runs outside of Python."""
+    return bool(self.row_maps or self.batch_maps)
+
+  @property
+  def draws(self) -> bool:
+    """Whether rounds differ."""
+    maps = [*self.row_maps, *self.batch_maps]
+    return any(map(element_orders.draws, self.ops)) or any(
+        one.takes_seed for one in maps
+    )
+
   def draw(self, draw: element_orders.Draw) -> ClientRows:
     """Returns the sequence of a round, given its streams."""
-    rows, lengths = self.source.rows, self.source.lengths
-    numbers = element_orders.run(self.ops, len(lengths), draw)
-    reshuffles = element_orders.reshuffles(self.ops)
-    if numbers.sizes is not None:
-      return ClientRows(
-          rows, numbers.sizes, numbers.order, True, reshuffles=reshuffles
+    numbers = element_orders.run(self.ops, len(self.source.lengths), draw)
+    chosen = self._choose(numbers)
+    place = len(self.ops)
+    for place, one in enumerate(self.row_maps, start=place):
+      # Batches are put together afterwards.
+      elements = attrs.evolve(
+          chosen, lengths=np.ones(len(numbers.order), np.int64)
       )
+      mapped = _map(one, elements, draw(place, 0))
+      chosen = attrs.evolve(
+          mapped, lengths=chosen.lengths, are_batched=chosen.are_batched
+      )
+    start = len(self.ops) + len(self.row_maps)
+    for place, one in enumerate(self.batch_maps, start=start):
+      chosen = _map(one, chosen, draw(place, 0))
+    reshuffles = element_orders.reshuffles(self.ops) or self.draws
+    return attrs.evolve(chosen, reshuffles=reshuffles)
+
+  def _choose(self, numbers: element_orders.Numbers) -> ClientRows:
+    """Returns the elements, or batches of them, with some numbers."""
+    rows, lengths = self.source.rows, self.source.lengths
+    if numbers.sizes is not None:
+      return ClientRows(rows, numbers.sizes, numbers.order, True)
     starts = batching.offsets(lengths)[numbers.order]
     lengths = lengths[numbers.order]
     order = element_orders.ranges(starts, lengths)
-    are_batched = self.source.are_batched
-    return ClientRows(rows, lengths, order, are_batched, reshuffles=reshuffles)
+    return ClientRows(rows, lengths, order, self.source.are_batched)
+
+
+def _map(
+    one: element_maps.ElementMap,
+    elements: ClientRows,
+    generator: np.random.Generator,
+) -> ClientRows:
+  """Returns what a function gives for each element."""
+  order = elements.order
+  if order is None:
+    order = np.arange(elements.num_rows)
+  seed = generator.integers(2**31, size=2)
+  rows, lengths = one(elements.rows, order, elements.lengths, seed)
+  return ClientRows(rows, lengths, are_batched=one.gives_batches)
 
 
 @attrs.frozen(eq=False)
@@ -141,8 +191,10 @@ class FreshRows:
     graph: The graph of the dataset, in which what is the same in all rounds was
       read; None if it cannot be serialized.
     dataset: The dataset if there is no graph.
+    calls_tensorflow: Whether `draw` runs outside of Python.
   """
 
+  calls_tensorflow = True
   leaf_type: tff.SequenceType
   element_spec: Any
   graph: Optional[dataset_graphs.DatasetGraph] = None
@@ -204,20 +256,34 @@ def _of_split(
   specs = tf.nest.flatten(dataset.element_spec)
   if any(spec.shape.rank is None for spec in specs):
     return None
+  maps_late = bool(split.row_maps or split.batch_maps)
   try:
+    row_maps, batch_maps = (
+        [
+            element_maps.ElementMap(split.graph, node, of_batches)
+            for node in some
+        ]
+        for of_batches, some in enumerate([split.row_maps, split.batch_maps])
+    )
     if split.is_batched:
       rows = _read_batches(dataset, ())
       source = ClientRows(rows, np.ones(len(rows[0]), np.int64))
+    elif maps_late:
+      source = _read_alike(dataset)
     else:
       source = _read_elements(dataset, leaf_type)
-    shuffled = ShuffledRows(source, ops)
+    shuffled = ShuffledRows(source, ops, row_maps, batch_maps)
     # Finds out whether there is an end, too.
     drawn = shuffled.draw(_draw_anything)
-  except (NotRowsError, element_orders.EndlessError):
+  except (
+      NotRowsError,
+      element_orders.EndlessError,
+      computations.UnsupportedComputationError,
+  ):
     return None
-  if not ops:
+  if not ops and not maps_late:
     return source
-  return shuffled if any(map(element_orders.draws, ops)) else drawn
+  return shuffled if shuffled.draws else drawn
 
 
 def _draw_anything(place: int, number: int) -> np.random.Generator:
@@ -233,15 +299,27 @@ def _read_elements(
   if dataset.cardinality() == tf.data.INFINITE_CARDINALITY:
     raise NotRowsError('a dataset is infinite')
   specs = tf.nest.flatten(dataset.element_spec)
-  if elements_lib.are_alike(elements_lib.component_specs(leaf_type)) and (
-      elements_lib.are_alike(specs)
+  if elements_lib.are_alike(specs) and elements_lib.are_alike(
+      elements_lib.component_specs(leaf_type)
   ):
-    size = sum(spec.shape.num_elements() * spec.dtype.size for spec in specs)
-    num_read = max(1, min(_READ_SIZE, _READ_BYTES // max(1, size)))
-    rows = _read_batches(dataset.batch(num_read), specs)
-    return ClientRows(rows, np.ones(len(rows[0]), np.int64))
+    return _read_alike(dataset)
   elements = map(tf.nest.flatten, dataset.as_numpy_iterator())
   return of_elements(elements, leaf_type)
+
+
+def _read_alike(dataset: tf.data.Dataset) -> ClientRows:
+  """Reads all elements of a dataset, which have one shape.
+
+  Raises:
+    NotRowsError: If they have not, or are too large to keep.
+  """
+  specs = tf.nest.flatten(dataset.element_spec)
+  if not elements_lib.are_alike(specs):
+    raise NotRowsError('elements differ in shape')
+  size = sum(spec.shape.num_elements() * spec.dtype.size for spec in specs)
+  num_read = max(1, min(_READ_SIZE, _READ_BYTES // max(1, size)))
+  rows = _read_batches(dataset.batch(num_read), specs)
+  return ClientRows(rows, np.ones(len(rows[0]), np.int64))
 
 
 def _read_arrays(

@@ -456,14 +456,36 @@ def build_graph_function(
     UnsupportedComputationError: If the graph holds unsupported ops.
     ValueError: If it calls Python code.
   """
-  serialized = computations.read(computation)
-  graph_def = serialized.graph_def
   signature = computation.type_signature
   if not may_return_sequences and any(
       isinstance(leaf, tff.SequenceType)
       for leaf in values.leaf_types(signature.result)
   ):
     raise computations.UnsupportedComputationError('a result is a sequence')
+  return of_graph(
+      computations.read(computation),
+      signature,
+      tensor_sequences=tensor_sequences,
+  )
+
+
+def of_graph(
+    serialized: computations.Serialized,
+    signature: tff.FunctionType,
+    *,
+    tensor_sequences: bool,
+) -> GraphFunction:
+  """Builds the function of a graph, which it changes.
+
+  Args:
+    serialized: The graph.
+    signature: The type of the function.
+    tensor_sequences: See `build_graph_function`, also for errors.
+
+  Returns:
+    The function.
+  """
+  graph_def = serialized.graph_def
   for node in _function_library.all_nodes(graph_def):
     # Colocation constraints use the old node names and break the import.
     node.attr.pop('_class', None)
@@ -474,7 +496,8 @@ def build_graph_function(
   )
   _check_is_tensorflow(graph_def)
   zero_products.make_zero(graph_def)
-  _function_library.rename_functions(graph_def, f'_{next(_graph_numbers)}')
+  suffix = f'_{next(_graph_numbers)}'
+  _function_library.rename_functions(graph_def, lambda name: name + suffix)
   _make_resources_anonymous(serialized)
   takes_seed = _make_random_ops_stateless(graph_def)
   needs_datasets = None

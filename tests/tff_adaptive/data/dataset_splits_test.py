@@ -179,7 +179,6 @@ class SplitTest(tf.test.TestCase, parameterized.TestCase):
     self.assert_splits(build(), num_ops)
 
   @parameterized.named_parameters(
-      ('centered', lambda: _range().shuffle(9, seed=1).batch(2).map(_center)),
       (
           'batches_of_any_rank',
           lambda: _range().map(_of_any_rank).shuffle(9, seed=1).batch(2),
@@ -188,8 +187,6 @@ class SplitTest(tf.test.TestCase, parameterized.TestCase):
           'part_of_a_cached_order',
           lambda: _range().shuffle(9, seed=1).cache().take(3).repeat(2),
       ),
-      ('drawn', lambda: _range().map(_add_noise)),
-      ('drawn_with_seed', lambda: _range().map(_add_seeded_noise)),
       (
           'batched_twice',
           lambda: _range().shuffle(9, seed=1).batch(2, True).batch(2),
@@ -217,6 +214,16 @@ class SplitTest(tf.test.TestCase, parameterized.TestCase):
   )
   def test_what_needs_a_pipeline(self, build):
     self.assertIsNone(dataset_splits.split(self._graph(build())))
+
+  @parameterized.named_parameters(
+      ('drawn', lambda: _range().map(_add_noise).batch(2), 1, 0),
+      ('centered', lambda: _range().shuffle(9).batch(2).map(_center), 0, 1),
+      ('both', lambda: _range().map(_add_noise).batch(2).map(_center), 1, 1),
+  )
+  def test_functions_of_what_was_chosen(self, build, num_rows, num_batches):
+    found = dataset_splits.split(self._graph(build()))
+    self.assertLen(found.row_maps, num_rows)
+    self.assertLen(found.batch_maps, num_batches)
 
   @parameterized.named_parameters(
       ('seeded', lambda: _range().shuffle(9, seed=1), False),

@@ -207,6 +207,7 @@ class DatasetsTest(tf.test.TestCase, parameterized.TestCase):
   @parameterized.named_parameters(
       ('plain', lambda dataset: dataset),
       ('mapped', lambda dataset: dataset.map(_scale)),
+      ('drawing', lambda dataset: dataset.map(_draw)),
       ('repeated', lambda dataset: dataset.unbatch().repeat(2).batch(3)),
       ('shuffled', lambda dataset: dataset.shuffle(9)),
       (
@@ -245,7 +246,6 @@ class DatasetsTest(tf.test.TestCase, parameterized.TestCase):
       self.assertEmpty(context._cache._held)
 
   @parameterized.named_parameters(
-      ('drawing', lambda dataset: dataset.map(_draw)),
       (
           'from_python',
           lambda dataset: tf.data.Dataset.from_generator(
@@ -362,7 +362,6 @@ class DatasetsTest(tf.test.TestCase, parameterized.TestCase):
 
   @parameterized.named_parameters(
       ('shuffled', lambda dataset: dataset.unbatch().shuffle(90).batch(4)),
-      ('drawing', lambda dataset: dataset.map(_draw)),
   )
   def test_draws_follow_the_key_of_the_round(self, change):
     dataset = change(testing.dataset(90))
