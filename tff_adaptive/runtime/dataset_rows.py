@@ -8,6 +8,7 @@ reads give the same elements, or in every round.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+import functools
 from typing import Any, Optional, Union
 
 from absl import logging
@@ -258,13 +259,9 @@ def _of_split(
     return None
   maps_late = bool(split.row_maps or split.batch_maps)
   try:
-    row_maps, batch_maps = (
-        [
-            element_maps.ElementMap(split.graph, node, of_batches)
-            for node in some
-        ]
-        for of_batches, some in enumerate([split.row_maps, split.batch_maps])
-    )
+    build = functools.partial(element_maps.ElementMap, split.graph)
+    row_maps = [build(node, of_batches=False) for node in split.row_maps]
+    batch_maps = [build(node, of_batches=True) for node in split.batch_maps]
     if split.is_batched:
       rows = _read_batches(dataset, ())
       source = ClientRows(rows, np.ones(len(rows[0]), np.int64))

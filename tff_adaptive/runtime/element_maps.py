@@ -168,7 +168,7 @@ def _build(
   signature = tff.FunctionType(
       tff.types.tensorflow_to_type(specs), tff.types.tensorflow_to_type(results)
   )
-  serialized = computations.Serialized(
+  graph = computations.Serialized(
       tf.compat.v1.GraphDef.FromString(serialized),
       [f'{_ELEMENT}{place}:0' for place in range(len(specs))],
       [f'{_CALL}:{place}' for place in range(len(results))],
@@ -176,7 +176,7 @@ def _build(
   )
   try:
     function = graph_functions.of_graph(
-        serialized, signature, tensor_sequences=False
+        graph, signature, tensor_sequences=False
     )
   except ValueError as e:  # It calls Python.
     raise computations.UnsupportedComputationError(str(e)) from e
