@@ -111,11 +111,10 @@ class CohortsTest(equality_testing.TestCase):
       composed = compose(preprocess, process)
       results = []
       stack = tff.framework.get_context_stack()
-      with equality_testing.pipelines():
-        for context in (stack.current, equality_testing.context()):
-          with stack.install(context):
-            output = composed.next(composed.initialize(), datasets)
-            results.append((output, composed.next(output.state, datasets[:2])))
+      for context in (stack.current, equality_testing.context()):
+        with stack.install(context):
+          output = composed.next(composed.initialize(), datasets)
+          results.append((output, composed.next(output.state, datasets[:2])))
       self.assert_same(*results, 1e-5)
 
   def test_data_made_of_client_ids(self):
@@ -131,8 +130,7 @@ class CohortsTest(equality_testing.TestCase):
     composed = tff.simulation.compose_dataset_computation_with_computation(
         make, digest
     )
-    with equality_testing.pipelines():
-      self.assert_equals(composed, ['3', '0', '10'])
+    self.assert_equals(composed, ['3', '0', '10'])
 
 
 _lookup = tf.lookup
