@@ -8,6 +8,7 @@ reads give the same elements, or in every round.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+import itertools
 from typing import Any, Optional, Union
 
 from absl import logging
@@ -54,6 +55,7 @@ class ClientRows:
     are_batched: Whether elements are batches of rows.
     are_fresh: Whether a dataset was read for this round only.
     reshuffles: Whether another read in the same round has another order.
+    is_seeded: Whether seeds tell the order of each of these reads.
   """
 
   rows: tuple[np.ndarray, ...]
@@ -62,6 +64,7 @@ class ClientRows:
   are_batched: bool = False
   are_fresh: bool = False
   reshuffles: bool = False
+  is_seeded: bool = False
 
   @property
   def num_rows(self) -> int:
@@ -75,10 +78,12 @@ class ClientRows:
     arrays = [*self.rows, self.lengths, *orders]
     return sum(feature_arrays.num_bytes({'': array}) for array in arrays)
 
-  def draw(self, draw: element_orders.Draw) -> 'ClientRows':
-    """Returns the sequence of a round, which is always the same."""
+  def draw(
+      self, draw: element_orders.Draw, num_reads: int = 1
+  ) -> list['ClientRows']:
+    """Returns the sequence in each read of a round, as far as it is known."""
     del draw
-    return self
+    return [self] * (1 if self.reshuffles else num_reads)
 
   def as_single_rows(self) -> 'ClientRows':
     """Returns the same elements, each a row of its own and in this order.
@@ -99,35 +104,51 @@ class ClientRows:
 
 @attrs.frozen(eq=False)
 class ShuffledRows:
-  """Rows, and the ops that choose some of them anew in each round.
+  """Rows, and the ops that choose some of them anew in each round or read.
 
   Attributes:
     source: The elements on which the ops act.
     ops: The ops.
+    kept: The first reads, if they are the same in all rounds.
   """
 
   source: ClientRows
   ops: Sequence[element_orders.Op]
+  kept: list[ClientRows] = attrs.field(factory=list)
 
   @property
   def num_bytes(self) -> int:
     """The size of the arrays."""
-    return self.source.num_bytes
+    return (self.kept or [self.source])[0].num_bytes
 
-  def draw(self, draw: element_orders.Draw) -> ClientRows:
-    """Returns the sequence of a round, given its streams."""
+  def draw(
+      self, draw: element_orders.Draw, num_reads: int = 1
+  ) -> list[ClientRows]:
+    """Returns the sequence in each read of a round, given its streams."""
+    if len(self.kept) >= num_reads:
+      return self.kept[:num_reads]
+    iterations = element_orders.iterations(
+        self.ops, len(self.source.lengths), draw
+    )
+    reads = list(map(self._pick, itertools.islice(iterations, num_reads)))
+    if not any(map(element_orders.draws, self.ops)):
+      self.kept[:] = reads
+    return reads
+
+  def _pick(self, numbers: element_orders.Numbers) -> ClientRows:
+    """Returns the elements of the source with some numbers."""
+    shuffles = element_orders.reshuffling(self.ops)
+    flags = {
+        'reshuffles': bool(shuffles),
+        'is_seeded': any(not element_orders.draws(op) for op in shuffles),
+    }
     rows, lengths = self.source.rows, self.source.lengths
-    numbers = element_orders.run(self.ops, len(lengths), draw)
-    reshuffles = element_orders.reshuffles(self.ops)
     if numbers.sizes is not None:
-      return ClientRows(
-          rows, numbers.sizes, numbers.order, True, reshuffles=reshuffles
-      )
+      return ClientRows(rows, numbers.sizes, numbers.order, True, **flags)
     starts = batching.offsets(lengths)[numbers.order]
     lengths = lengths[numbers.order]
     order = element_orders.ranges(starts, lengths)
-    are_batched = self.source.are_batched
-    return ClientRows(rows, lengths, order, are_batched, reshuffles=reshuffles)
+    return ClientRows(rows, lengths, order, self.source.are_batched, **flags)
 
 
 @attrs.frozen(eq=False)
@@ -139,11 +160,17 @@ class FreshRows:
 
   num_bytes = 0
 
-  def draw(self, draw: element_orders.Draw) -> ClientRows:
-    """Reads the sequence of a round, given its streams."""
+  def draw(
+      self, draw: element_orders.Draw, num_reads: int = 1
+  ) -> list[ClientRows]:
+    """Reads the sequence as often as a round does, given its streams."""
     fresh = elements_lib.fresh(self.dataset, draw(0, 0))
-    rows = _read_elements(elements_lib.beside_others(fresh), self.leaf_type)
-    return attrs.evolve(rows, are_fresh=True, reshuffles=True)
+    alone = elements_lib.beside_others(fresh)
+    reads = [_read_elements(alone, self.leaf_type) for _ in range(num_reads)]
+    return [
+        attrs.evolve(rows, are_fresh=True, reshuffles=True, is_seeded=True)
+        for rows in reads
+    ]
 
 
 Source = Union[ClientRows, ShuffledRows, FreshRows]
@@ -176,7 +203,10 @@ def of_dataset(
       return found, stamps
   if graph.differs:
     return FreshRows(dataset, leaf_type), stamps
-  return _read_elements(graph.build(dataset.element_spec), leaf_type), stamps
+  rows = _read_elements(graph.build(dataset.element_spec), leaf_type)
+  # What a second read yields is not known.
+  draws = graph.kinds[graph.root].draws
+  return attrs.evolve(rows, reshuffles=draws, is_seeded=draws), stamps
 
 
 def _of_split(
@@ -195,12 +225,13 @@ def _of_split(
       source = _read_elements(dataset, leaf_type)
     shuffled = ShuffledRows(source, ops)
     # Finds out whether there is an end, too.
-    drawn = shuffled.draw(_draw_anything)
+    (drawn,) = shuffled.draw(_draw_anything)
   except (NotRowsError, element_orders.EndlessError):
     return None
   if not ops:
     return source
-  return shuffled if any(map(element_orders.draws, ops)) else drawn
+  is_fixed = not (drawn.reshuffles or any(map(element_orders.draws, ops)))
+  return drawn if is_fixed else shuffled
 
 
 def _draw_anything(place: int, number: int) -> np.random.Generator:

@@ -151,7 +151,7 @@ class SourcesTest(compiled_testing.TestCase):
     for context in contexts:
       with tff.framework.get_context_stack().install(context):
         _weigh()([dataset])
-      (rows,) = context._cache.read(
+      ((rows,),) = context._cache.read(
           [dataset], tff.SequenceType(_BATCH_TYPE), lambda _: None
       )
       found.append(rows)
