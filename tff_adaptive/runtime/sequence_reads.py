@@ -7,7 +7,6 @@ has an order for each of its reads.
 """
 
 from collections.abc import Iterable, Mapping
-import itertools
 import math
 from typing import Any, NamedTuple, Optional
 
@@ -105,7 +104,8 @@ def _are_ordered(
     nodes: Mapping[str, Any], readers: Mapping[str, float]
 ) -> bool:
   """Returns whether each read is to the end and before the next one."""
-  for first, second in itertools.pairwise(readers):
+  names = list(readers)
+  for first, second in zip(names, names[1:]):
     needed = {n.name for n in _function_library.in_order(nodes, [second])}
     if readers[first] > 1 or first not in needed:
       return False
