@@ -295,7 +295,7 @@ def _build_personalize_fn() -> Any:
   return personalize
 
 
-@pipeline.pipeline(plans.THREADS, known_ratio=3.5)
+@pipeline.pipeline(plans.CACHED)
 def personalization() -> pipeline.Run:
   def model_fn():
     return tff.learning.models.from_keras_model(

@@ -31,6 +31,7 @@ _PASSED = (
 )
 _MAPS = ('MapDataset', 'ParallelMapDataset', 'ParallelMapDatasetV2')
 _BATCHES = ('BatchDatasetV2', 'ParallelBatchDataset', 'PaddedBatchDatasetV2')
+_SHUFFLES = ('ShuffleDataset', 'ShuffleDatasetV3')
 _FILTERS = ('FilterDataset', 'ParallelFilterDataset')
 # Rows that are computed at once.
 _READ_SIZE = 256
@@ -274,7 +275,8 @@ def _step(
     return None
   if node.op == 'CacheDatasetV2' and arguments[0]:
     return None  # A file.
-  return _Step(node, op=build(node, arguments[:num_numbers]))
+  source = graph.nodes[_function_library.node_of(node.input[0])]
+  return _Step(node, op=build(node, source, *arguments[:num_numbers]))
 
 
 def _function_kind(
@@ -333,8 +335,15 @@ def _turn_into_map(node: Any) -> None:
   node.attr['preserve_cardinality'].b = True
 
 
-def _shuffle(node: Any, arguments: Sequence[Any]) -> element_orders.Op:
-  size, seed, seed2 = arguments
+def _repeat(node: Any, source: Any, count: int) -> element_orders.Op:
+  del node
+  return element_orders.Repeat(count, is_joined=source.op in _SHUFFLES)
+
+
+def _shuffle(
+    node: Any, source: Any, size: int, seed: int, seed2: int
+) -> element_orders.Op:
+  del source
   return element_orders.Shuffle(
       element_orders.UNLIMITED if size < 0 else size,
       (seed, seed2),
@@ -342,15 +351,19 @@ def _shuffle(node: Any, arguments: Sequence[Any]) -> element_orders.Op:
   )
 
 
-# The number of numbers that an op takes, and its build from a node and these.
-_NUMBER_STEPS: Mapping[str, tuple[int, Callable[[Any, Sequence[Any]], Any]]] = {
-    'CacheDatasetV2': (1, lambda _, numbers: element_orders.Cache()),
-    'RepeatDataset': (1, lambda _, numbers: element_orders.Repeat(*numbers)),
-    'ShardDataset': (2, lambda _, numbers: element_orders.Shard(*numbers)),
-    'ShuffleDataset': (3, _shuffle),
-    'ShuffleDatasetV3': (3, _shuffle),
-    'SkipDataset': (1, lambda _, numbers: element_orders.Skip(*numbers)),
-    'TakeDataset': (1, lambda _, numbers: element_orders.Take(*numbers)),
+def _of_numbers(op: Callable[..., element_orders.Op]) -> Callable[..., Any]:
+  return lambda node, source, *numbers: op(*numbers)
+
+
+# The number of numbers that an op takes, and its build from a node, the node of
+# its input and these.
+_NUMBER_STEPS: Mapping[str, tuple[int, Callable[..., element_orders.Op]]] = {
+    'CacheDatasetV2': (1, lambda *_: element_orders.Cache()),
+    'RepeatDataset': (1, _repeat),
+    'ShardDataset': (2, _of_numbers(element_orders.Shard)),
+    **{op: (3, _shuffle) for op in _SHUFFLES},
+    'SkipDataset': (1, _of_numbers(element_orders.Skip)),
+    'TakeDataset': (1, _of_numbers(element_orders.Take)),
 }
 # Ops that commute with functions of elements. A cache keeps what they draw.
 _AFTER_LATE_MAPS = (

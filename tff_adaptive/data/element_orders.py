@@ -159,9 +159,16 @@ class Shard:
 
 @attrs.frozen
 class Repeat:
-  """`repeat`; without an end if the count is negative."""
+  """`repeat`.
+
+  Attributes:
+    count: The number of epochs; without an end if it is negative.
+    is_joined: Whether TensorFlow joins it with the shuffle before it. Else it
+      begins another epoch, of which it reads nothing, at its end.
+  """
 
   count: int
+  is_joined: bool = False
 
   def start(self, below: Iterate, stream: Any) -> Iterate:
     """See `Op`."""
@@ -178,6 +185,8 @@ class Repeat:
         left -= part.length
         if left <= 0 or not part.length:
           break
+      if left > 0 and self.count > 1 and not self.is_joined:
+        below(0)
       return _joined(parts or [below(0)])
 
     return iterate
@@ -278,9 +287,11 @@ class Shuffle:
     seeded: list[_SeededOrders] = []
 
     def iterate(limit):
+      number = next(numbers) if self.reshuffles else 0
+      if not limit:
+        return below(0)
       # Elements beyond do not change the first ones.
       part = below(limit + self.buffer_size)
-      number = next(numbers) if self.reshuffles else 0
       if self.seeds == UNSEEDED:
         order = shuffled(part.length, self.buffer_size, stream(number))
       elif not part.length:
@@ -299,14 +310,15 @@ def draws(op: Op) -> bool:
   return isinstance(op, Shuffle) and op.seeds == UNSEEDED
 
 
-def reshuffles(ops: Sequence[Op]) -> bool:
-  """Returns whether another iteration of the same run has another order."""
-  for op in reversed(ops):
+def reshuffling(ops: Sequence[Op]) -> list[Shuffle]:
+  """Returns the ops that give another iteration of a run another order."""
+  found: list[Shuffle] = []
+  for op in ops:
     if isinstance(op, Cache):
-      return False
-    if isinstance(op, Shuffle) and op.reshuffles:
-      return True
-  return False
+      found.clear()
+    elif isinstance(op, Shuffle) and op.reshuffles:
+      found.append(op)
+  return found
 
 
 def shuffled(
@@ -413,10 +425,9 @@ def run(
   """Runs a pipeline on the numbers of a source's elements.
 
   Args:
-    ops: The ops, in the order of the pipeline.
-    num_elements: The number of elements of the source.
-    draw: Returns the random stream of an op, given its place among the ops and
-      the number of the iteration. Needed if one shuffles without a seed.
+    ops: See `iterations`.
+    num_elements: See `iterations`.
+    draw: See `iterations`.
 
   Returns:
     What the pipeline yields.
@@ -429,6 +440,29 @@ def run(
     >>> run([Repeat(2), Batch(3, False)], num_elements=2)
     Numbers(order=array([0, 1, 0, 1]), sizes=array([3, 1]))
   """
+  return next(iterations(ops, num_elements, draw))
+
+
+def iterations(
+    ops: Sequence[Op], num_elements: int, draw: Optional[Draw] = None
+) -> Iterator[Numbers]:
+  """Yields what the iterations of one run of a pipeline yield.
+
+  Args:
+    ops: The ops, in the order of the pipeline.
+    num_elements: The number of elements of the source.
+    draw: Returns the random stream of an op, given its place among the ops and
+      the number of the iteration. Needed if one shuffles without a seed.
+
+  Raises:
+    EndlessError: If an iteration has no end.
+
+  Example:
+
+    >>> seeded = [Shuffle(3, seeds=(1, 2))]
+    >>> [n.order.tolist() for n in itertools.islice(iterations(seeded, 3), 2)]
+    [[0, 2, 1], [2, 0, 1]]
+  """
 
   def source(limit):
     return Numbers(np.arange(min(limit, num_elements)))
@@ -437,4 +471,5 @@ def run(
   for place, op in enumerate(ops):
     stream = None if draw is None else functools.partial(draw, place)
     iterate = op.start(iterate, stream)  # type: ignore[arg-type]
-  return iterate(UNLIMITED)
+  while True:
+    yield iterate(UNLIMITED)

@@ -25,6 +25,7 @@ from tff_adaptive.runtime import client_tensors
 from tff_adaptive.runtime import dataset_ops
 from tff_adaptive.runtime import graph_functions
 from tff_adaptive.runtime import row_work
+from tff_adaptive.runtime import sequence_reads
 from tff_adaptive.runtime import sums as sums_lib
 from tff_adaptive.runtime import untrained
 from tff_adaptive.runtime import values
@@ -198,8 +199,8 @@ class ClientWork:
     return self._work.takes_seed
 
   @property
-  def reread(self) -> frozenset[int]:
-    """The clients' leaves that the work reads more than once."""
+  def reread(self) -> Mapping[int, sequence_reads.Reread]:
+    """The clients' leaves that the work reads more than once, by place."""
     return self._work.reread
 
   def node_names(self) -> set[str]:

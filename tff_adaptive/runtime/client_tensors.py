@@ -7,8 +7,9 @@ Each leaf becomes tensors for the whole cohort, which the graph indexes by the
 client's number.
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Mapping, Sequence
 import itertools
+import types
 from typing import Any, NamedTuple, Optional, Union
 
 import numpy as np
@@ -25,6 +26,7 @@ from tff_adaptive.runtime import dataset_rows
 from tff_adaptive.runtime import elements
 from tff_adaptive.runtime import plans
 from tff_adaptive.runtime import round_keys
+from tff_adaptive.runtime import sequence_reads
 from tff_adaptive.runtime import values
 
 # A leaf of the clients' argument for the whole cohort: the rows of a sequence;
@@ -97,44 +99,84 @@ def _pack_sequences(
     leaf_type: tff.SequenceType,
     draw_of: Callable[[int], element_orders.Draw],
     cache: dataset_cache.DatasetCache,
-    is_reread: bool = False,
+    reread: Optional[sequence_reads.Reread] = None,
 ) -> tuple[batching.PackedClients, str]:
   """Packs the elements of several clients; returns also their path.
+
+  If the sequences are read several times and are shuffled anew each time, the
+  bounds of a client are those of each read.
 
   Raises:
     NotRowsError: If they cannot be kept as rows.
     TypeError: If they do not match the type.
   """
-  specs = elements.component_specs(leaf_type)
-  clients = cache.read(sequences, leaf_type, draw_of)
-  if is_reread and any(client.reshuffles for client in clients):
-    raise dataset_rows.NotRowsError(
-        "the clients' work reads a dataset more than once, which is shuffled "
-        'anew each time'
-    )
+  num_reads = reread.number if reread and reread.number else 1
+  by_client = cache.read(sequences, leaf_type, draw_of, num_reads)
+  _check_reads(by_client, reread)
+  if not any(reads[0].reshuffles for reads in by_client):
+    num_reads = 1
+  clients = [read for reads in by_client for read in reads[:num_reads]]
   path = plans.COMPILED
   if any(isinstance(sequence, tf.data.Dataset) for sequence in sequences):
     are_fresh = any(client.are_fresh for client in clients)
     path = plans.THREADS if are_fresh else plans.CACHED
+  packed = _pack_rows(clients, elements.component_specs(leaf_type), cache)
+  if num_reads > 1:
+    starts, ends = (
+        bounds.reshape([-1, num_reads])
+        for bounds in (packed.starts, packed.ends)
+    )
+    packed = packed._replace(starts=starts, ends=ends)
+  return packed, path
+
+
+def _check_reads(
+    by_client: Sequence[Sequence[dataset_rows.ClientRows]],
+    reread: Optional[sequence_reads.Reread],
+) -> None:
+  """Raises an error if it is not known which elements a read yields."""
+  if reread is None or not any(reads[0].reshuffles for reads in by_client):
+    return
+  is_seeded = any(reads[0].is_seeded for reads in by_client)
+  num_known = min(map(len, by_client))
+  if num_known != reread.number or (is_seeded and not reread.is_ordered):
+    raise dataset_rows.NotRowsError(
+        "the clients' work reads a dataset more than once, which is shuffled "
+        'anew each time'
+    )
+
+
+def _pack_rows(
+    clients: Sequence[dataset_rows.ClientRows],
+    specs: list[tf.TensorSpec],
+    cache: dataset_cache.DatasetCache,
+) -> batching.PackedClients:
+  """Packs the rows of clients, or of each of their reads."""
   counts = [len(client.lengths) for client in clients]
   are_batched = not elements.are_alike(specs)
   if clients and all(client.are_batched for client in clients):
     are_batched = True
   if not are_batched:
     clients = [client.as_single_rows() for client in clients]
-  rows = cache.join(specs, clients)
-  if not are_batched:
-    return batching.of_rows(rows, counts), path
-  sizes = np.concatenate(
-      [np.zeros(0, np.int64), *(client.lengths for client in clients)]
-  )
-  firsts = batching.offsets([client.num_rows for client in clients])
+    return batching.of_rows(cache.join(specs, clients), counts)
+  # The reads of a client have the same rows.
+  owners = {id(client.rows): client for client in clients}
+  rows = cache.join(specs, list(owners.values()))
+  bounds = batching.offsets([client.num_rows for client in owners.values()])
+  firsts = dict(zip(owners, bounds.tolist()))
   orders = [
-      np.arange(first, end) if client.order is None else client.order + first
-      for client, first, end in zip(clients, firsts, firsts[1:])
+      firsts[id(client.rows)]
+      + (np.arange(client.num_rows) if client.order is None else client.order)
+      for client in clients
   ]
-  order = np.concatenate([np.zeros(0, np.int64), *orders])
-  return batching.of_batches(rows, order, sizes, counts), path
+  sizes = [client.lengths for client in clients]
+  none = np.zeros(0, np.int64)
+  return batching.of_batches(
+      rows,
+      np.concatenate([none, *orders]),
+      np.concatenate([none, *sizes]),
+      counts,
+  )
 
 
 def _pack_cohort_data(
@@ -223,7 +265,7 @@ def collect(
     cache: dataset_cache.DatasetCache,
     pipelines: Optional[str],
     key: round_keys.RoundKey,
-    reread: Collection[int] = (),
+    reread: Mapping[int, sequence_reads.Reread] = types.MappingProxyType({}),
 ) -> Clients:
   """Collects the tensors of a cohort.
 
@@ -234,8 +276,8 @@ def collect(
     pipelines: The reason why sequences have to be datasets; None if they may be
       rows.
     key: The key of the round, on which unseeded shuffles depend.
-    reread: The places of the leaves that the work reads more than once; a
-      shuffled one has another order each time, so it has to be a dataset.
+    reread: How the work reads leaves that it reads more than once, by place; a
+      shuffled one has another order each time.
 
   Returns:
     The data. Sequences are either all rows or all datasets.
@@ -279,7 +321,7 @@ def collect(
   if pipelines is None:
     try:
       packed, path = collect_all(
-          _pack_sequences, lambda place: (cache, place in reread)
+          _pack_sequences, lambda place: (cache, reread.get(place))
       )
       return Clients(_to_tensors(packed), None, path)
     except dataset_rows.NotRowsError as error:

@@ -102,13 +102,18 @@ class DatasetCache:
       sequences: Sequence[Any],
       leaf_type: tff.SequenceType,
       draw_of: Callable[[int], element_orders.Draw],
-  ) -> list[dataset_rows.ClientRows]:
+      num_reads: int = 1,
+  ) -> list[list[dataset_rows.ClientRows]]:
     """Returns the rows of clients' datasets or iterables of elements.
 
     Args:
       sequences: A dataset, or an iterable of elements, for each client.
       leaf_type: The type of the sequences.
       draw_of: Returns the random streams of a client in this round.
+      num_reads: How often the round reads them, by default once.
+
+    Returns:
+      The rows in each read of each client.
 
     Raises:
       NotRowsError: If they have no common shape or are too large to keep.
@@ -125,11 +130,11 @@ class DatasetCache:
     def read(place):
       if not are_datasets[place]:
         elements = elements_lib.iterate(sequences[place], leaf_type)
-        return dataset_rows.of_elements(elements, leaf_type)
+        return [dataset_rows.of_elements(elements, leaf_type)] * num_reads
       found = kept[place] or self._read_dataset(sequences[place], leaf_type)
       if isinstance(found.value, str):
         raise dataset_rows.NotRowsError(found.value)
-      return found.value.draw(draw_of(place))
+      return found.value.draw(draw_of(place), num_reads)
 
     # TensorFlow runs outside of Python, for several clients at once.
     num_running = sum(

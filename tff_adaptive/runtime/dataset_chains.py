@@ -14,6 +14,8 @@ import tensorflow as tf
 
 from tff_adaptive import _function_library
 from tff_adaptive.data import batching
+from tff_adaptive.runtime import batched_sequences
+from tff_adaptive.runtime import derived_sequences
 from tff_adaptive.runtime import plans
 from tff_adaptive.runtime import sequence_variants
 from tff_adaptive.runtime import sequences
@@ -35,19 +37,31 @@ _FUNCTION_OPS = {
     'ScanDataset': 'f',
     'TakeWhileDataset': 'predicate',
 }
-_DROPPING_OPS = ('FilterDataset', 'SkipDataset', 'TakeWhileDataset')
+_DROPPING_OPS = (
+    'FilterDataset',
+    'ShardDataset',
+    'SkipDataset',
+    'TakeWhileDataset',
+    'UnbatchDataset',
+)
 _COUNTING_OPS = {
-    'RepeatDataset': sequences.Repeated,
-    'SkipDataset': lambda source, count: source.skip(count),
-    'TakeDataset': sequences.Taken,
+    'RepeatDataset': derived_sequences.Repeated,
+    'SkipDataset': derived_sequences.skip,
+    'TakeDataset': derived_sequences.Taken,
 }
+_BATCH_OPS = ('BatchDatasetV2', 'ParallelBatchDataset')
+_CACHE_OPS = ('CacheDataset', 'CacheDatasetV2')
 # Ops that make a dataset and need none, if they are read in the same graph.
 DERIVING_OPS = frozenset(
     {
         *_SAME_OPS[1:],
         *_FUNCTION_OPS,
         *_COUNTING_OPS,
+        *_BATCH_OPS,
+        *_CACHE_OPS,
         'RangeDataset',
+        'ShardDataset',
+        'UnbatchDataset',
         'ZipDataset',
     }
 )
@@ -209,7 +223,54 @@ class _Chain:
       pick = self.add_inputs(data[1:], [tf.int64])
       derive = _COUNTING_OPS[node.op]
       return lambda values: derive(build(values), *pick(values))
-    return self._read_zip(node, data)
+    if node.op == 'ZipDataset':
+      return self._read_zip(node, data)
+    return self._read_batching_op(node, data)
+
+  def _read_batching_op(self, node: Any, data: list[str]) -> _Builder:
+    """Reads `batch`, `unbatch`, `shard` or `cache`."""
+    has_effects, self.has_effects = self.has_effects, False
+    dtypes = attr_dtypes(node, 'output_types')
+    build = self.read(data[0], dtypes)
+    may_read_again = not self.has_effects
+    self.has_effects |= has_effects
+    if node.op in _CACHE_OPS:
+      if not may_read_again:
+        raise sequences.UnreadableError(
+            'it caches a dataset whose functions have effects'
+        )
+      if self._constant(data[1]) != b'':
+        raise sequences.UnreadableError('it caches a dataset in a file')
+      return build
+    if node.op == 'UnbatchDataset':
+      return lambda values: batched_sequences.unbatch(build(values), dtypes)
+    if node.op == 'ShardDataset':
+      pick = self.add_inputs(data[1:], [tf.int64] * 2)
+      return lambda values: batched_sequences.Sharded(
+          build(values), *pick(values)
+      )
+    if tf.variant in dtypes:
+      raise sequences.UnreadableError('it batches datasets or sparse tensors')
+    pick = self.add_inputs([data[1], data[-1]], [tf.int64, tf.bool])
+    drops = self._constant(data[-1]) is not False
+
+    def batch(values):
+      source, (size, drop) = build(values), pick(values)
+      num_parallel = 1 if self.has_effects else plans.num_cores()
+      return batched_sequences.batch(
+          source, size, drop if drops else None, dtypes, num_parallel
+      )
+
+    return batch
+
+  def _constant(self, name: str) -> Any:
+    """Returns the value of a constant scalar; None of another tensor."""
+    node = self._nodes.get(_function_library.node_of(name))
+    while node is not None and node.op == 'Identity':
+      node = self._nodes.get(_function_library.node_of(node.input[0]))
+    if node is None or node.op != 'Const':
+      return None
+    return tf.make_ndarray(node.attr['value'].tensor).item()
 
   def _read_zip(self, node: Any, data: list[str]) -> _Builder:
     """Reads `ZipDataset`."""
@@ -226,7 +287,7 @@ class _Chain:
       known = None if None in sizes else dtypes[:size]
       dtypes = dtypes[size:]
       builds.append(self.read(name, known))
-    return lambda values: sequences.Zipped([b(values) for b in builds])
+    return lambda values: derived_sequences.Zipped([b(values) for b in builds])
 
   def _num_components(self, name: str) -> Optional[int]:
     """Returns the number of components of a dataset, if an op tells it."""
@@ -243,6 +304,8 @@ class _Chain:
     if node is None or not derives(node):
       return False
     data, _ = _function_library.split_inputs(node)
+    if node.op in _BATCH_OPS and self._constant(data[-1]) is not False:
+      return True
     is_zip = node.op == 'ZipDataset'
     return node.op in _DROPPING_OPS or (
         node.op != 'RangeDataset'
@@ -271,12 +334,14 @@ class _Chain:
       call = lambda *given: function(*given, *captured)
       if node.op == 'ScanDataset':
         shapes = function.shapes(len(states))
-        return sequences.Scanned(source, pick_states(values), call, shapes)
+        return derived_sequences.Scanned(
+            source, pick_states(values), call, shapes
+        )
       if node.op == 'FilterDataset':
-        return sequences.Filtered(source, call)
+        return derived_sequences.Filtered(source, call)
       if node.op == 'TakeWhileDataset':
-        return sequences.TakenWhile(source, call)
-      return sequences.Mapped(source, call)
+        return derived_sequences.TakenWhile(source, call)
+      return derived_sequences.Mapped(source, call)
 
     return derive
 
@@ -290,7 +355,9 @@ def _read_rows(
   assert dtypes is not None
   variant = sequence_variants.from_variant(value, dtypes)
   return sequences.Rows(
-      variant.client, lambda number, step: step(variant.element(number))
+      variant.client,
+      lambda number, step: step(variant.element(number)),
+      variant.are_batches,
   )
 
 

@@ -7,8 +7,9 @@ them, where its graph can be split so. Else a fresh one is read: once, if all
 reads give the same elements, or in every round.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 import functools
+import itertools
 from typing import Any, Optional, Union
 
 from absl import logging
@@ -58,6 +59,7 @@ class ClientRows:
     are_batched: Whether elements are batches of rows.
     are_fresh: Whether a dataset was read for this round only.
     reshuffles: Whether another read in the same round has another order.
+    is_seeded: Whether seeds tell the order of each of these reads.
     calls_tensorflow: Whether `draw` runs outside of Python.
   """
 
@@ -68,6 +70,7 @@ class ClientRows:
   are_batched: bool = False
   are_fresh: bool = False
   reshuffles: bool = False
+  is_seeded: bool = False
 
   @property
   def num_rows(self) -> int:
@@ -81,10 +84,12 @@ class ClientRows:
     arrays = [*self.rows, self.lengths, *orders]
     return sum(feature_arrays.num_bytes({'': array}) for array in arrays)
 
-  def draw(self, draw: element_orders.Draw) -> 'ClientRows':
-    """Returns the sequence of a round, which is always the same."""
+  def draw(
+      self, draw: element_orders.Draw, num_reads: int = 1
+  ) -> list['ClientRows']:
+    """Returns the sequence in each read of a round, as far as it is known."""
     del draw
-    return self
+    return [self] * (1 if self.reshuffles else num_reads)
 
   def as_single_rows(self) -> 'ClientRows':
     """Returns the same elements, each a row of its own and in this order.
@@ -105,24 +110,26 @@ class ClientRows:
 
 @attrs.frozen(eq=False)
 class ShuffledRows:
-  """Rows, and the ops that choose some of them anew in each round.
+  """Rows, and the ops that choose some of them anew in each round or read.
 
   Attributes:
     source: The elements on which the ops act.
     ops: The ops.
     row_maps: Functions that are called for the rows that were chosen.
     batch_maps: Likewise for their batches.
+    kept: The first reads, if they are the same in all rounds.
   """
 
   source: ClientRows
   ops: Sequence[element_orders.Op]
   row_maps: Sequence[element_maps.ElementMap] = ()
   batch_maps: Sequence[element_maps.ElementMap] = ()
+  kept: list[ClientRows] = attrs.field(factory=list)
 
   @property
   def num_bytes(self) -> int:
     """The size of the arrays."""
-    return self.source.num_bytes
+    return (self.kept or [self.source])[0].num_bytes
 
   @property
   def calls_tensorflow(self) -> bool:
@@ -132,33 +139,61 @@ class ShuffledRows:
   @property
   def draws(self) -> bool:
     """Whether rounds differ."""
-    maps = [*self.row_maps, *self.batch_maps]
-    return any(map(element_orders.draws, self.ops)) or any(
-        one.takes_seed for one in maps
+    return self._maps_draw or any(map(element_orders.draws, self.ops))
+
+  @property
+  def _maps_draw(self) -> bool:
+    return any(one.takes_seed for one in [*self.row_maps, *self.batch_maps])
+
+  def draw(
+      self, draw: element_orders.Draw, num_reads: int = 1
+  ) -> list[ClientRows]:
+    """Returns the sequence in each read of a round, given its streams."""
+    if len(self.kept) >= num_reads:
+      return self.kept[:num_reads]
+    iterations = element_orders.iterations(
+        self.ops, len(self.source.lengths), draw
+    )
+    reads = [
+        self._map(
+            self._choose(numbers),
+            lambda place, read=number: draw(len(self.ops) + place, read),
+        )
+        for number, numbers in enumerate(
+            itertools.islice(iterations, num_reads)
+        )
+    ]
+    if not self.draws:
+      self.kept[:] = reads
+    return reads
+
+  def _map(
+      self,
+      chosen: ClientRows,
+      stream: Callable[[int], np.random.Generator],
+  ) -> ClientRows:
+    """Calls the functions for what was chosen, given the stream of each."""
+    mapped = chosen
+    for place, one in enumerate(self.row_maps):
+      # Batches are put together afterwards.
+      count = mapped.num_rows if mapped.order is None else len(mapped.order)
+      rows = attrs.evolve(mapped, lengths=np.ones(count, np.int64))
+      mapped = attrs.evolve(
+          _call(one, rows, stream(place)),
+          lengths=chosen.lengths,
+          are_batched=chosen.are_batched,
+      )
+    for place, one in enumerate(self.batch_maps, start=len(self.row_maps)):
+      mapped = _call(one, mapped, stream(place))
+    shuffles = element_orders.reshuffling(self.ops)
+    return attrs.evolve(
+        mapped,
+        reshuffles=self._maps_draw or bool(shuffles),
+        is_seeded=any(not element_orders.draws(op) for op in shuffles),
     )
 
-  def draw(self, draw: element_orders.Draw) -> ClientRows:
-    """Returns the sequence of a round, given its streams."""
-    numbers = element_orders.run(self.ops, len(self.source.lengths), draw)
-    chosen = self._choose(numbers)
-    place = len(self.ops)
-    for place, one in enumerate(self.row_maps, start=place):
-      # Batches are put together afterwards.
-      elements = attrs.evolve(
-          chosen, lengths=np.ones(len(numbers.order), np.int64)
-      )
-      mapped = _map(one, elements, draw(place, 0))
-      chosen = attrs.evolve(
-          mapped, lengths=chosen.lengths, are_batched=chosen.are_batched
-      )
-    start = len(self.ops) + len(self.row_maps)
-    for place, one in enumerate(self.batch_maps, start=start):
-      chosen = _map(one, chosen, draw(place, 0))
-    reshuffles = element_orders.reshuffles(self.ops) or self.draws
-    return attrs.evolve(chosen, reshuffles=reshuffles)
-
   def _choose(self, numbers: element_orders.Numbers) -> ClientRows:
-    """Returns the elements, or batches of them, with some numbers."""
+    """Returns the elements of the source with some numbers."""
     rows, lengths = self.source.rows, self.source.lengths
     if numbers.sizes is not None:
       return ClientRows(rows, numbers.sizes, numbers.order, True)
@@ -168,7 +203,7 @@ class ShuffledRows:
     return ClientRows(rows, lengths, order, self.source.are_batched)
 
 
-def _map(
+def _call(
     one: element_maps.ElementMap,
     elements: ClientRows,
     generator: np.random.Generator,
@@ -206,13 +241,19 @@ class FreshRows:
     """The size of what was read."""
     return 0 if self.graph is None else self.graph.graph_def.ByteSize()
 
-  def draw(self, draw: element_orders.Draw) -> ClientRows:
-    """Reads the sequence of a round, given its streams."""
+  def draw(
+      self, draw: element_orders.Draw, num_reads: int = 1
+  ) -> list[ClientRows]:
+    """Reads the sequence as often as a round does, given its streams."""
     fresh = self.dataset
     if self.graph is not None:
       fresh = self.graph.seeded(draw(0, 0)).build(self.element_spec)
-    rows = _read_elements(elements_lib.beside_others(fresh), self.leaf_type)
-    return attrs.evolve(rows, are_fresh=True, reshuffles=True)
+    alone = elements_lib.beside_others(fresh)
+    reads = [_read_elements(alone, self.leaf_type) for _ in range(num_reads)]
+    return [
+        attrs.evolve(rows, are_fresh=True, reshuffles=True, is_seeded=True)
+        for rows in reads
+    ]
 
 
 Source = Union[ClientRows, ShuffledRows, FreshRows]
@@ -246,7 +287,10 @@ def of_dataset(
   if graph.differs:
     graph = dataset_prefixes.keep(graph, _read_arrays)
     return FreshRows(leaf_type, dataset.element_spec, graph), stamps
-  return _read_elements(graph.build(dataset.element_spec), leaf_type), stamps
+  rows = _read_elements(graph.build(dataset.element_spec), leaf_type)
+  # What a second read yields is not known.
+  draws = graph.kinds[graph.root].draws
+  return attrs.evolve(rows, reshuffles=draws, is_seeded=draws), stamps
 
 
 def _of_split(
@@ -271,7 +315,7 @@ def _of_split(
       source = _read_elements(dataset, leaf_type)
     shuffled = ShuffledRows(source, ops, row_maps, batch_maps)
     # Finds out whether there is an end, too.
-    drawn = shuffled.draw(_draw_anything)
+    (drawn,) = shuffled.draw(_draw_anything)
   except (
       NotRowsError,
       element_orders.EndlessError,
@@ -280,7 +324,8 @@ def _of_split(
     return None
   if not ops and not maps_late:
     return source
-  return shuffled if shuffled.draws else drawn
+  is_fixed = not (drawn.reshuffles or shuffled.draws)
+  return drawn if is_fixed else shuffled
 
 
 def _draw_anything(place: int, number: int) -> np.random.Generator:

@@ -180,11 +180,10 @@ def _own_rows(leaf: client_tensors.Leaf) -> client_tensors.Leaf:
   """
   if not isinstance(leaf, batching.PackedClients):
     return leaf
-  elements = slice(leaf.starts, leaf.ends)
-  bounds = {
-      'starts': tf.zeros_like(leaf.starts),
-      'ends': leaf.ends - leaf.starts,
-  }
+  # Of a sequence with several reads, the first start and the last end.
+  start = tf.reduce_min(leaf.starts)
+  elements = slice(start, tf.reduce_max(leaf.ends))
+  bounds = {'starts': leaf.starts - start, 'ends': leaf.ends - start}
   if isinstance(leaf.order, tuple):
     rows = tuple(rows[elements] for rows in leaf.rows)
     return leaf._replace(rows=rows, **bounds)

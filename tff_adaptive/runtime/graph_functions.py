@@ -13,6 +13,7 @@ of tensors, which larger functions can call. In doing so,
 - sequences are read from tensors where possible, see `dataset_ops`.
 """
 
+import collections
 from collections.abc import Callable, Iterable, Iterator, Mapping
 import contextlib
 import functools
@@ -73,6 +74,8 @@ class _GraphImport:
         if isinstance(value, batching.PackedClients)
     }
     self._functions = {f.signature.name: f for f in graph_def.library.function}
+    # How often they were read so far.
+    self._num_reads = collections.Counter[str]()
 
   def run(self, results: list[str]) -> list[tf.Tensor]:
     """Imports the named results and their dependencies; returns the results."""
@@ -151,20 +154,26 @@ class _GraphImport:
       self._tensors[name] = tf.constant(0)
     return self._tensors[name]
 
-  def _sequence(self, name: str) -> Optional[batching.PackedClients]:
-    """Returns the argument that is a sequence; None for any other tensor."""
+  def _read(self, name: str) -> Optional[batching.PackedClients]:
+    """Returns the argument that is a sequence; None for any other tensor.
+
+    Its reads are in topological order. If they differ, this is the next one.
+    """
     while _function_library.with_index(name) not in self._sequences:
       node = self._nodes.get(_function_library.node_of(name))
       if node is None or node.op != 'Identity':
         return None
       name = node.input[0]
-    return self._sequences[_function_library.with_index(name)]
+    name = _function_library.with_index(name)
+    self._num_reads[name] += 1
+    return _of_read(self._sequences[name], self._num_reads[name] - 1)
 
   def _tensor(self, name: str) -> tf.Tensor:
     """Returns the tensor with a name; for a sequence, its variant."""
     found = self._tensors[name]
     if isinstance(found, batching.PackedClients):
-      found = self._tensors[name] = sequence_variants.to_variant(found)
+      found = sequence_variants.to_variant(_of_read(found, 0))
+      self._tensors[name] = found
     return found
 
   def _add_loop(self, node: Any) -> None:
@@ -179,7 +188,7 @@ class _GraphImport:
     control = [*control, *loop.control]
     inputs: list[Any] = [None] * len(loop.inputs)
     for place in loop.datasets:
-      inputs[place] = self._sequence(loop.inputs[place])
+      inputs[place] = self._read(loop.inputs[place])
     tensors = [n for n, found in zip(loop.inputs, inputs) if found is None]
     self._add_nodes(self._needed([*tensors, *control]))
     with tf.control_dependencies(list(map(self._outside, control))):
@@ -191,6 +200,15 @@ class _GraphImport:
     for index, tensor in enumerate(outputs):
       self._tensors[f'{node.name}:{index}'] = tensor
     self._tensors[f'^{node.name}'] = tf.group(*outputs)
+
+
+def _of_read(
+    client: batching.PackedClients, number: int
+) -> batching.PackedClients:
+  """Returns a client's sequence as it is in a read, if its reads differ."""
+  if not client.starts.shape.rank:
+    return client
+  return client._replace(starts=client.starts[number], ends=client.ends[number])
 
 
 # Functions of different graphs must not share a name.
@@ -282,7 +300,7 @@ class GraphFunction:
     needs_datasets: Why its sequences have to be datasets, as a clause that
       follows its name; None if it reads tensors, or was built not to.
     appends: The leaves of the result that are rows to append, see `appending`.
-    reread: The places of the parameters that are read more than once.
+    reread: The parameters that are read more than once, by place.
   """
 
   type_signature: tff.FunctionType
@@ -291,7 +309,7 @@ class GraphFunction:
   serialized: computations.Serialized
   needs_datasets: Optional[str] = None
   appends: frozenset[int] = frozenset()
-  reread: frozenset[int] = frozenset()
+  reread: Mapping[int, sequence_reads.Reread] = attrs.field(factory=dict)
 
   def __call__(
       self, *leaves: tf.Tensor, seed: Optional[tf.Tensor] = None
@@ -505,7 +523,7 @@ def of_graph(
     dataset_ops.inline_readers(serialized)
     needs_datasets = dataset_ops.why_no_loops(serialized)
   reads_tensors = tensor_sequences and needs_datasets is None
-  reread: frozenset[int] = frozenset()
+  reread: Mapping[int, sequence_reads.Reread] = {}
   if reads_tensors:
     reread = sequence_reads.find_reread(serialized)
     dataset_ops.read_sequences_from_tensors(serialized)

@@ -139,10 +139,12 @@ def _add_names(
     marked = sequences.on_element(sequence, number, add)
     return number + 1, dict(zip(masks, marked))
 
+  # Of a sequence with several reads, the first start and the last end.
+  end = tf.reduce_max(sequence.ends)
   return tf.while_loop(
-      lambda number, _: number < sequence.ends,
+      lambda number, _: number < end,
       step,
-      (sequence.starts, masks),
+      (tf.reduce_min(sequence.starts), masks),
       parallel_iterations=1,
   )[1]
 

@@ -2,12 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Counts how often a computation reads a sequence.
 
-TensorFlow shuffles a dataset anew each time that it is read, so that rows in
-one order stand only for a sequence that is read once.
+TensorFlow shuffles a dataset anew each time that it is read, so that a sequence
+has an order for each of its reads.
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+import math
+from typing import Any, NamedTuple, Optional
 
 import tensorflow as tf
 
@@ -18,17 +19,37 @@ from tff_adaptive.runtime import dataset_chains
 _READING_OPS = (_function_library.REDUCE_OP, 'MakeIterator')
 _LOOP_OPS = ('While', 'StatelessWhile', *_READING_OPS)
 _BRANCHING_OPS = ('If', 'StatelessIf', 'Case', 'StatelessCase')
-# More reads are not told apart.
-_SEVERAL = 2
+# Ops that may not read a dataset to its end, after which it has been shuffled
+# as often as it is repeated.
+_PARTIAL_OPS = ('TakeDataset', 'TakeWhileDataset', 'ZipDataset')
 
 
-def _num_reads(
+class Reread(NamedTuple):
+  """How a sequence is read that is read more than once.
+
+  Attributes:
+    number: The number of reads; None if loops or branches decide it.
+    is_ordered: Whether each read, except for the last one, is to the end and
+      before the next one.
+  """
+
+  number: Optional[int]
+  is_ordered: bool
+
+
+def _times(left: float, right: float) -> float:
+  """Returns a product; none of infinitely many is none."""
+  return left * right if left and right else 0
+
+
+def _reads(
     nodes: Iterable[Any], name: str, functions: Mapping[str, Any]
-) -> int:
-  """Returns how often nodes read a sequence; 2 for more often in a loop."""
+) -> dict[str, float]:
+  """Returns how often nodes read a sequence, by their names, in order."""
   by_name = {node.name: node for node in nodes}
   # How often reading a dataset reads the sequence.
-  factors, total = {name: 1}, 0
+  factors: dict[str, float] = {name: 1}
+  reads: dict[str, float] = {}
   for node in _function_library.in_order(by_name, by_name):
     data, _ = _function_library.split_inputs(node)
     found = {
@@ -38,35 +59,95 @@ def _num_reads(
     }
     if not found:
       continue
+    total: float = 0
     if dataset_chains.derives(node):
-      is_again = node.op == 'RepeatDataset'
       sources = found if node.op == 'ZipDataset' else {0: found.pop(0, 0)}
-      factors[node.name] = sum(sources.values()) * (_SEVERAL if is_again else 1)
+      turns = math.inf if node.op == 'RepeatDataset' else 1
+      factors[node.name] = _times(turns, sum(sources.values()))
     elif node.op in _READING_OPS:
       total += found.pop(0, 0)
-    # What is left is passed to functions, whose last arguments are the inputs.
-    counts = [
-        sum(
-            factor
-            * _num_reads(
-                functions[called].node_def,
-                functions[called].signature.input_arg[place - len(data)].name,
-                functions,
-            )
-            for place, factor in found.items()
-        )
-        for called in _function_library.called_functions(node, functions)
-    ]
+    counts = _reads_by_functions(node, found, functions)
+    is_loop = node.op in _LOOP_OPS or dataset_chains.derives(node)
     if node.op in _BRANCHING_OPS:
       total += max(counts, default=0)
     else:
-      is_loop = node.op in _LOOP_OPS or dataset_chains.derives(node)
-      total += sum(counts) * (_SEVERAL if is_loop else 1)
-  return total
+      total += _times(math.inf if is_loop else 1, sum(counts))
+    if total:
+      reads[node.name] = total
+  return reads
 
 
-def find_reread(serialized: computations.Serialized) -> frozenset[int]:
-  """Returns the places of the sequences that are read more than once."""
+def _reads_by_functions(
+    node: Any, found: Mapping[int, float], functions: Mapping[str, Any]
+) -> list[float]:
+  """Returns how often the functions that a node calls read a sequence.
+
+  Args:
+    node: The node. Its last inputs are the last arguments of its functions.
+    found: How often reading an input reads the sequence, by its place.
+    functions: All functions of the graph by name.
+  """
+  data, _ = _function_library.split_inputs(node)
+  counts = []
+  for called in _function_library.called_functions(node, functions):
+    arguments = functions[called].signature.input_arg
+    count = 0.0
+    for place, factor in found.items():
+      name = arguments[place - len(data)].name
+      inner = _reads(functions[called].node_def, name, functions)
+      count += _times(factor, sum(inner.values()))
+    counts.append(count)
+  return counts
+
+
+def _are_ordered(
+    nodes: Mapping[str, Any], readers: Mapping[str, float]
+) -> bool:
+  """Returns whether each read is to the end and before the next one."""
+  names = list(readers)
+  for first, second in zip(names, names[1:]):
+    needed = {n.name for n in _function_library.in_order(nodes, [second])}
+    if readers[first] > 1 or first not in needed:
+      return False
+    node = nodes[first]
+    while node is not None and (
+        node.name == first or dataset_chains.derives(node)
+    ):
+      if node.op in _PARTIAL_OPS:
+        return False
+      node = nodes.get(_function_library.node_of(node.input[0]))
+  return True
+
+
+def _find(
+    serialized: computations.Serialized, name: str, functions: Mapping[str, Any]
+) -> Optional[Reread]:
+  """Returns how a sequence is read; None if it is read once or not at all."""
+  nodes = {node.name: node for node in serialized.graph_def.node}
+  readers = _reads(nodes.values(), name, functions)
+  number = sum(readers.values())
+  if number <= 1:
+    return None
+  needed = {
+      n.name for n in _function_library.in_order(nodes, serialized.results)
+  }
+  are_loops = all(
+      nodes[reader].op == _function_library.REDUCE_OP for reader in readers
+  )
+  if math.isinf(number) or not are_loops or not needed.issuperset(readers):
+    return Reread(None, False)
+  return Reread(int(number), _are_ordered(nodes, readers))
+
+
+def find_reread(serialized: computations.Serialized) -> dict[int, Reread]:
+  """Returns how the sequences are read that are read more than once.
+
+  Args:
+    serialized: A computation, in which calls that read sequences are inlined.
+
+  Returns:
+    The reads of sequences by their places among the parameters.
+  """
   graph_def = serialized.graph_def
   functions = {f.signature.name: f for f in graph_def.library.function}
   sequences = {
@@ -75,9 +156,11 @@ def find_reread(serialized: computations.Serialized) -> frozenset[int]:
       if node.op == 'Placeholder'
       if node.attr['dtype'].type == tf.variant.as_datatype_enum
   }
-  names = map(_function_library.node_of, serialized.parameters)
-  return frozenset(
-      place
-      for place, name in enumerate(names)
-      if name in sequences and _num_reads(graph_def.node, name, functions) > 1
-  )
+  found = {
+      place: _find(serialized, name, functions)
+      for place, name in enumerate(
+          map(_function_library.node_of, serialized.parameters)
+      )
+      if name in sequences
+  }
+  return {place: reread for place, reread in found.items() if reread}

@@ -23,6 +23,10 @@ Step = Callable[[Tensors], Tensors]
 # Maps carried tensors and the components of an element to carried tensors.
 CarryingStep = Callable[[Tensors, Tensors], Tensors]
 
+SCALAR = tf.TensorShape([])
+# The size of a sequence without an end.
+ENDLESS = 2**62
+
 
 class UnreadableError(Exception):
   """A dataset cannot be read as a plain loop; the text is a clause."""
@@ -91,9 +95,32 @@ class Sequence(abc.ABC):
   ) -> tuple[Tensors, Tensors]:
     """Applies a step to the next element; returns the new state and carry."""
 
-  def skip(self, count: tf.Tensor) -> 'Sequence':
-    """Returns the sequence from a place on; its end if that is negative."""
-    return _Skipped(self, count)
+  def skip(self, count: tf.Tensor) -> Optional['Sequence']:
+    """Returns the sequence from a place on, without reading what precedes it.
+
+    Args:
+      count: The place; a negative one is the end.
+
+    Returns:
+      The sequence; None if the elements have to be read.
+    """
+    del count
+    return None
+
+  def size(self) -> Optional[tf.Tensor]:
+    """Returns the number of elements, int64; None if reading alone tells it.
+
+    If there is a number, elements can be gathered.
+    """
+    return None
+
+  def gather(self, numbers: tf.Tensor) -> Tensors:
+    """Returns a batch of elements, given their numbers, int64 of shape [n]."""
+    raise NotImplementedError
+
+  def single_rows(self) -> Optional['Sequence']:
+    """Returns the rows of all elements, if these are batches of known rows."""
+    return None
 
 
 def reduce(
@@ -123,7 +150,7 @@ def reduce(
     state, carry = sequence.visit(
         list(carried[:num_states]), list(carried[num_states:]), step
     )
-    return (*_shaped(state, sequence.shapes), *_shaped(carry, shapes))
+    return (*shaped(state, sequence.shapes), *shaped(carry, shapes))
 
   final = tf.while_loop(
       lambda *carried: sequence.more(list(carried[:num_states])),
@@ -135,14 +162,26 @@ def reduce(
   return list(final[num_states:])
 
 
-def _shaped(tensors: Tensors, shapes: ListOf[tf.TensorShape]) -> Tensors:
+def shaped(tensors: Tensors, shapes: ListOf[tf.TensorShape]) -> Tensors:
   """Returns tensors whose shapes a loop knows."""
   for tensor, shape in zip(tensors, shapes):
     tensor.set_shape(shape)
   return tensors
 
 
-_SCALAR = tf.TensorShape([])
+def when(
+    condition: tf.Tensor, carry: Tensors, step: Callable[[Tensors], Tensors]
+) -> Tensors:
+  """Returns the carry after a step that is made if a condition holds."""
+  condition.set_shape([])
+  # A branch of a loop of TensorFlow 1 must not call functions, but a loop may.
+  final = tf.while_loop(
+      lambda again, *_: again,
+      lambda _, *carried: (tf.constant(False), *step(list(carried))),
+      (condition, *carry),
+      shape_invariants=(SCALAR, *(tf.TensorShape(None) for _ in carry)),
+  )
+  return list(final[1:])
 
 
 class Rows(Sequence):
@@ -152,6 +191,7 @@ class Rows(Sequence):
       self,
       client: batching.PackedClients,
       apply: Optional[Callable[[tf.Tensor, Step], Tensors]] = None,
+      are_batches: Any = True,
   ):
     """Initializes the sequence.
 
@@ -159,10 +199,13 @@ class Rows(Sequence):
       client: The client.
       apply: Applies a step to an element by its number. Defaults to
         `on_element`.
+      are_batches: Whether elements with an `order` are batches, not rows; may
+        be a tensor.
     """
     self._client = client
     self._apply = apply or functools.partial(on_element, client)
-    self.state, self.shapes = [client.starts], [_SCALAR]
+    self._are_batches = are_batches
+    self.state, self.shapes = [client.starts], [SCALAR]
 
   def more(self, state):
     return state[0] < self._client.ends
@@ -177,7 +220,67 @@ class Rows(Sequence):
     size = tf.cast(ends - starts, tf.int64)
     skipped = tf.where(count < 0, size, tf.minimum(count, size))
     starts += tf.cast(skipped, tf.int32)
-    return Rows(self._client._replace(starts=starts), self._apply)
+    client = self._client._replace(starts=starts)
+    return Rows(client, self._apply, self._are_batches)
+
+  def size(self):
+    return tf.cast(self._client.ends - self._client.starts, tf.int64)
+
+  def gather(self, numbers):
+    client = self._client
+    numbers += tf.cast(client.starts, tf.int64)
+    if isinstance(client.order, tuple):
+      return [tf.gather(rows, numbers) for rows in client.rows]
+    sizes = tf.gather(client.sizes, numbers)
+    check = tf.debugging.Assert(
+        tf.reduce_all(tf.equal(sizes, sizes[:1])),
+        ['Cannot batch elements of different sizes:', sizes],
+    )
+    with tf.control_dependencies([check]):
+      places = tf.gather(client.begins, numbers) + tf.range(sizes[0, 0])
+    picks = tf.gather(client.order, places)
+    rank = 1 + tf.cast(self._are_batches, tf.int32)
+    return [
+        tf.reshape(
+            tf.gather(rows, picks),
+            tf.concat([tf.shape(picks)[:rank], tf.shape(rows)[1:]], 0),
+        )
+        for rows in client.rows
+    ]
+
+  def single_rows(self):
+    client = self._client
+    if self._are_batches is not True or isinstance(client.order, tuple):
+      return None
+    # A client without batches may be the last one.
+    bounds = tf.concat(
+        [client.begins[:, 0], tf.shape(client.order, tf.int64)], 0
+    )
+    first = tf.gather(bounds, client.starts)
+    end = tf.gather(bounds, client.ends)
+    return _SingleRows(client.rows, client.order[first:end])
+
+
+class _SingleRows(Sequence):
+  """The rows of a client's batches."""
+
+  def __init__(self, rows: ListOf[tf.Tensor], order: tf.Tensor):
+    self._rows, self._order = rows, order
+    self.state, self.shapes = [tf.zeros([], tf.int64)], [SCALAR]
+
+  def more(self, state):
+    return state[0] < self.size()
+
+  def visit(self, state, carry, step):
+    (number,) = state
+    return [number + 1], step(carry, self.gather(number))
+
+  def size(self):
+    return tf.shape(self._order, tf.int64)[0]
+
+  def gather(self, numbers):
+    picks = tf.gather(self._order, numbers)
+    return [tf.gather(rows, picks) for rows in self._rows]
 
 
 class Range(Sequence):
@@ -187,7 +290,7 @@ class Range(Sequence):
       self, start: tf.Tensor, stop: tf.Tensor, step: tf.Tensor, dtype: tf.DType
   ):
     self._stop, self._step, self._dtype = stop, step, dtype
-    self.state, self.shapes = [start], [_SCALAR]
+    self.state, self.shapes = [start], [SCALAR]
 
   def more(self, state):
     (number,) = state
@@ -202,8 +305,19 @@ class Range(Sequence):
     start = tf.where(count < 0, self._stop, start + count * self._step)
     return Range(start, self._stop, self._step, self._dtype)
 
+  def size(self):
+    (start,) = self.state
+    # From a negative number to the largest one are more than an int64 holds.
+    last = tf.abs(self._stop - start) - 1
+    count = tf.minimum(last // tf.abs(self._step), ENDLESS - 1) + 1
+    return tf.where(self.more(self.state), count, tf.zeros_like(count))
 
-class _Derived(Sequence):
+  def gather(self, numbers):
+    (start,) = self.state
+    return [tf.cast(start + numbers * self._step, self._dtype)]
+
+
+class Derived(Sequence):
   """A sequence that is read from another one, after states of its own."""
 
   def __init__(
@@ -215,7 +329,7 @@ class _Derived(Sequence):
     self._source = source
     self._num_own = len(own)
     self.state = [*own, *source.state]
-    own_shapes = [_SCALAR] * len(own) if shapes is None else shapes
+    own_shapes = [SCALAR] * len(own) if shapes is None else shapes
     self.shapes = [*own_shapes, *source.shapes]
     self.is_exact = source.is_exact
 
@@ -238,183 +352,3 @@ class _Derived(Sequence):
   ) -> Tensors:
     """Returns the new states of its own, and the carry, after an element."""
     raise NotImplementedError
-
-
-class Mapped(_Derived):
-  """The results of a function for each element."""
-
-  def __init__(self, source: Sequence, fn: Callable[..., Tensors]):
-    super().__init__(source)
-    self._fn = fn
-
-  def _step(self, own, carry, found, step):
-    return step(carry, self._fn(*found))
-
-  def skip(self, count):
-    return Mapped(self._source.skip(count), self._fn)
-
-
-class Scanned(_Derived):
-  """The results of a function that also hands on a state."""
-
-  def __init__(
-      self,
-      source: Sequence,
-      initial: Tensors,
-      fn: Callable[..., Tensors],
-      shapes: ListOf[tf.TensorShape],
-  ):
-    super().__init__(source, initial, shapes)
-    self._fn = fn
-
-  def _step(self, own, carry, found, step):
-    results = self._fn(*own, *found)
-    new, found = results[: len(own)], results[len(own) :]
-    return [*_shaped(new, self.shapes), *step(carry, found)]
-
-
-class Filtered(_Derived):
-  """The elements for which a predicate holds."""
-
-  def __init__(self, source: Sequence, predicate: Callable[..., Tensors]):
-    super().__init__(source)
-    self._predicate = predicate
-    self.is_exact = False
-
-  def _step(self, own, carry, found, step):
-    (holds,) = self._predicate(*found)
-    return _when(holds, carry, lambda carry: step(carry, found))
-
-
-class TakenWhile(_Derived):
-  """The elements before the first one for which a predicate does not hold."""
-
-  def __init__(self, source: Sequence, predicate: Callable[..., Tensors]):
-    super().__init__(source, [tf.constant(True)])
-    self._predicate = predicate
-    self.is_exact = False
-
-  def more(self, state):
-    return state[0] & super().more(state)
-
-  def _step(self, own, carry, found, step):
-    (holds,) = self._predicate(*found)
-    return [holds, *_when(holds, carry, lambda carry: step(carry, found))]
-
-
-class Taken(_Derived):
-  """The first elements; all if the count is negative."""
-
-  def __init__(self, source: Sequence, count: tf.Tensor):
-    super().__init__(source, [count])
-
-  def more(self, state):
-    # Tensors of a TensorFlow 1 graph compare by identity.
-    return tf.not_equal(state[0], 0) & super().more(state)
-
-  def _step(self, own, carry, found, step):
-    return [own[0] - 1, *step(carry, found)]
-
-
-class _Skipped(_Derived):
-  """The elements after the first ones; none if the count is negative."""
-
-  def __init__(self, source: Sequence, count: tf.Tensor):
-    super().__init__(source, [count])
-    self.is_exact = False
-
-  def _step(self, own, carry, found, step):
-    (left,) = own
-    skips = tf.not_equal(left, 0)
-    carry = _when(~skips, carry, lambda carry: step(carry, found))
-    return [tf.where(left > 0, left - 1, left), *carry]
-
-
-class Repeated(_Derived):
-  """The same elements several times; endlessly if the count is negative."""
-
-  def __init__(self, source: Sequence, count: tf.Tensor):
-    super().__init__(source, [tf.cast(count, tf.int64)])
-
-  def more(self, state):
-    left, own = state[0], state[1:]
-    begins = tf.not_equal(left, 1) & self._source.more(self._source.state)
-    return tf.not_equal(left, 0) & (self._source.more(own) | begins)
-
-  def visit(self, state, carry, step):
-    left, own = state[0], state[1:]
-    goes_on = self._source.more(own)
-    own = tf.cond(
-        goes_on,
-        lambda: list(map(tf.identity, own)),
-        lambda: list(map(tf.identity, self._source.state)),
-    )
-    left = tf.where(goes_on | (left < 0), left, left - 1)
-    own, carry = self._source.visit(own, carry, step)
-    return [left, *own], carry
-
-
-class Zipped(Sequence):
-  """The elements of several sequences, side by side."""
-
-  def __init__(self, parts: ListOf[Sequence]):
-    """Initializes the sequence.
-
-    Raises:
-      UnreadableError: If visits of several parts may find no element.
-    """
-    inexact = [part for part in parts if not part.is_exact]
-    if len(inexact) > 1:
-      raise UnreadableError('it zips several datasets that drop elements')
-    # That part is visited first: the others only when it found an element.
-    self._order = sorted(range(len(parts)), key=lambda i: parts[i].is_exact)
-    self._parts = [parts[place] for place in self._order]
-    self.state = [tensor for part in self._parts for tensor in part.state]
-    self.shapes = [shape for part in self._parts for shape in part.shapes]
-    self.is_exact = not inexact
-
-  def more(self, state):
-    tests, rest = [], state
-    for part in self._parts:
-      tests.append(part.more(rest[: len(part.state)]))
-      rest = rest[len(part.state) :]
-    return functools.reduce(tf.logical_and, tests)
-
-  def visit(self, state, carry, step):
-    def visit_from(rank, rest, found):
-      if rank == len(self._parts):
-        places = sorted(found)
-        return step(rest, [tensor for p in places for tensor in found[p]])
-      part = self._parts[rank]
-      size = len(part.state)
-      own, rest = part.visit(
-          rest[:size],
-          rest[size:],
-          lambda rest, components: visit_from(
-              rank + 1, rest, {**found, self._order[rank]: components}
-          ),
-      )
-      return [*own, *rest]
-
-    tensors = visit_from(0, [*state, *carry], {})
-    return tensors[: len(state)], tensors[len(state) :]
-
-  def skip(self, count):
-    if not self.is_exact:
-      return super().skip(count)
-    parts = sorted(zip(self._order, self._parts), key=lambda pair: pair[0])
-    return Zipped([part.skip(count) for _, part in parts])
-
-
-def _when(
-    condition: tf.Tensor, carry: Tensors, step: Callable[[Tensors], Tensors]
-) -> Tensors:
-  """Returns the carry after a step that is made if a condition holds."""
-  # A branch of a loop of TensorFlow 1 must not call functions, but a loop may.
-  final = tf.while_loop(
-      lambda again, *_: again,
-      lambda _, *carried: (tf.constant(False), *step(list(carried))),
-      (condition, *carry),
-      shape_invariants=(_SCALAR, *(tf.TensorShape(None) for _ in carry)),
-  )
-  return list(final[1:])

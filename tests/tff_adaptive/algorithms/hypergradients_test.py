@@ -189,6 +189,26 @@ class HypergradientsTest(parameterized.TestCase):
     self.assertIsNone(found.client_learning_rate)
 
   @pytest.mark.slow
+  def test_of_shuffled_datasets_that_are_read_twice(self):
+    model = testing.least_squares_model(np.float32, 2)
+    sgdm = tff.learning.optimizers.build_sgdm
+    process = tff.learning.algorithms.build_weighted_mime_lite(
+        model, sgdm(0.05, 0.5), sgdm(0.8)
+    )
+
+    def client(size):
+      dataset = testing.least_squares_dataset(size, np.float32, 2, seed=size)
+      return dataset.unbatch().shuffle(9, seed=2).batch(2)
+
+    cohorts = [[client(9), client(0), client(6)]]
+    batch = next(iter(client(4)))
+    loss_fn = algorithms.build_model_loss(model)
+    state = process.initialize()
+    found = algorithms.hypergradient(process, loss_fn)(state, cohorts, batch)
+    expected = _difference(process, state, 'finalizer', cohorts, loss_fn, batch)
+    self.assertAlmostEqual(found.server_learning_rate, expected, places=3)
+
+  @pytest.mark.slow
   def test_a_rule_without_a_rate_has_none(self):
     model = testing.least_squares_model(np.float64, 2)
     process = algorithms.build_fed_opt(

@@ -168,6 +168,16 @@ class SplitTest(tf.test.TestCase, parameterized.TestCase):
           .batch(2, num_parallel_calls=2),
           2,
       ),
+      (
+          'epochs_of_epochs',
+          lambda: _range()
+          .shuffle(9, seed=1)
+          .prefetch(2)
+          .repeat(2)
+          .skip(1)
+          .repeat(2),
+          4,
+      ),
       ('shards', lambda: _range().shuffle(9, seed=1).shard(2, 1).skip(1), 3),
       (
           'options',

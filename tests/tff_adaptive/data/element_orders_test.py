@@ -60,7 +60,7 @@ class RunTest(tf.test.TestCase, parameterized.TestCase):
       (
           'epochs',
           lambda d: d.shuffle(3, seed=1).repeat(3).batch(5),
-          [Shuffle(3, _SEEDS), Repeat(3), Batch(5, False)],
+          [Shuffle(3, _SEEDS), Repeat(3, is_joined=True), Batch(5, False)],
       ),
       (
           'shuffled_epochs',
@@ -92,7 +92,12 @@ class RunTest(tf.test.TestCase, parameterized.TestCase):
       (
           'shuffled_batches',
           lambda d: d.batch(2).shuffle(3, seed=1).repeat(2).unbatch(),
-          [Batch(2, False), Shuffle(3, _SEEDS), Repeat(2), Unbatch()],
+          [
+              Batch(2, False),
+              Shuffle(3, _SEEDS),
+              Repeat(2, is_joined=True),
+              Unbatch(),
+          ],
       ),
       (
           'parts_of_epochs',
@@ -104,19 +109,47 @@ class RunTest(tf.test.TestCase, parameterized.TestCase):
           lambda d: d.shuffle(4, seed=1).filter(lambda n: n > 2).take(3),
           [Shuffle(4, _SEEDS), Filter(np.arange(8) > 2), Take(3)],
       ),
+      (
+          'epochs_of_epochs',
+          lambda d: d.shuffle(8, seed=1).batch(3).repeat(2).skip(1).repeat(2),
+          [
+              Shuffle(8, _SEEDS),
+              Batch(3, False),
+              Repeat(2),
+              Skip(1),
+              Repeat(2),
+          ],
+      ),
+      (
+          'part_of_epochs',
+          lambda d: d.shuffle(8, seed=1).batch(3).repeat(2).take(6),
+          [Shuffle(8, _SEEDS), Batch(3, False), Repeat(2), Take(6)],
+      ),
+      (
+          'more_than_all_epochs',
+          lambda d: d.shuffle(8, seed=1).batch(3).repeat(2).take(7),
+          [Shuffle(8, _SEEDS), Batch(3, False), Repeat(2), Take(7)],
+      ),
+      (
+          'one_epoch',
+          lambda d: d.shuffle(8, seed=1).shuffle(3, seed=1).repeat(1),
+          [Shuffle(8, _SEEDS), Shuffle(3, _SEEDS), Repeat(1)],
+      ),
       ('none', lambda d: d.take(0).repeat(2), [Take(0), Repeat(2)]),
       ('no_epoch', lambda d: d.repeat(0).batch(2), [Repeat(0), Batch(2, True)]),
       ('all', lambda d: d.take(-1), [Take(-1)]),
       ('skipped', lambda d: d.skip(-1), [Skip(-1)]),
   )
   def test_is_what_tensorflow_yields(self, build, ops):
-    batches = list(build(tf.data.Dataset.range(8)).as_numpy_iterator())
-    numbers = element_orders.run(ops, 8)
-    self.assertAllEqual(
-        numbers.order, np.concatenate([[], *map(np.atleast_1d, batches)])
-    )
-    if numbers.sizes is not None:
-      self.assertAllEqual(numbers.sizes, list(map(len, batches)))
+    dataset = build(tf.data.Dataset.range(8))
+    # Each iteration has other orders.
+    for numbers in itertools.islice(element_orders.iterations(ops, 8), 3):
+      batches = list(dataset.as_numpy_iterator())
+      self.assertAllEqual(
+          numbers.order, np.concatenate([[], *map(np.atleast_1d, batches)])
+      )
+      if numbers.sizes is not None:
+        self.assertAllEqual(numbers.sizes, list(map(len, batches)))
 
   @parameterized.parameters(1, 2, 3, 4, 9)
   def test_unseeded_shuffles_have_the_law_of_the_buffer(self, buffer_size):

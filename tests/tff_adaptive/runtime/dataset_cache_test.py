@@ -151,7 +151,7 @@ class SourcesTest(compiled_testing.TestCase):
     for context in contexts:
       with tff.framework.get_context_stack().install(context):
         _weigh()([dataset])
-      (rows,) = context._cache.read(
+      ((rows,),) = context._cache.read(
           [dataset], tff.SequenceType(_BATCH_TYPE), lambda _: None
       )
       found.append(rows)
@@ -343,11 +343,11 @@ class DatasetsTest(tf.test.TestCase, parameterized.TestCase):
 
   def test_no_clients_where_datasets_are_needed(self):
     with runtime.compiled_context() as context:
-      add_up = _add_up(lambda numbers: numbers.batch(2).unbatch())
-      with self.assertWarnsRegex(RuntimeWarning, 'it calls BatchDataset'):
+      add_up = _add_up(lambda numbers: numbers.window(2).flat_map(lambda w: w))
+      with self.assertWarnsRegex(RuntimeWarning, 'it calls WindowDataset'):
         self.assertEqual(add_up([[1.0, 2.0]]), 3.0)
       self.assertEqual(add_up([]), 0.0)
-      self.assertIn('BatchDataset', context.plan_of(add_up).pipelines)
+      self.assertIn('WindowDataset', context.plan_of(add_up).pipelines)
 
   @parameterized.named_parameters(
       ('here', lambda dataset: dataset.unbatch().shuffle(90).batch(4)),

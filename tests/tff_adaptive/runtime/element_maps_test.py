@@ -58,7 +58,8 @@ class ElementMapsTest(tf.test.TestCase, parameterized.TestCase):
 
   def _draw(self, source, *keys):
     self.assertNotIsInstance(source, dataset_rows.FreshRows)
-    return self._elements(source.draw(_draw_of(*keys)))
+    (rows,) = source.draw(_draw_of(*keys))
+    return self._elements(rows)
 
   @parameterized.named_parameters(
       ('batches', lambda d: d.batch(3).map(_centered)),

@@ -111,11 +111,10 @@ class CohortsTest(equality_testing.TestCase):
       composed = compose(preprocess, process)
       results = []
       stack = tff.framework.get_context_stack()
-      with equality_testing.pipelines():
-        for context in (stack.current, equality_testing.context()):
-          with stack.install(context):
-            output = composed.next(composed.initialize(), datasets)
-            results.append((output, composed.next(output.state, datasets[:2])))
+      for context in (stack.current, equality_testing.context()):
+        with stack.install(context):
+          output = composed.next(composed.initialize(), datasets)
+          results.append((output, composed.next(output.state, datasets[:2])))
       self.assert_same(*results, 1e-5)
 
   def test_data_made_of_client_ids(self):

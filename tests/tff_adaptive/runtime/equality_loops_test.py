@@ -13,6 +13,7 @@ import tensorflow_federated as tff
 from tests.tff_adaptive.runtime import equality_testing
 from tests.tff_adaptive.runtime import sequence_testing
 from tff_adaptive import runtime
+from tff_adaptive.runtime import graph_functions
 
 _ROWS = sequence_testing.ROWS
 _digest = sequence_testing.digest
@@ -206,9 +207,110 @@ _DERIVED = {
     ),
     'range': lambda d: _digest(d) + _digest(_Dataset.range(2, 11, 3)),
 }
+_BY_VALUE = lambda x: x > 2.0
+
+
+@tf.function
+def _epochs_of_batches(dataset):
+  state = 0.0
+  for _ in tf.range(3):
+    for batch in dataset.unbatch().batch(3):
+      state = 0.7 * state + _weigh(batch)
+  return state
+
+
+# Of sequences of batches.
+_REBATCHED = {
+    'unbatch': lambda d: _digest(d.unbatch()),
+    'unbatch_mapped': lambda d: _digest(d.map(lambda x: 2.0 * x).unbatch()),
+    'unbatch_filtered': lambda d: _digest(
+        d.filter(lambda x: x[0] > 1.0).unbatch().take(7)
+    ),
+    'rebatch': lambda d: _digest(d.unbatch().batch(3)),
+    'rebatch_and_drop': lambda d: _digest(d.unbatch().batch(3, True)),
+    'rebatch_filtered': lambda d: _digest(
+        d.unbatch().filter(_BY_VALUE).batch(2)
+    ),
+    'rebatch_and_drop_filtered': lambda d: _digest(
+        d.unbatch().filter(_BY_VALUE).batch(2, drop_remainder=True).repeat(2)
+    ),
+    'batch_of_alike': lambda d: _digest(
+        d.filter(lambda x: tf.equal(tf.size(x), 4)).batch(2)
+    ),
+    'epochs_of_batches': _epochs_of_batches,
+    'shard': lambda d: _digest(d.shard(2, 1)),
+    'unbatch_and_shard': lambda d: _digest(d.unbatch().shard(3, 1).batch(2)),
+    'zip_batched': lambda d: _digest(
+        _Dataset.zip((d.unbatch().filter(_BY_VALUE).batch(2), d))
+    ),
+    'cache': lambda d: _digest(
+        d.map(lambda x: 2.0 * x).cache().unbatch().batch(3).repeat(2)
+    ),
+}
+
+
+@tf.function
+def _loop_over_batches(dataset):
+  state = 0.0
+  for step, batch in enumerate(dataset.repeat(2).batch(5)):
+    if step == 4:
+      break
+    state = 0.7 * state + _weigh(batch)
+  return state
+
+
+# Of sequences of rows.
+_BATCHED = {
+    'batch': lambda d: _digest(d.batch(4)),
+    'batch_and_drop': lambda d: _digest(d.batch(4, drop_remainder=True)),
+    'parallel_batch': lambda d: _digest(d.batch(4, num_parallel_calls=2)),
+    'batch_and_repeat': lambda d: _digest(d.batch(4).repeat(2)),
+    'batch_of_repeated': lambda d: _digest(d.repeat(2).batch(4)),
+    'batch_of_nothing': lambda d: _digest(d.repeat(0).batch(4)),
+    'batch_of_endless': lambda d: _digest(d.take(5).repeat().batch(4).take(3)),
+    'batch_of_mapped': lambda d: _digest(
+        d.map(lambda x, y: (2.0 * x, y)).batch(4).prefetch(2)
+    ),
+    'batch_of_filtered': lambda d: _digest(
+        d.filter(lambda x, y: y % 3 > 0).batch(4, drop_remainder=True)
+    ),
+    'batch_of_part': lambda d: _digest(d.skip(1).take(7).skip(1).batch(4)),
+    'batch_of_skipped': lambda d: _digest(d.skip(-1).batch(4)),
+    'batch_of_batches': lambda d: _digest(d.batch(2, True).batch(3)),
+    'batch_of_shard': lambda d: _digest(d.shard(3, 2).batch(2)),
+    'batch_of_enumerated': lambda d: _digest(d.enumerate(-3).batch(4)),
+    'batch_of_zipped': lambda d: _digest(
+        _Dataset.zip((_Dataset.range(20, 3, -2), d.repeat(2))).batch(4)
+    ),
+    'batch_of_scanned': lambda d: _digest(
+        d.scan(0.0, lambda s, row: (s + row[0][0], (s, row[1]))).batch(4)
+    ),
+    'map_batches': lambda d: _digest(
+        d.batch(4).map(lambda x, y: (tf.reduce_sum(x, 1), y)).unbatch()
+    ),
+    'options': lambda d: _digest(
+        d.with_options(tf.data.Options()).cache().batch(4)
+    ),
+    'loop_over_batches': _loop_over_batches,
+    'batch_in_branch': lambda d: tf.cond(
+        d.reduce(0, lambda n, *_: n + 1) > 3,
+        lambda: _digest(d.batch(2)),
+        lambda: -1.0,
+    ),
+}
+
+
+def _counting_cache(dataset):
+  count = tf.Variable(0.0)
+  return _digest(dataset.map(lambda x: x + count.assign_add(1.0)).cache())
+
+
 # What needs `tf.data`, and the reason.
 _PIPELINES = {
-    'batch': (lambda d: _digest(d.unbatch().batch(2)), 'it calls .*Dataset'),
+    'batch': (
+        lambda d: _digest(d.padded_batch(2)),
+        'it calls PaddedBatchDatasetV2',
+    ),
     'cardinality': (
         lambda d: tf.cast(d.cardinality(), tf.float32),
         'it calls DatasetCardinality',
@@ -238,6 +340,23 @@ def _clients():
   ]
 
 
+_ROW = tff.SequenceType(
+    (tff.TensorType(np.float32, [2]), tff.TensorType(np.int32))
+)
+
+
+def _clients_of_rows():
+  return [
+      _Dataset.range(size).map(
+          lambda i: (
+              tf.cast(tf.stack([i, 2 * i]), tf.float32) + 0.5,
+              tf.cast(i, tf.int32),
+          )
+      )
+      for size in (1, 9, 8, 0, 13)
+  ]
+
+
 def _together(uses):
   return lambda dataset: collections.OrderedDict(
       (name, use(dataset)) for name, use in uses.items()
@@ -247,19 +366,33 @@ def _together(uses):
 @pytest.mark.usefixtures('native_runtime')
 class LoopsTest(equality_testing.TestCase):
 
-  @parameterized.named_parameters(('autograph', _AUTOGRAPH), ('data', _DERIVED))
+  @parameterized.named_parameters(
+      ('autograph', _AUTOGRAPH), ('data', _DERIVED), ('batches', _REBATCHED)
+  )
   @pytest.mark.sample(1)
   def test_uses(self, uses):
     self.assert_equals(_over_clients(_together(uses), _ROWS), _clients())
 
-  @parameterized.named_parameters(*_AUTOGRAPH.items(), *_DERIVED.items())
+  @parameterized.named_parameters(
+      *_AUTOGRAPH.items(), *_DERIVED.items(), *_REBATCHED.items()
+  )
   @pytest.mark.slow
   def test_uses_alone(self, use):
     self.assert_equals(_over_clients(use, _ROWS), _clients())
 
+  def test_uses_of_rows(self):
+    self.assert_equals(
+        _over_clients(_together(_BATCHED), _ROW), _clients_of_rows()
+    )
+
+  @parameterized.named_parameters(*_BATCHED.items())
+  @pytest.mark.slow
+  def test_uses_of_rows_alone(self, use):
+    self.assert_equals(_over_clients(use, _ROW), _clients_of_rows())
+
   @parameterized.parameters('loop', 'parallel')
   def test_uses_of_lists_on_plans(self, plan):
-    uses = _together({**_AUTOGRAPH, **_DERIVED})
+    uses = _together({**_AUTOGRAPH, **_DERIVED, **_REBATCHED})
     computation = _over_clients(uses, _ROWS)
     lists = [sequence_testing.numbers(4, 4, 1), [], sequence_testing.numbers(3)]
     expected = computation(lists)
@@ -295,6 +428,26 @@ class LoopsTest(equality_testing.TestCase):
       with self.assertWarnsRegex(RuntimeWarning, reason):
         found = computation(_clients()[1:3])
     self.assert_same(expected, found, 1e-6)
+
+  @parameterized.named_parameters(
+      (
+          'a cache in a file',
+          lambda d: _digest(d.cache('file')),
+          'caches a dataset in a file',
+      ),
+      ('a cache of effects', _counting_cache, 'whose functions have effects'),
+      (
+          'batches of sparse tensors',
+          lambda d: _digest(
+              d.map(tf.sparse.from_dense).batch(2).map(tf.sparse.reduce_sum)
+          ),
+          'batches datasets or sparse tensors',
+      ),
+  )
+  def test_what_is_no_loop(self, use, reason):
+    work = tff.tensorflow.computation(use, _ROWS)
+    function = graph_functions.build_graph_function(work)
+    self.assertRegex(function.needs_datasets, reason)
 
   def test_an_end_without_a_test_is_an_error(self):
     use = tf.function(lambda dataset: _weigh(next(iter(dataset))))

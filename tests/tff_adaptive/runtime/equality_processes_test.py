@@ -213,8 +213,7 @@ class ProcessesTest(equality_testing.TestCase):
         }
         for seed in range(3)
     ]
-    with equality_testing.pipelines():
-      found = self.assert_equals(evaluate, weights, cohort)
+    found = self.assert_equals(evaluate, weights, cohort)
     _, num_examples = found['untrained']['accuracy']
     self.assertEqual(num_examples.tolist(), [5, 5, 5])
 

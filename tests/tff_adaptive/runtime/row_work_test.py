@@ -225,6 +225,19 @@ class RowWorkTest(parameterized.TestCase, tf.test.TestCase):
     process = _stock(_model(), optimizers.build_sgd(0.1))
     self.assert_same_bits(process, [list(c) for c in _cohort(4)])
 
+  def test_shuffled_datasets_that_are_read_twice(self):
+    process = tff.learning.algorithms.build_weighted_mime_lite(
+        _model(), _sgdm(0.1)
+    )
+    source = _source(4)
+    clients = [
+        tf.data.Dataset.from_tensor_slices(source.examples(client_id))
+        .shuffle(6, seed=3)
+        .batch(2)
+        for client_id in source.client_ids
+    ]
+    self.assert_same_bits(process, clients)
+
   def _start(self) -> Any:
     process = _our_process()
     with runtime.compiled_context(strict=True, seed=1):
