@@ -144,7 +144,7 @@ def _zero_model() -> Any:
   )
 
 
-@pipeline.pipeline(plans.COMPILED, known_ratio=4)
+@pipeline.pipeline(plans.COMPILED)
 def local_training_by_sequence_reduce() -> pipeline.Run:
   client = _batches_of_a_digit()[5]
   return training.of_state(_zero_model, _local_train, 0.1, client)

@@ -290,7 +290,7 @@ def mean_and_variance() -> pipeline.Run:
   return training.of_calls(moments, _points())
 
 
-@pipeline.pipeline(plans.COMPILED, known_ratio=2)
+@pipeline.pipeline(plans.CACHED)
 def evaluation_at_the_server() -> pipeline.Run:
   evaluate = tff.tensorflow.computation(
       lambda dataset, weights: dataset.reduce(weights, _descend),

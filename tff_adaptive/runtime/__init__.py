@@ -8,7 +8,8 @@
 - `rounds`: one graph per round; `plans`: devices, and the size of chunks.
 - `steps`, `step_functions`, `client_loops`, `placed_values`: computations that
   are no round.
-- `expressions`, `local_functions`, `mapped_sequences`: what these consist of.
+- `expressions`, `local_functions`, `mapped_sequences`, `graph_calls`: what these
+  consist of.
 - `round_keys`: which random numbers a round draws; `running`: Ctrl-C, forks.
 - `chunks`: the loop over clients; `sequences`: the loop over batches.
 - `dataset_chains`, `dataset_ops`, `sequence_variants`, `sequence_reads`: the

@@ -2,17 +2,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Loops over clients whose leaves are stacked, each as one graph."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Optional
 
 import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tff_adaptive.runtime import dataset_cache
 from tff_adaptive.runtime import expressions
-from tff_adaptive.runtime import graph_functions
+from tff_adaptive.runtime import graph_calls
 from tff_adaptive.runtime import local_functions
-from tff_adaptive.runtime import running
+from tff_adaptive.runtime import round_keys
 
 
 class ClientLoop:
@@ -26,6 +27,7 @@ class ClientLoop:
       *,
       num_added: Optional[int] = None,
       num_parallel: int = 1,
+      cache: Optional[dataset_cache.DatasetCache] = None,
   ):
     """Initializes the loop, which is built at its first run.
 
@@ -38,25 +40,33 @@ class ClientLoop:
         and the function returns the next ones. None, the default, returns the
         clients' results, stacked.
       num_parallel: The number of clients that run at once. Defaults to 1.
+      cache: The cache of datasets. None (the default) reads none.
     """
     self._function = function
     self._columns = frozenset(columns)
     self._results = list(
         map(
-            local_functions.leaf_spec,
+            graph_calls.leaf_spec,
             expressions.leaf_types(result_type),
         )
     )
     self._num_added = num_added
     self._num_parallel = num_parallel
-    self._loop: Optional[Callable[..., list[tf.Tensor]]] = None
-    self._run = running.Runner()
+    self._call = graph_calls.GraphCall(
+        self._add_map if num_added is None else self._add_sum,
+        function.types,
+        self._specs(),
+        cache,
+        # Each client reads a sequence that all have.
+        are_reread=True,
+    )
 
   def __call__(
       self,
       leaves: Sequence[Any],
       scope: expressions.Scope,
       seeds: Sequence[np.ndarray],
+      key: round_keys.RoundKey,
   ) -> list[tf.Tensor]:
     """Runs the loop.
 
@@ -64,15 +74,13 @@ class ClientLoop:
       leaves: The leaves of the argument; columns have a first axis of clients.
       scope: The values of the names that the function reads.
       seeds: The seeds of the clients.
+      key: The key of unseeded shuffles.
 
     Returns:
       The leaves of the results, stacked, or those of the sum.
     """
-    if self._loop is None:
-      add = self._add_map if self._num_added is None else self._add_sum
-      self._loop = graph_functions.build(add, self._specs())
-    tensors = self._function.tensors(leaves, scope)
-    return self._run(self._loop, *tensors, tf.constant(np.stack(seeds)))
+    found = self._function.leaves(leaves, scope)
+    return self._call(found, tf.constant(np.stack(seeds)), key=key)
 
   def _specs(self) -> list[tf.TensorSpec]:
     specs = [

@@ -98,15 +98,24 @@ def _pack_sequences(
     draw_of: Callable[[int], element_orders.Draw],
     cache: dataset_cache.DatasetCache,
     is_reread: bool = False,
+    place: Optional[int] = None,
 ) -> tuple[batching.PackedClients, str]:
   """Packs the elements of several clients; returns also their path.
+
+  Args:
+    sequences: The sequence of each client.
+    leaf_type: The type of the sequences.
+    draw_of: Returns the random streams of a client.
+    cache: The cache of datasets that were read before.
+    is_reread: Whether a sequence is read more than once. Defaults to False.
+    place: The place of a leaf that is not at clients; None for clients.
 
   Raises:
     NotRowsError: If they cannot be kept as rows.
     TypeError: If they do not match the type.
   """
   specs = elements.component_specs(leaf_type)
-  clients = cache.read(sequences, leaf_type, draw_of)
+  clients = cache.read(sequences, leaf_type, draw_of, place is None)
   if is_reread and any(client.reshuffles for client in clients):
     raise dataset_rows.NotRowsError(
         "the clients' work reads a dataset more than once, which is shuffled "
@@ -122,7 +131,7 @@ def _pack_sequences(
     are_batched = True
   if not are_batched:
     clients = [client.as_single_rows() for client in clients]
-  rows = cache.join(specs, clients)
+  rows = cache.join(specs, clients, place)
   if not are_batched:
     return batching.of_rows(rows, counts), path
   sizes = np.concatenate(
@@ -135,6 +144,38 @@ def _pack_sequences(
   ]
   order = np.concatenate([np.zeros(0, np.int64), *orders])
   return batching.of_batches(rows, order, sizes, counts), path
+
+
+def pack_one(
+    sequence: Any,
+    leaf_type: tff.SequenceType,
+    draw: element_orders.Draw,
+    cache: dataset_cache.DatasetCache,
+    is_reread: bool,
+    place: int,
+) -> tuple[batching.PackedClients, str]:
+  """Packs a sequence that is not at clients, as that of a single client.
+
+  Args:
+    sequence: The sequence.
+    leaf_type: Its type.
+    draw: Its random streams.
+    cache: The cache of datasets that were read before.
+    is_reread: Whether it is read more than once.
+    place: Its place in the argument.
+
+  Returns:
+    Its elements, and how they were read, see `CompiledContext.path_of`.
+
+  Raises:
+    NotRowsError: If it cannot be kept as rows.
+    TypeError: If it does not match the type.
+  """
+  packed, path = _pack_sequences(
+      [sequence], leaf_type, lambda _: draw, cache, is_reread, place
+  )
+  (leaf,) = _to_tensors([packed])
+  return leaf, path
 
 
 def _pack_cohort_data(

@@ -248,6 +248,7 @@ def as_fresh_dataset(
   return fresh(dataset, generator) if dataset is value else dataset
 
 
+@functools.lru_cache
 def build_leaf(leaf_type: tff.Type) -> Callable[[Any], tf.Tensor]:
   """Builds `build_conversion` of a tensor or a sequence."""
   if isinstance(leaf_type, tff.SequenceType):

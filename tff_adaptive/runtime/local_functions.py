@@ -4,8 +4,7 @@
 
 These are what a place runs by itself: all of a computation without clients, or
 what `tff.federated_map` applies. Functions of sequences, such as
-`tff.sequence_reduce`, become the loops over datasets that users of TensorFlow
-would write.
+`tff.sequence_reduce`, become the loops that users of TensorFlow would write.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -15,12 +14,16 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tff_adaptive.data import batching
+from tff_adaptive.runtime import client_tensors
 from tff_adaptive.runtime import computations
+from tff_adaptive.runtime import dataset_cache
 from tff_adaptive.runtime import elements
 from tff_adaptive.runtime import expressions
+from tff_adaptive.runtime import graph_calls
 from tff_adaptive.runtime import graph_functions
 from tff_adaptive.runtime import mapped_sequences
-from tff_adaptive.runtime import running
+from tff_adaptive.runtime import round_keys
 from tff_adaptive.runtime import values
 
 
@@ -40,21 +43,52 @@ class Pieces:
     # The expression keeps the ids alive.
     self._expression = expression
     self._functions = {
-        id(part): graph_functions.build_graph_function(
-            tff.framework.ConcreteComputation.from_building_block(part),
-            tensor_sequences=False,
-            may_return_sequences=True,
-        )
+        id(part): _build(part)
         for part in expressions.walk(expression)
         if isinstance(part, tff.framework.CompiledComputation)
     }
+    # Likewise, those that read sequences from rows, built when needed.
+    self._on_rows: dict[int, graph_functions.GraphFunction] = {}
     self.takes_seed = self.draw_in(expression)
 
-  def __getitem__(
+  def for_leaves(
+      self, block: expressions.Block, leaves: Sequence[Any]
+  ) -> graph_functions.GraphFunction:
+    """Returns the function of a part of the expression.
+
+    Args:
+      block: The part.
+      leaves: The leaves of its argument, in the graph that is being built.
+
+    Raises:
+      NeedsDatasetsError: If there are rows, and it needs datasets.
+    """
+    if not any(isinstance(leaf, batching.PackedClients) for leaf in leaves):
+      return self._functions[id(block)]
+    if client_tensors.hold_datasets(leaves):
+      raise graph_calls.NeedsDatasetsError
+    function = self._reading_rows(block)
+    if not function.reads_tensors or expressions.has_sequences(
+        block.type_signature.result
+    ):
+      raise graph_calls.NeedsDatasetsError
+    return function
+
+  def _reading_rows(
       self, block: expressions.Block
   ) -> graph_functions.GraphFunction:
-    """Returns the function of a part of the expression."""
-    return self._functions[id(block)]
+    if id(block) not in self._on_rows:
+      self._on_rows[id(block)] = _build(block, tensor_sequences=True)
+    return self._on_rows[id(block)]
+
+  def rereads(self, block: expressions.Block) -> bool:
+    """Returns whether a part may read a sequence more than once."""
+    readers = [part for part in expressions.walk(block) if _reads(part)]
+    return len(readers) > 1 or any(
+        self._reading_rows(part).reread
+        for part in readers
+        if id(part) in self._functions
+    )
 
   def draw_in(self, block: expressions.Block) -> bool:
     """Returns whether a part of the expression draws random numbers."""
@@ -65,10 +99,28 @@ class Pieces:
     )
 
 
+def _build(
+    block: tff.framework.CompiledComputation, tensor_sequences: bool = False
+) -> graph_functions.GraphFunction:
+  return graph_functions.build_graph_function(
+      tff.framework.ConcreteComputation.from_building_block(block),
+      tensor_sequences=tensor_sequences,
+      may_return_sequences=True,
+  )
+
+
+def _reads(block: expressions.Block) -> bool:
+  """Returns whether an expression is a function of sequences."""
+  if isinstance(block, tff.framework.CompiledComputation):
+    return expressions.has_sequences(block.type_signature.parameter)
+  return getattr(block, 'uri', None) in SEQUENCE_INTRINSICS
+
+
 class InGraph(expressions.Evaluator):
   """Adds an expression without clients to the graph that is being built.
 
-  Leaves are tensors; a sequence is the variant of a dataset, or a `Mapped`.
+  Leaves are tensors; a sequence is the variant of a dataset, the
+  `PackedClients` of one client, or a `Mapped`.
   """
 
   def __init__(self, pieces: Pieces, seed: Optional[tf.Tensor]):
@@ -83,7 +135,7 @@ class InGraph(expressions.Evaluator):
     self._num_draws = 0
 
   def leaves_of(self, value: Any) -> list[tf.Tensor]:
-    """Returns the leaves of a value as tensors."""
+    """Returns the leaves of a value, without `Mapped`."""
     return list(map(mapped_sequences.to_variant, expressions.flatten(value)))
 
   def _next_seed(self) -> tf.Tensor:
@@ -91,9 +143,9 @@ class InGraph(expressions.Evaluator):
     return tf.random.experimental.stateless_fold_in(self._seed, self._num_draws)
 
   def call_tensorflow(self, block, argument):
-    piece = self._pieces[block]
-    seed = self._next_seed() if piece.takes_seed else None
     leaves = [] if argument is None else self.leaves_of(argument)
+    piece = self._pieces.for_leaves(block, leaves)
+    seed = self._next_seed() if piece.takes_seed else None
     results = iter(piece(*leaves, seed=seed))
     return expressions.pack(results, block.type_signature.result)
 
@@ -239,13 +291,6 @@ def is_without_clients(block: expressions.Block) -> bool:
 Body = Callable[[InGraph, Optional[Any], expressions.Scope], Any]
 
 
-def leaf_spec(leaf_type: tff.Type) -> tf.TensorSpec:
-  """Returns the spec of a leaf as a tensor."""
-  if isinstance(leaf_type, tff.SequenceType):
-    return tf.TensorSpec([], tf.variant)
-  return values.tensor_spec(leaf_type)
-
-
 class Function:
   """A function without clients, compiled to one function of TensorFlow.
 
@@ -263,6 +308,7 @@ class Function:
       *,
       parameter: Optional[tff.Type] = None,
       body: Optional[Body] = None,
+      cache: Optional[dataset_cache.DatasetCache] = None,
   ):
     """Initializes the function, which is built at its first call.
 
@@ -271,6 +317,7 @@ class Function:
       pieces: The functions of TensorFlow within it.
       parameter: The type of the argument. Defaults to that of the expression.
       body: Adds the value to the graph. Defaults to that of the expression.
+      cache: The cache of datasets. None (the default) reads none.
 
     Raises:
       UnsupportedComputationError: If it takes or returns other than tensors and
@@ -287,13 +334,29 @@ class Function:
     self.types = expressions.leaf_types(self._parameter)
     for type_spec in self.free.values():
       self.types += expressions.leaf_types(type_spec)
-    self.specs = list(map(leaf_spec, self.types))
-    self._function: Optional[Callable[..., list[tf.Tensor]]] = None
-    self._run = running.Runner()
+    self.specs = list(map(graph_calls.leaf_spec, self.types))
     self.takes_seed = pieces.draw_in(block)
+    are_read = expressions.has_sequences(tff.StructType(self.types))
+    self.are_reread = are_read and cache is not None and pieces.rereads(block)
+    self._call = graph_calls.GraphCall(
+        self.add,
+        self.types,
+        [*self.specs, tf.TensorSpec([2], tf.int32)],
+        cache,
+        self.are_reread,
+    )
+
+  @property
+  def path(self) -> str:
+    """How its latest call ran, see `CompiledContext.path_of`."""
+    return self._call.path
 
   def __call__(
-      self, leaves: Sequence[Any], scope: expressions.Scope, seed: Any
+      self,
+      leaves: Sequence[Any],
+      scope: expressions.Scope,
+      seed: Any,
+      key: Optional[round_keys.RoundKey] = None,
   ) -> list[tf.Tensor]:
     """Runs the function.
 
@@ -301,6 +364,7 @@ class Function:
       leaves: The leaves of the argument: tensors, or sequences as given.
       scope: The values of the names that it reads.
       seed: The seed of its random numbers, int32 of shape [2].
+      key: The key of unseeded shuffles. Without one, sequences are datasets.
 
     Returns:
       The leaves of the result.
@@ -308,28 +372,28 @@ class Function:
     Raises:
       TypeError: If a sequence does not match its type.
     """
-    if self._function is None:
-      specs = [*self.specs, tf.TensorSpec([2], tf.int32)]
-      self._function = graph_functions.build(self.add, specs)
-    tensors = self.tensors(leaves, scope)
-    return self._run(self._function, *tensors, tf.constant(seed))
+    return self._call(self.leaves(leaves, scope), tf.constant(seed), key=key)
 
-  def tensors(
+  def leaves(
       self, leaves: Sequence[Any], scope: expressions.Scope
-  ) -> list[tf.Tensor]:
-    """Returns the tensors of `specs`, given what `__call__` is."""
+  ) -> list[Any]:
+    """Returns the leaves of `types`, given what `__call__` is."""
     read = [
         leaf
         for path in self.free
         for leaf in expressions.flatten(expressions.at(path, scope))
     ]
-    return list(map(expressions.to_tensor, [*leaves, *read], self.types))
+    return [*leaves, *read]
 
-  def add(self, *tensors: tf.Tensor) -> list[tf.Tensor]:
+  def add(self, *tensors: Any) -> list[tf.Tensor]:
     """Adds the function to the graph being built; returns its leaves.
 
     Args:
-      *tensors: Those of `specs`, and the seed.
+      *tensors: Those of `specs`, or `PackedClients` of one client, and the
+        seed.
+
+    Raises:
+      NeedsDatasetsError: If it needs datasets in place of `PackedClients`.
     """
     leaves = iter(tensors[:-1])
     argument = None
@@ -339,7 +403,10 @@ class Function:
         {path: expressions.pack(leaves, t) for path, t in self.free.items()}
     )
     graph = InGraph(self._pieces, tensors[-1])
-    return graph.leaves_of(self._body(graph, argument, scope))
+    results = graph.leaves_of(self._body(graph, argument, scope))
+    if any(isinstance(leaf, batching.PackedClients) for leaf in results):
+      raise graph_calls.NeedsDatasetsError
+    return results
 
 
 def _as_tensorflow(

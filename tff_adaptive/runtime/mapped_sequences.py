@@ -13,8 +13,12 @@ import attrs
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tff_adaptive.data import batching
 from tff_adaptive.runtime import elements
 from tff_adaptive.runtime import expressions
+from tff_adaptive.runtime import graph_calls
+from tff_adaptive.runtime import plans
+from tff_adaptive.runtime import sequences
 from tff_adaptive.runtime import values
 
 
@@ -28,6 +32,8 @@ _plain = tf.autograph.experimental.do_not_convert
 
 def _dataset(variant: tf.Tensor, leaf_type: tff.SequenceType) -> Any:
   """Returns a dataset whose elements are tuples, see `_element`."""
+  if isinstance(variant, batching.PackedClients):
+    raise graph_calls.NeedsDatasetsError
   specs = tuple(elements.component_specs(leaf_type))
   return tf.data.experimental.from_variant(variant, specs)
 
@@ -48,7 +54,7 @@ class Mapped:
   Attributes:
     call: The function of an element's number and the element.
     draws: Whether it draws random numbers.
-    source: A sequence, its variant or another `Mapped`.
+    source: A sequence: a variant, a `PackedClients` or another `Mapped`.
     types: The types of the source and of the sequence.
   """
 
@@ -60,8 +66,8 @@ class Mapped:
 
 def _unwrap(
     sequence: Any, leaf_type: tff.SequenceType
-) -> tuple[tf.Tensor, tff.SequenceType, Callable[..., Any], bool]:
-  """Returns the variant below a sequence, its type, and what is yet to be done.
+) -> tuple[Any, tff.SequenceType, Callable[..., Any], bool]:
+  """Returns the source of a sequence, its type, and what is yet to be done.
 
   The latter is a function of an element's number and the element, and whether
   it draws random numbers.
@@ -78,8 +84,8 @@ def _unwrap(
   return variant, source_type, call, draws or sequence.draws
 
 
-def to_variant(leaf: Any) -> tf.Tensor:
-  """Returns a leaf as a tensor."""
+def to_variant(leaf: Any) -> Any:
+  """Returns a leaf; a mapped sequence as the variant of a dataset."""
   if not isinstance(leaf, Mapped):
     return leaf
   returned = leaf.types[1]
@@ -128,6 +134,18 @@ def reduce(
     added = add(number, expressions.pack(iter(total), result_type), element)
     return (*(count + 1 for count in counted), *expressions.flatten(added))
 
-  dataset = _dataset(variant, source_type)
-  totals = dataset.reduce((*counts, *zeros), _plain(step))
+  if isinstance(variant, batching.PackedClients):
+    totals = sequences.reduce(
+        sequences.Rows(variant),
+        [*counts, *zeros],
+        lambda state, components: list(step(state, components)),
+        shapes=[
+            *(count.shape for count in counts),
+            *(spec.shape for spec in values.tensor_specs(result_type)),
+        ],
+        num_parallel=plans.num_cores(),
+    )
+  else:
+    dataset = _dataset(variant, source_type)
+    totals = dataset.reduce((*counts, *zeros), _plain(step))
   return expressions.pack(iter(totals[len(counts) :]), result_type)

@@ -66,7 +66,9 @@ class StepFunctions:
   def of(self, block: expressions.Block) -> local_functions.Function:
     """Returns the compiled function of a part of the expression."""
     if id(block) not in self._functions:
-      self._functions[id(block)] = local_functions.Function(block, self._pieces)
+      self._functions[id(block)] = local_functions.Function(
+          block, self._pieces, cache=self._cache
+      )
     return self._functions[id(block)]
 
   def loop(
@@ -85,6 +87,7 @@ class StepFunctions:
           result_type,
           num_added=num_added,
           num_parallel=self.plan.num_parallel_clients,
+          cache=self._cache,
       )
     return self._loops[key]
 

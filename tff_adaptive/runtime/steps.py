@@ -26,6 +26,7 @@ from tff_adaptive.data import cohort as cohort_lib
 from tff_adaptive.runtime import computations
 from tff_adaptive.runtime import dataset_cache
 from tff_adaptive.runtime import expressions
+from tff_adaptive.runtime import graph_calls
 from tff_adaptive.runtime import local_functions
 from tff_adaptive.runtime import placed_values
 from tff_adaptive.runtime import plans
@@ -40,6 +41,7 @@ class Steps:
   Attributes:
     takes_clients: Whether it takes a value at the clients.
     takes_seed: Whether it draws random numbers.
+    takes_sequences: Whether it takes sequences.
   """
 
   def __init__(
@@ -66,6 +68,12 @@ class Steps:
     )
     self.takes_clients = computations.takes_clients(self._type)
     self.takes_seed = self._functions.takes_seed
+    self.takes_sequences = any(
+        map(
+            expressions.has_sequences,
+            placed_values.places(self._type.parameter),
+        )
+    )
     self._is_whole = (
         not self.takes_clients
         and local_functions.is_without_clients(self._root)
@@ -79,7 +87,9 @@ class Steps:
   @property
   def path(self) -> str:
     """How it is executed, see `CompiledContext.path_of`."""
-    return plans.COMPILED if self._is_whole else plans.STEPS
+    if not self._is_whole:
+      return plans.STEPS
+    return self._functions.of(self._root).path
 
   @property
   def plan(self) -> Optional[plans.Plan]:
@@ -242,8 +252,8 @@ class _Run(expressions.Evaluator):
     """Returns the leaves of a result, given those of the argument."""
     if expressions.is_structural(function.block):
       return self._rearrange(function, leaves)
-    compiled = self._functions.of(function.block)
-    return compiled(leaves, function.scope, self._next_key().server_seed())
+    compiled, key = self._functions.of(function.block), self._next_key()
+    return compiled(leaves, function.scope, key.server_seed(), key)
 
   def _rearrange(self, function, leaves):
     parameter = function.block.type_signature.parameter
@@ -321,7 +331,7 @@ class _Run(expressions.Evaluator):
     placed = placed_values.Placed(leaves)
     stacked = placed.stack(function.types)
     types = expressions.leaf_types(result_type)
-    specs = map(local_functions.leaf_spec, types)
+    specs = map(graph_calls.leaf_spec, types)
     if (
         len(seeds)
         and stacked is not None
@@ -332,7 +342,7 @@ class _Run(expressions.Evaluator):
       return placed_values.Placed(
           [
               placed_values.Column(stacked=result)
-              for result in loop(stacked, scope, seeds)
+              for result in loop(stacked, scope, seeds, self._key)
           ]
       )
     results = [
@@ -394,7 +404,7 @@ class _Run(expressions.Evaluator):
           accumulate.block.type_signature.result,
           num_added=len(total),
       )
-      total = loop(stacked, scope, seeds)
+      total = loop(stacked, scope, seeds, self._key)
     else:
       for number, seed in enumerate(seeds):
         total = add([*total, *placed.of_client(number)], scope, seed)
