@@ -233,7 +233,7 @@ def k_means() -> pipeline.Run:
   return pipeline.Run(rounds, process.next)
 
 
-@pipeline.pipeline(plans.STEPS, known_ratio=0.7)
+@pipeline.pipeline(plans.COMPILED)
 def geometric_median() -> pipeline.Run:
   num_iterations = 3
   distance = tff.tensorflow.computation(

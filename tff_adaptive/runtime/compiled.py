@@ -28,13 +28,13 @@ from tff_adaptive.data import specs
 from tff_adaptive.runtime import client_seeds
 from tff_adaptive.runtime import computations
 from tff_adaptive.runtime import dataset_cache
-from tff_adaptive.runtime import local_functions
 from tff_adaptive.runtime import native
 from tff_adaptive.runtime import plans
 from tff_adaptive.runtime import round_keys
 from tff_adaptive.runtime import rounds
 from tff_adaptive.runtime import running
 from tff_adaptive.runtime import steps
+from tff_adaptive.runtime import tensorflow_loops
 
 # The module of TFF's context for programs, which awaits results.
 _PROGRAM_CONTEXT = 'tensorflow_federated.python.program.native_platform'
@@ -300,7 +300,7 @@ class CompiledContext(tff.framework.SyncContext):
           'Secure sums are computed in the clear: a simulation provides no '
           'secure aggregation.'
       )
-    computation = local_functions.with_tensorflow_loops(computation)
+    computation = tensorflow_loops.with_tensorflow_loops(computation)
     try:
       return self._compile_whole(computation)
     except computations.UnsupportedComputationError:

@@ -85,14 +85,14 @@ class GraphCall:
   def __call__(
       self,
       leaves: Sequence[Any],
-      *others: tf.Tensor,
+      others: Callable[[], Sequence[tf.Tensor]],
       key: Optional[round_keys.RoundKey] = None,
   ) -> list[tf.Tensor]:
     """Calls the function.
 
     Args:
       leaves: The leaves: tensors, or sequences as given.
-      *others: Other tensors.
+      others: Returns other tensors, after the graph was built.
       key: The key of unseeded shuffles. Without one, sequences are not read.
 
     Returns:
@@ -113,7 +113,7 @@ class GraphCall:
       if any(isinstance(leaf, expressions.Given) for leaf in leaves):
         path = plans.THREADS
       function = self._build(found)
-    result = self._run(function, *tf.nest.flatten(found), *others)
+    result = self._run(function, *tf.nest.flatten(found), *others())
     self.path = path
     return result
 

@@ -53,26 +53,28 @@ class Pieces:
 
   def for_leaves(
       self, block: expressions.Block, leaves: Sequence[Any]
-  ) -> graph_functions.GraphFunction:
-    """Returns the function of a part of the expression.
+  ) -> tuple[graph_functions.GraphFunction, list[Any]]:
+    """Returns the function of a part of the expression, and what it takes.
 
     Args:
       block: The part.
       leaves: The leaves of its argument, in the graph that is being built.
 
     Raises:
-      NeedsDatasetsError: If there are rows, and it needs datasets.
+      NeedsDatasetsError: If there are `PackedClients`, and it needs datasets.
     """
-    if not any(isinstance(leaf, batching.PackedClients) for leaf in leaves):
-      return self._functions[id(block)]
-    if client_tensors.hold_datasets(leaves):
-      raise graph_calls.NeedsDatasetsError
-    function = self._reading_rows(block)
-    if not function.reads_tensors or expressions.has_sequences(
-        block.type_signature.result
-    ):
-      raise graph_calls.NeedsDatasetsError
-    return function
+    as_rows = list(map(mapped_sequences.as_rows, leaves))
+    if any(isinstance(leaf, batching.PackedClients) for leaf in as_rows):
+      if self._takes_rows(block) and not client_tensors.hold_datasets(as_rows):
+        return self._reading_rows(block), as_rows
+    as_variants = list(map(mapped_sequences.as_variant, leaves))
+    return self._functions[id(block)], as_variants
+
+  def _takes_rows(self, block: expressions.Block) -> bool:
+    """Returns whether a part can read sequences from rows."""
+    if expressions.has_sequences(block.type_signature.result):
+      return False
+    return self._reading_rows(block).reads_tensors
 
   def _reading_rows(
       self, block: expressions.Block
@@ -119,8 +121,7 @@ def _reads(block: expressions.Block) -> bool:
 class InGraph(expressions.Evaluator):
   """Adds an expression without clients to the graph that is being built.
 
-  Leaves are tensors; a sequence is the variant of a dataset, the
-  `PackedClients` of one client, or a `Mapped`.
+  Leaves are tensors; for sequences, see `mapped_sequences`.
   """
 
   def __init__(self, pieces: Pieces, seed: Optional[tf.Tensor]):
@@ -136,7 +137,7 @@ class InGraph(expressions.Evaluator):
 
   def leaves_of(self, value: Any) -> list[tf.Tensor]:
     """Returns the leaves of a value, without `Mapped`."""
-    return list(map(mapped_sequences.to_variant, expressions.flatten(value)))
+    return list(map(mapped_sequences.apply, expressions.flatten(value)))
 
   def _next_seed(self) -> tf.Tensor:
     self._num_draws += 1
@@ -144,7 +145,7 @@ class InGraph(expressions.Evaluator):
 
   def call_tensorflow(self, block, argument):
     leaves = [] if argument is None else self.leaves_of(argument)
-    piece = self._pieces.for_leaves(block, leaves)
+    piece, leaves = self._pieces.for_leaves(block, leaves)
     seed = self._next_seed() if piece.takes_seed else None
     results = iter(piece(*leaves, seed=seed))
     return expressions.pack(results, block.type_signature.result)
@@ -178,7 +179,7 @@ class InGraph(expressions.Evaluator):
       value: Any,
       sequence_type: tff.SequenceType,
   ) -> Any:
-    """Returns the sequence of what a function selects.
+    """Returns the sequence of what a function selects, for each key.
 
     Args:
       function: A function of a value and a key.
@@ -211,12 +212,11 @@ class InGraph(expressions.Evaluator):
     rows = tf.map_fn(
         row, tf.range(tf.size(keys)), fn_output_signature=tuple(specs)
     )
-    # Each read would otherwise optimize it first, for milliseconds.
-    options = tf.data.Options()
-    options.autotune.enabled = False
-    options.experimental_optimization.apply_default_optimizations = False
-    dataset = tf.data.Dataset.from_tensor_slices(rows).with_options(options)
-    return tf.data.experimental.to_variant(dataset)
+    return mapped_sequences.Selected(rows)
+
+  def select_rows(self, *arguments: Any) -> list[tf.Tensor]:
+    """Returns the rows of `select`; elements must be of one shape."""
+    return list(self.select(*arguments).rows)
 
   def sequence_map(self, signature: tff.FunctionType, argument: Any) -> Any:
     """Returns `tff.sequence_map`."""
@@ -372,7 +372,9 @@ class Function:
     Raises:
       TypeError: If a sequence does not match its type.
     """
-    return self._call(self.leaves(leaves, scope), tf.constant(seed), key=key)
+    return self._call(
+        self.leaves(leaves, scope), lambda: [tf.constant(seed)], key=key
+    )
 
   def leaves(
       self, leaves: Sequence[Any], scope: expressions.Scope
@@ -404,103 +406,4 @@ class Function:
     )
     graph = InGraph(self._pieces, tensors[-1])
     results = graph.leaves_of(self._body(graph, argument, scope))
-    if any(isinstance(leaf, batching.PackedClients) for leaf in results):
-      raise graph_calls.NeedsDatasetsError
-    return results
-
-
-def _as_tensorflow(
-    block: tff.framework.Lambda,
-) -> tff.framework.CompiledComputation:
-  """Returns a function without placements as one function of TensorFlow.
-
-  Raises:
-    UnsupportedComputationError: If it is none.
-  """
-  pieces = Pieces(block)
-  parameter, result_type = block.parameter_type, block.result.type_signature
-  flatten_argument = values.build_flatten(parameter)
-
-  def run(given):
-    leaves = flatten_argument(given)
-    tensors = [
-        tf.data.experimental.to_variant(leaf)
-        if isinstance(leaf, tf.data.Dataset)
-        else tf.convert_to_tensor(leaf)
-        for leaf in leaves
-    ]
-    seed = None
-    if pieces.takes_seed:
-      bounds = {'minval': tf.int32.min, 'maxval': tf.int32.max}
-      seed = tf.random.uniform([2], dtype=tf.int32, **bounds)
-    graph = InGraph(pieces, seed)
-    argument = None
-    if parameter is not None:
-      argument = expressions.pack(iter(tensors), parameter)
-    results = graph.leaves_of(
-        graph.apply(expressions.Closure(block, {}), argument)
-    )
-    return values.build_pack(result_type)(
-        map(
-            expressions.from_tensor,
-            results,
-            expressions.leaf_types(result_type),
-        )
-    )
-
-  with computations.errors_as_unsupported('a function of sequences fails'):
-    if parameter is None:
-      traced = tff.tensorflow.computation(lambda: run(None))
-    else:
-      traced = tff.tensorflow.computation(run, parameter)
-    return traced.to_compiled_building_block()
-
-
-def _uses_sequences(block: expressions.Block) -> bool:
-  return any(
-      getattr(part, 'uri', None) in SEQUENCE_INTRINSICS
-      for part in expressions.walk(block)
-  )
-
-
-def with_tensorflow_loops(
-    computation: tff.framework.ConcreteComputation,
-) -> tff.framework.ConcreteComputation:
-  """Replaces functions of sequences, such as `tff.sequence_reduce`.
-
-  Args:
-    computation: A computation.
-
-  Returns:
-    A computation that gives the same, in which a function without placements
-    that calls them is one function of TensorFlow, as if it were written so.
-  """
-  proto = tff.framework.serialize_computation(computation).SerializeToString()
-  if not any(uri.encode() in proto for uri in SEQUENCE_INTRINSICS):
-    return computation
-
-  def replace(block):
-    if not (
-        isinstance(block, tff.framework.Lambda)
-        and expressions.has_no_places(block.parameter_type)
-        and expressions.has_no_places(block.result.type_signature)
-        and _uses_sequences(block)
-        and not expressions.find_free(block)
-    ):
-      return block, False
-    try:
-      return _as_tensorflow(block), True
-    except computations.UnsupportedComputationError:
-      return block, False
-
-  block, _ = tff.tensorflow.replace_intrinsics_with_bodies(
-      computation.to_building_block()
-  )
-  block, _ = tff.framework.transform_preorder(
-      tff.framework.to_call_dominant(block), replace
-  )
-  # The original type also names Python's containers.
-  return tff.framework.ConcreteComputation.with_type(
-      tff.framework.ConcreteComputation.from_building_block(block),
-      computation.type_signature,
-  )
+    return list(map(mapped_sequences.as_variant, results))

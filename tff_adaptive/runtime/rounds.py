@@ -344,6 +344,6 @@ class CompiledFunction:
       The computation's result, with NumPy arrays for tensors.
     """
     leaves = map(expressions.to_leaf, self._flatten(argument), self._types)
-    seed = tf.constant(key.server_seed())
-    result = self._call(list(leaves), seed, key=key)
+    seeds = [tf.constant(key.server_seed())]
+    result = self._call(list(leaves), lambda: seeds, key=key)
     return self._pack(map(values.to_array, result))
