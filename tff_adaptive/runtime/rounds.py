@@ -320,9 +320,9 @@ class CompiledFunction:
     """How the latest run was executed, see `CompiledContext.path_of`."""
     return self._call.path
 
-  def _add(self, *leaves: Any) -> list[tf.Tensor]:
+  def _add(self, *tensors: Any) -> list[tf.Tensor]:
     """Adds the computation to the graph being built; the seed comes last."""
-    *leaves, seed = leaves
+    *leaves, seed = tensors
     function = self._function
     if not client_tensors.hold_datasets(leaves):
       if self.takes_sequences and not function.reads_tensors:
