@@ -56,7 +56,8 @@ def _digest(rows, keys):
 @tff.tensorflow.computation(_ROWS, _KEYS)
 def _digest_of_dataset(rows, keys):
   del keys
-  return rows.shard(2, 1).reduce(tf.zeros([4]), lambda done, r: done + r)
+  copies = rows.flat_map(tf.data.Dataset.from_tensors)
+  return copies.reduce(tf.zeros([4]), lambda done, r: 0.5 * done + r)
 
 
 @tff.federated_computation(_at_clients(_VECTOR))
