@@ -144,7 +144,7 @@ def _zero_model() -> Any:
   )
 
 
-@pipeline.pipeline(plans.COMPILED, known_ratio=4)
+@pipeline.pipeline(plans.COMPILED)
 def local_training_by_sequence_reduce() -> pipeline.Run:
   client = _batches_of_a_digit()[5]
   return training.of_state(_zero_model, _local_train, 0.1, client)
@@ -405,7 +405,7 @@ def custom_aggregators() -> pipeline.Run:
   return pipeline.Run(rounds, process.next)
 
 
-@pipeline.pipeline(plans.STEPS, known_ratio=1.5)
+@pipeline.pipeline(plans.COMPILED)
 def federated_select() -> pipeline.Run:
   words = tff.TensorType(np.str_, [None])
 
@@ -437,7 +437,7 @@ def federated_select() -> pipeline.Run:
   return training.of_calls(select, ['a', 'b', 'c'], ['0,1', '1,2', '2,0'])
 
 
-@pipeline.pipeline(plans.STEPS, known_ratio=1.5)
+@pipeline.pipeline(plans.COMPILED, known_ratio=1)
 def sparse_training_by_federated_select() -> pipeline.Run:
   num_rows, num_features = 1000, 20
   table_type = tff.TensorType(np.float32, [num_rows, num_features])
@@ -479,9 +479,7 @@ def sparse_training_by_federated_select() -> pipeline.Run:
 
 # The smallest of three numbers of a standard normal distribution: the contexts
 # have three clients if the argument does not tell.
-@pipeline.pipeline(
-    plans.STEPS, pipeline.drawn(-0.8463, 0.7480), known_ratio=0.6
-)
+@pipeline.pipeline(plans.COMPILED, pipeline.drawn(-0.8463, 0.7480))
 def noise_at_clients() -> pipeline.Run:
   @tff.tensorflow.computation
   def noise():

@@ -233,7 +233,7 @@ def k_means() -> pipeline.Run:
   return pipeline.Run(rounds, process.next)
 
 
-@pipeline.pipeline(plans.STEPS, known_ratio=0.7)
+@pipeline.pipeline(plans.COMPILED)
 def geometric_median() -> pipeline.Run:
   num_iterations = 3
   distance = tff.tensorflow.computation(
@@ -290,7 +290,7 @@ def mean_and_variance() -> pipeline.Run:
   return training.of_calls(moments, _points())
 
 
-@pipeline.pipeline(plans.COMPILED, known_ratio=2)
+@pipeline.pipeline(plans.CACHED)
 def evaluation_at_the_server() -> pipeline.Run:
   evaluate = tff.tensorflow.computation(
       lambda dataset, weights: dataset.reduce(weights, _descend),

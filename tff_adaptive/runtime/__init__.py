@@ -6,9 +6,10 @@
 - `native`, `client_seeds`: the context of TFF's runtime.
 - `computations`: splits a computation into the parts of a round.
 - `rounds`: one graph per round; `plans`: devices, and the size of chunks.
-- `steps`, `step_functions`, `client_loops`, `placed_values`: computations that
-  are no round.
-- `expressions`, `local_functions`, `mapped_sequences`: what these consist of.
+- `steps`, `step_graphs`, `step_runs`, `step_functions`, `client_loops`,
+  `placed_values`: computations that are no round.
+- `expressions`, `local_functions`, `tensorflow_loops`, `mapped_sequences`,
+  `graph_calls`: what these consist of.
 - `round_keys`: which random numbers a round draws; `running`: Ctrl-C, forks.
 - `chunks`: the loop over clients; `sequences`: the loop over batches.
 - `dataset_chains`, `dataset_ops`, `derived_sequences`, `batched_sequences`,

@@ -100,18 +100,29 @@ def _pack_sequences(
     draw_of: Callable[[int], element_orders.Draw],
     cache: dataset_cache.DatasetCache,
     reread: Optional[sequence_reads.Reread] = None,
+    place: Optional[int] = None,
 ) -> tuple[batching.PackedClients, str]:
   """Packs the elements of several clients; returns also their path.
 
   If the sequences are read several times and are shuffled anew each time, the
   bounds of a client are those of each read.
 
+  Args:
+    sequences: The sequence of each client.
+    leaf_type: The type of the sequences.
+    draw_of: Returns the random streams of a client.
+    cache: The cache of datasets that were read before.
+    reread: How a sequence is read that is read more than once.
+    place: The place of a leaf that is not at clients; None for clients.
+
   Raises:
     NotRowsError: If they cannot be kept as rows.
     TypeError: If they do not match the type.
   """
   num_reads = reread.number if reread and reread.number else 1
-  by_client = cache.read(sequences, leaf_type, draw_of, num_reads)
+  by_client = cache.read(
+      sequences, leaf_type, draw_of, num_reads, place is None
+  )
   _check_reads(by_client, reread)
   if not any(reads[0].reshuffles for reads in by_client):
     num_reads = 1
@@ -120,7 +131,8 @@ def _pack_sequences(
   if any(isinstance(sequence, tf.data.Dataset) for sequence in sequences):
     are_fresh = any(client.are_fresh for client in clients)
     path = plans.THREADS if are_fresh else plans.CACHED
-  packed = _pack_rows(clients, elements.component_specs(leaf_type), cache)
+  specs = elements.component_specs(leaf_type)
+  packed = _pack_rows(clients, specs, cache, place)
   if num_reads > 1:
     starts, ends = (
         bounds.reshape([-1, num_reads])
@@ -150,6 +162,7 @@ def _pack_rows(
     clients: Sequence[dataset_rows.ClientRows],
     specs: list[tf.TensorSpec],
     cache: dataset_cache.DatasetCache,
+    place: Optional[int],
 ) -> batching.PackedClients:
   """Packs the rows of clients, or of each of their reads."""
   counts = [len(client.lengths) for client in clients]
@@ -158,10 +171,10 @@ def _pack_rows(
     are_batched = True
   if not are_batched:
     clients = [client.as_single_rows() for client in clients]
-    return batching.of_rows(cache.join(specs, clients), counts)
+    return batching.of_rows(cache.join(specs, clients, place), counts)
   # The reads of a client have the same rows.
   owners = {id(client.rows): client for client in clients}
-  rows = cache.join(specs, list(owners.values()))
+  rows = cache.join(specs, list(owners.values()), place)
   bounds = batching.offsets([client.num_rows for client in owners.values()])
   firsts = dict(zip(owners, bounds.tolist()))
   orders = [
@@ -177,6 +190,39 @@ def _pack_rows(
       np.concatenate([none, *sizes]),
       counts,
   )
+
+
+def pack_one(
+    sequence: Any,
+    leaf_type: tff.SequenceType,
+    draw: element_orders.Draw,
+    cache: dataset_cache.DatasetCache,
+    is_reread: bool,
+    place: int,
+) -> tuple[batching.PackedClients, str]:
+  """Packs a sequence that is not at clients, as that of a single client.
+
+  Args:
+    sequence: The sequence.
+    leaf_type: Its type.
+    draw: Its random streams.
+    cache: The cache of datasets that were read before.
+    is_reread: Whether it is read more than once.
+    place: Its place in the argument.
+
+  Returns:
+    Its elements, and how they were read, see `CompiledContext.path_of`.
+
+  Raises:
+    NotRowsError: If it cannot be kept as rows.
+    TypeError: If it does not match the type.
+  """
+  reread = sequence_reads.Reread(None, False) if is_reread else None
+  packed, path = _pack_sequences(
+      [sequence], leaf_type, lambda _: draw, cache, reread, place
+  )
+  (leaf,) = _to_tensors([packed])
+  return leaf, path
 
 
 def _pack_cohort_data(

@@ -28,13 +28,13 @@ from tff_adaptive.data import specs
 from tff_adaptive.runtime import client_seeds
 from tff_adaptive.runtime import computations
 from tff_adaptive.runtime import dataset_cache
-from tff_adaptive.runtime import local_functions
 from tff_adaptive.runtime import native
 from tff_adaptive.runtime import plans
 from tff_adaptive.runtime import round_keys
 from tff_adaptive.runtime import rounds
 from tff_adaptive.runtime import running
 from tff_adaptive.runtime import steps
+from tff_adaptive.runtime import tensorflow_loops
 
 # The module of TFF's context for programs, which awaits results.
 _PROGRAM_CONTEXT = 'tensorflow_federated.python.program.native_platform'
@@ -252,9 +252,9 @@ class CompiledContext(tff.framework.SyncContext):
       computation: A computation that ran in this context.
 
     Returns:
-      `'compiled'`: as one graph of this process, clients' data from tensors.
-      `'cached'`: likewise; clients' `tf.data` datasets are read once and kept.
-      `'threads'`: likewise, but clients' datasets run in each round.
+      `'compiled'`: as one graph of this process, sequences from tensors.
+      `'cached'`: likewise; `tf.data` datasets are read once and kept.
+      `'threads'`: likewise, but datasets run in each round.
       `'steps'`: in this process, one step after the other.
       `'native'`: on TFF's native runtime.
       None if the computation has not run here.
@@ -300,7 +300,7 @@ class CompiledContext(tff.framework.SyncContext):
           'Secure sums are computed in the clear: a simulation provides no '
           'secure aggregation.'
       )
-    computation = local_functions.with_tensorflow_loops(computation)
+    computation = tensorflow_loops.with_tensorflow_loops(computation)
     try:
       return self._compile_whole(computation)
     except computations.UnsupportedComputationError:
@@ -312,7 +312,7 @@ class CompiledContext(tff.framework.SyncContext):
     """Compiles a computation to one graph."""
     signature = computation.type_signature
     if computations.is_tensorflow(computation):
-      return rounds.CompiledFunction(computation, signature)
+      return rounds.CompiledFunction(computation, signature, self._cache)
     if computations.takes_clients(signature):
       program = self._compile_round(computation)
       if names := program.untrained():
@@ -325,7 +325,7 @@ class CompiledContext(tff.framework.SyncContext):
       return program
     if signature.parameter is None:
       return rounds.CompiledFunction(
-          computations.get_initialization(computation), signature
+          computations.get_initialization(computation), signature, self._cache
       )
     raise computations.UnsupportedComputationError('it is not one graph')
 
@@ -362,16 +362,17 @@ class CompiledContext(tff.framework.SyncContext):
     # For this argument only, so that others have the same bits after it.
     if program.in_steps is None:
       program.in_steps = self._compile_steps(computation)
+    result = self._run(program.in_steps, arg)
     program.path = program.in_steps.path
-    return self._run(program.in_steps, arg)
+    return result
 
   def _run(self, program: Any, arg: Any) -> Any:
     if isinstance(program, steps.Steps):
       return self._run_steps(program, arg)
     if not isinstance(program, rounds.CompiledFunction):
       return self._run_round(program, arg)
-    with self._keys.of_call(program.takes_seed) as key:
-      return program(arg, key.server_seed())
+    with self._keys.of_call(program.takes_seed, program.takes_sequences) as key:
+      return program(arg, key)
 
   def _run_round(self, program: Any, arg: Any) -> Any:
     state, clients = program.split(arg)
@@ -387,7 +388,7 @@ class CompiledContext(tff.framework.SyncContext):
     key_of = (
         self._keys.of_round(clients)
         if program.takes_clients
-        else self._keys.of_call(program.takes_seed)
+        else self._keys.of_call(program.takes_seed, program.takes_sequences)
     )
     with key_of as key:
       return program(found, len(clients), key)

@@ -58,8 +58,12 @@ def _sampled_positions(size: int) -> np.ndarray:
 def _forget_joined(cache: weakref.ref, array: weakref.ref) -> None:
   """Drops the joined rows of which one array is no longer used."""
   found = cache()
-  if found is not None and array in found._last_joined[0]:  # pylint: disable=protected-access
-    found._last_joined = ([], ())  # pylint: disable=protected-access
+  if found is not None:
+    found._last_joined = {  # pylint: disable=protected-access
+        place: joined
+        for place, joined in found._last_joined.items()  # pylint: disable=protected-access
+        if array not in joined[0]
+    }
 
 
 class DatasetCache:
@@ -83,8 +87,8 @@ class DatasetCache:
     ] = weakref.WeakKeyDictionary()
     # An upper bound of the size: dead owners are not subtracted.
     self._bound = 0
-    # The arrays of clients that were joined last, and the result.
-    self._last_joined: tuple[list[Any], tuple[Any, ...]] = ([], ())
+    # By place, the arrays that were joined last, and the result.
+    self._last_joined: dict[Any, tuple[list[Any], tuple[Any, ...]]] = {}
     self._lock = threading.RLock()
 
   @property
@@ -103,6 +107,7 @@ class DatasetCache:
       leaf_type: tff.SequenceType,
       draw_of: Callable[[int], element_orders.Draw],
       num_reads: int = 1,
+      may_be_fresh: bool = True,
   ) -> list[list[dataset_rows.ClientRows]]:
     """Returns the rows of clients' datasets or iterables of elements.
 
@@ -111,12 +116,15 @@ class DatasetCache:
       leaf_type: The type of the sequences.
       draw_of: Returns the random streams of a client in this round.
       num_reads: How often the round reads them, by default once.
+      may_be_fresh: Whether datasets may be read for this round alone. Defaults
+        to True.
 
     Returns:
       The rows in each read of each client.
 
     Raises:
-      NotRowsError: If they have no common shape or are too large to keep.
+      NotRowsError: If they have no common shape, are too large to keep or would
+        be read for this round alone.
       TypeError: If the elements do not match the type.
     """
 
@@ -134,6 +142,8 @@ class DatasetCache:
       found = kept[place] or self._read_dataset(sequences[place], leaf_type)
       if isinstance(found.value, str):
         raise dataset_rows.NotRowsError(found.value)
+      if isinstance(found.value, dataset_rows.FreshRows) and not may_be_fresh:
+        raise dataset_rows.NotRowsError('a dataset differs in each read')
       return found.value.draw(draw_of(place), num_reads)
 
     # TensorFlow runs outside of Python, for several clients at once.
@@ -182,27 +192,36 @@ class DatasetCache:
       self,
       specs: list[tf.TensorSpec],
       clients: Sequence[dataset_rows.ClientRows],
+      place: Any = None,
   ) -> tuple[Any, ...]:
     """Joins the rows of clients; those joined last are kept, if they fit.
+
+    Args:
+      specs: The specs of an element's components.
+      clients: The rows of each client.
+      place: What the rows are for: those of other places are kept besides.
 
     Raises:
       NotRowsError: If they differ in shape.
     """
     arrays = [array for client in clients for array in client.rows]
     with self._lock:
-      last, joined = self._last_joined
+      last, joined = self._last_joined.get(place, ([], ()))
       if arrays and len(last) == len(arrays):
         if all(one() is array for one, array in zip(last, arrays)):
           return joined
     rows = dataset_rows.join_rows(
-        [empty, *(client.rows[place] for client in clients)]
-        for place, empty in enumerate(dataset_rows.no_rows(specs))
+        [empty, *(client.rows[index] for client in clients)]
+        for index, empty in enumerate(dataset_rows.no_rows(specs))
     )
     joined = tuple(map(tf.convert_to_tensor, rows))
     if sum(array.nbytes for array in rows) <= self._max_bytes:
       forget = functools.partial(_forget_joined, weakref.ref(self))
       with self._lock:
-        self._last_joined = ([weakref.ref(a, forget) for a in arrays], joined)
+        self._last_joined[place] = (
+            [weakref.ref(a, forget) for a in arrays],
+            joined,
+        )
     return joined
 
   def resident_rows(

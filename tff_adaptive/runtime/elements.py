@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks and converts the elements of clients' sequences."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 import functools
 import itertools
 from typing import Any, Optional
@@ -248,6 +248,7 @@ def as_fresh_dataset(
   return fresh(dataset, generator) if dataset is value else dataset
 
 
+@functools.lru_cache
 def build_leaf(leaf_type: tff.Type) -> Callable[[Any], tf.Tensor]:
   """Builds `build_conversion` of a tensor or a sequence."""
   if isinstance(leaf_type, tff.SequenceType):
@@ -273,6 +274,25 @@ def build_leaf(leaf_type: tff.Type) -> Callable[[Any], tf.Tensor]:
     return tensor
 
   return convert
+
+
+def stack_arrays(
+    leaves: Sequence[Any], leaf_type: tff.TensorType
+) -> Optional[tf.Tensor]:
+  """Returns arrays of one shape and a type's dtype as a tensor, else None."""
+  spec = values.tensor_spec(leaf_type)
+  if not leaves or not all(
+      isinstance(leaf, (np.ndarray, np.generic))
+      and leaf.dtype == spec.dtype.as_numpy_dtype
+      and leaf.shape == leaves[0].shape
+      for leaf in leaves
+  ):
+    return None
+  if spec.dtype == tf.string or not spec.shape.is_compatible_with(
+      leaves[0].shape
+  ):
+    return None
+  return tf.convert_to_tensor(np.stack(leaves))
 
 
 def build_conversion(

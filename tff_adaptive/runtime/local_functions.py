@@ -4,8 +4,7 @@
 
 These are what a place runs by itself: all of a computation without clients, or
 what `tff.federated_map` applies. Functions of sequences, such as
-`tff.sequence_reduce`, become the loops over datasets that users of TensorFlow
-would write.
+`tff.sequence_reduce`, become the loops that users of TensorFlow would write.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -15,12 +14,16 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tff_adaptive.data import batching
+from tff_adaptive.runtime import client_tensors
 from tff_adaptive.runtime import computations
+from tff_adaptive.runtime import dataset_cache
 from tff_adaptive.runtime import elements
 from tff_adaptive.runtime import expressions
+from tff_adaptive.runtime import graph_calls
 from tff_adaptive.runtime import graph_functions
 from tff_adaptive.runtime import mapped_sequences
-from tff_adaptive.runtime import running
+from tff_adaptive.runtime import round_keys
 from tff_adaptive.runtime import values
 
 
@@ -40,21 +43,54 @@ class Pieces:
     # The expression keeps the ids alive.
     self._expression = expression
     self._functions = {
-        id(part): graph_functions.build_graph_function(
-            tff.framework.ConcreteComputation.from_building_block(part),
-            tensor_sequences=False,
-            may_return_sequences=True,
-        )
+        id(part): _build(part)
         for part in expressions.walk(expression)
         if isinstance(part, tff.framework.CompiledComputation)
     }
+    # Likewise, those that read sequences from rows, built when needed.
+    self._on_rows: dict[int, graph_functions.GraphFunction] = {}
     self.takes_seed = self.draw_in(expression)
 
-  def __getitem__(
+  def for_leaves(
+      self, block: expressions.Block, leaves: Sequence[Any]
+  ) -> tuple[graph_functions.GraphFunction, list[Any]]:
+    """Returns the function of a part of the expression, and what it takes.
+
+    Args:
+      block: The part.
+      leaves: The leaves of its argument, in the graph that is being built.
+
+    Raises:
+      NeedsDatasetsError: If there are `PackedClients`, and it needs datasets.
+    """
+    as_rows = list(map(mapped_sequences.as_rows, leaves))
+    if any(isinstance(leaf, batching.PackedClients) for leaf in as_rows):
+      if self._takes_rows(block) and not client_tensors.hold_datasets(as_rows):
+        return self._reading_rows(block), as_rows
+    as_variants = list(map(mapped_sequences.as_variant, leaves))
+    return self._functions[id(block)], as_variants
+
+  def _takes_rows(self, block: expressions.Block) -> bool:
+    """Returns whether a part can read sequences from rows."""
+    if expressions.has_sequences(block.type_signature.result):
+      return False
+    return self._reading_rows(block).reads_tensors
+
+  def _reading_rows(
       self, block: expressions.Block
   ) -> graph_functions.GraphFunction:
-    """Returns the function of a part of the expression."""
-    return self._functions[id(block)]
+    if id(block) not in self._on_rows:
+      self._on_rows[id(block)] = _build(block, tensor_sequences=True)
+    return self._on_rows[id(block)]
+
+  def rereads(self, block: expressions.Block) -> bool:
+    """Returns whether a part may read a sequence more than once."""
+    readers = [part for part in expressions.walk(block) if _reads(part)]
+    return len(readers) > 1 or any(
+        self._reading_rows(part).reread
+        for part in readers
+        if id(part) in self._functions
+    )
 
   def draw_in(self, block: expressions.Block) -> bool:
     """Returns whether a part of the expression draws random numbers."""
@@ -65,10 +101,27 @@ class Pieces:
     )
 
 
+def _build(
+    block: tff.framework.CompiledComputation, tensor_sequences: bool = False
+) -> graph_functions.GraphFunction:
+  return graph_functions.build_graph_function(
+      tff.framework.ConcreteComputation.from_building_block(block),
+      tensor_sequences=tensor_sequences,
+      may_return_sequences=True,
+  )
+
+
+def _reads(block: expressions.Block) -> bool:
+  """Returns whether an expression is a function of sequences."""
+  if isinstance(block, tff.framework.CompiledComputation):
+    return expressions.has_sequences(block.type_signature.parameter)
+  return getattr(block, 'uri', None) in SEQUENCE_INTRINSICS
+
+
 class InGraph(expressions.Evaluator):
   """Adds an expression without clients to the graph that is being built.
 
-  Leaves are tensors; a sequence is the variant of a dataset, or a `Mapped`.
+  Leaves are tensors; for sequences, see `mapped_sequences`.
   """
 
   def __init__(self, pieces: Pieces, seed: Optional[tf.Tensor]):
@@ -83,17 +136,17 @@ class InGraph(expressions.Evaluator):
     self._num_draws = 0
 
   def leaves_of(self, value: Any) -> list[tf.Tensor]:
-    """Returns the leaves of a value as tensors."""
-    return list(map(mapped_sequences.to_variant, expressions.flatten(value)))
+    """Returns the leaves of a value, without `Mapped`."""
+    return list(map(mapped_sequences.apply, expressions.flatten(value)))
 
   def _next_seed(self) -> tf.Tensor:
     self._num_draws += 1
     return tf.random.experimental.stateless_fold_in(self._seed, self._num_draws)
 
   def call_tensorflow(self, block, argument):
-    piece = self._pieces[block]
-    seed = self._next_seed() if piece.takes_seed else None
     leaves = [] if argument is None else self.leaves_of(argument)
+    piece, leaves = self._pieces.for_leaves(block, leaves)
+    seed = self._next_seed() if piece.takes_seed else None
     results = iter(piece(*leaves, seed=seed))
     return expressions.pack(results, block.type_signature.result)
 
@@ -126,7 +179,7 @@ class InGraph(expressions.Evaluator):
       value: Any,
       sequence_type: tff.SequenceType,
   ) -> Any:
-    """Returns the sequence of what a function selects.
+    """Returns the sequence of what a function selects, for each key.
 
     Args:
       function: A function of a value and a key.
@@ -159,12 +212,11 @@ class InGraph(expressions.Evaluator):
     rows = tf.map_fn(
         row, tf.range(tf.size(keys)), fn_output_signature=tuple(specs)
     )
-    # Each read would otherwise optimize it first, for milliseconds.
-    options = tf.data.Options()
-    options.autotune.enabled = False
-    options.experimental_optimization.apply_default_optimizations = False
-    dataset = tf.data.Dataset.from_tensor_slices(rows).with_options(options)
-    return tf.data.experimental.to_variant(dataset)
+    return mapped_sequences.Selected(rows)
+
+  def select_rows(self, *arguments: Any) -> list[tf.Tensor]:
+    """Returns the rows of `select`; elements must be of one shape."""
+    return list(self.select(*arguments).rows)
 
   def sequence_map(self, signature: tff.FunctionType, argument: Any) -> Any:
     """Returns `tff.sequence_map`."""
@@ -239,13 +291,6 @@ def is_without_clients(block: expressions.Block) -> bool:
 Body = Callable[[InGraph, Optional[Any], expressions.Scope], Any]
 
 
-def leaf_spec(leaf_type: tff.Type) -> tf.TensorSpec:
-  """Returns the spec of a leaf as a tensor."""
-  if isinstance(leaf_type, tff.SequenceType):
-    return tf.TensorSpec([], tf.variant)
-  return values.tensor_spec(leaf_type)
-
-
 class Function:
   """A function without clients, compiled to one function of TensorFlow.
 
@@ -263,6 +308,7 @@ class Function:
       *,
       parameter: Optional[tff.Type] = None,
       body: Optional[Body] = None,
+      cache: Optional[dataset_cache.DatasetCache] = None,
   ):
     """Initializes the function, which is built at its first call.
 
@@ -271,6 +317,7 @@ class Function:
       pieces: The functions of TensorFlow within it.
       parameter: The type of the argument. Defaults to that of the expression.
       body: Adds the value to the graph. Defaults to that of the expression.
+      cache: The cache of datasets. None (the default) reads none.
 
     Raises:
       UnsupportedComputationError: If it takes or returns other than tensors and
@@ -287,13 +334,29 @@ class Function:
     self.types = expressions.leaf_types(self._parameter)
     for type_spec in self.free.values():
       self.types += expressions.leaf_types(type_spec)
-    self.specs = list(map(leaf_spec, self.types))
-    self._function: Optional[Callable[..., list[tf.Tensor]]] = None
-    self._run = running.Runner()
+    self.specs = list(map(graph_calls.leaf_spec, self.types))
     self.takes_seed = pieces.draw_in(block)
+    are_read = expressions.has_sequences(tff.StructType(self.types))
+    self.are_reread = are_read and cache is not None and pieces.rereads(block)
+    self._call = graph_calls.GraphCall(
+        self.add,
+        self.types,
+        [*self.specs, tf.TensorSpec([2], tf.int32)],
+        cache,
+        self.are_reread,
+    )
+
+  @property
+  def path(self) -> str:
+    """How its latest call ran, see `CompiledContext.path_of`."""
+    return self._call.path
 
   def __call__(
-      self, leaves: Sequence[Any], scope: expressions.Scope, seed: Any
+      self,
+      leaves: Sequence[Any],
+      scope: expressions.Scope,
+      seed: Any,
+      key: Optional[round_keys.RoundKey] = None,
   ) -> list[tf.Tensor]:
     """Runs the function.
 
@@ -301,6 +364,7 @@ class Function:
       leaves: The leaves of the argument: tensors, or sequences as given.
       scope: The values of the names that it reads.
       seed: The seed of its random numbers, int32 of shape [2].
+      key: The key of unseeded shuffles. Without one, sequences are datasets.
 
     Returns:
       The leaves of the result.
@@ -308,28 +372,30 @@ class Function:
     Raises:
       TypeError: If a sequence does not match its type.
     """
-    if self._function is None:
-      specs = [*self.specs, tf.TensorSpec([2], tf.int32)]
-      self._function = graph_functions.build(self.add, specs)
-    tensors = self.tensors(leaves, scope)
-    return self._run(self._function, *tensors, tf.constant(seed))
+    return self._call(
+        self.leaves(leaves, scope), lambda: [tf.constant(seed)], key=key
+    )
 
-  def tensors(
+  def leaves(
       self, leaves: Sequence[Any], scope: expressions.Scope
-  ) -> list[tf.Tensor]:
-    """Returns the tensors of `specs`, given what `__call__` is."""
+  ) -> list[Any]:
+    """Returns the leaves of `types`, given what `__call__` is."""
     read = [
         leaf
         for path in self.free
         for leaf in expressions.flatten(expressions.at(path, scope))
     ]
-    return list(map(expressions.to_tensor, [*leaves, *read], self.types))
+    return [*leaves, *read]
 
-  def add(self, *tensors: tf.Tensor) -> list[tf.Tensor]:
+  def add(self, *tensors: Any) -> list[tf.Tensor]:
     """Adds the function to the graph being built; returns its leaves.
 
     Args:
-      *tensors: Those of `specs`, and the seed.
+      *tensors: Those of `specs`, or `PackedClients` of one client, and the
+        seed.
+
+    Raises:
+      NeedsDatasetsError: If it needs datasets in place of `PackedClients`.
     """
     leaves = iter(tensors[:-1])
     argument = None
@@ -339,101 +405,5 @@ class Function:
         {path: expressions.pack(leaves, t) for path, t in self.free.items()}
     )
     graph = InGraph(self._pieces, tensors[-1])
-    return graph.leaves_of(self._body(graph, argument, scope))
-
-
-def _as_tensorflow(
-    block: tff.framework.Lambda,
-) -> tff.framework.CompiledComputation:
-  """Returns a function without placements as one function of TensorFlow.
-
-  Raises:
-    UnsupportedComputationError: If it is none.
-  """
-  pieces = Pieces(block)
-  parameter, result_type = block.parameter_type, block.result.type_signature
-  flatten_argument = values.build_flatten(parameter)
-
-  def run(given):
-    leaves = flatten_argument(given)
-    tensors = [
-        tf.data.experimental.to_variant(leaf)
-        if isinstance(leaf, tf.data.Dataset)
-        else tf.convert_to_tensor(leaf)
-        for leaf in leaves
-    ]
-    seed = None
-    if pieces.takes_seed:
-      bounds = {'minval': tf.int32.min, 'maxval': tf.int32.max}
-      seed = tf.random.uniform([2], dtype=tf.int32, **bounds)
-    graph = InGraph(pieces, seed)
-    argument = None
-    if parameter is not None:
-      argument = expressions.pack(iter(tensors), parameter)
-    results = graph.leaves_of(
-        graph.apply(expressions.Closure(block, {}), argument)
-    )
-    return values.build_pack(result_type)(
-        map(
-            expressions.from_tensor,
-            results,
-            expressions.leaf_types(result_type),
-        )
-    )
-
-  with computations.errors_as_unsupported('a function of sequences fails'):
-    if parameter is None:
-      traced = tff.tensorflow.computation(lambda: run(None))
-    else:
-      traced = tff.tensorflow.computation(run, parameter)
-    return traced.to_compiled_building_block()
-
-
-def _uses_sequences(block: expressions.Block) -> bool:
-  return any(
-      getattr(part, 'uri', None) in SEQUENCE_INTRINSICS
-      for part in expressions.walk(block)
-  )
-
-
-def with_tensorflow_loops(
-    computation: tff.framework.ConcreteComputation,
-) -> tff.framework.ConcreteComputation:
-  """Replaces functions of sequences, such as `tff.sequence_reduce`.
-
-  Args:
-    computation: A computation.
-
-  Returns:
-    A computation that gives the same, in which a function without placements
-    that calls them is one function of TensorFlow, as if it were written so.
-  """
-  proto = tff.framework.serialize_computation(computation).SerializeToString()
-  if not any(uri.encode() in proto for uri in SEQUENCE_INTRINSICS):
-    return computation
-
-  def replace(block):
-    if not (
-        isinstance(block, tff.framework.Lambda)
-        and expressions.has_no_places(block.parameter_type)
-        and expressions.has_no_places(block.result.type_signature)
-        and _uses_sequences(block)
-        and not expressions.find_free(block)
-    ):
-      return block, False
-    try:
-      return _as_tensorflow(block), True
-    except computations.UnsupportedComputationError:
-      return block, False
-
-  block, _ = tff.tensorflow.replace_intrinsics_with_bodies(
-      computation.to_building_block()
-  )
-  block, _ = tff.framework.transform_preorder(
-      tff.framework.to_call_dominant(block), replace
-  )
-  # The original type also names Python's containers.
-  return tff.framework.ConcreteComputation.with_type(
-      tff.framework.ConcreteComputation.from_building_block(block),
-      computation.type_signature,
-  )
+    results = graph.leaves_of(self._body(graph, argument, scope))
+    return list(map(mapped_sequences.as_variant, results))

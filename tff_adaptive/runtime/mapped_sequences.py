@@ -1,8 +1,9 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Sequences to which `tff.sequence_map` is applied, in a graph.
+"""The sequences of functions without clients, in a graph.
 
-The mapping waits until the elements are read, so that a sum over mapped
+They are variants of datasets, the `PackedClients` of one client, `Selected`, or
+`Mapped`: a mapping waits until the elements are read, so that a sum over mapped
 elements is one loop, without a dataset in between.
 """
 
@@ -13,8 +14,12 @@ import attrs
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tff_adaptive.data import batching
 from tff_adaptive.runtime import elements
 from tff_adaptive.runtime import expressions
+from tff_adaptive.runtime import graph_calls
+from tff_adaptive.runtime import plans
+from tff_adaptive.runtime import sequences
 from tff_adaptive.runtime import values
 
 
@@ -26,10 +31,54 @@ def components_of(element_type: tff.Type, leaves: Iterable[Any]) -> list[Any]:
 _plain = tf.autograph.experimental.do_not_convert
 
 
-def _dataset(variant: tf.Tensor, leaf_type: tff.SequenceType) -> Any:
+@attrs.frozen(eq=False)
+class Selected:
+  """A sequence of elements of one shape that are rows.
+
+  Attributes:
+    rows: The rows of each component, in the order of `tf.nest`.
+  """
+
+  rows: tuple[tf.Tensor, ...]
+
+
+def pick(leaf: Any, number: tf.Tensor) -> Any:
+  """Returns the leaf of a client, given those of all, stacked."""
+  if isinstance(leaf, Selected):
+    return Selected(tuple(tf.gather(rows, number) for rows in leaf.rows))
+  return tf.gather(leaf, number)
+
+
+def as_rows(leaf: Any) -> Any:
+  """Returns a leaf; as a `PackedClients` if it consists of rows."""
+  if not isinstance(leaf, Selected):
+    return leaf
+  end = tf.shape(leaf.rows[0])[0]
+  return batching.PackedClients(leaf.rows, (), (), (), tf.zeros_like(end), end)
+
+
+def as_variant(leaf: Any) -> Any:
+  """Returns a leaf; as the variant of a dataset if it is a sequence.
+
+  Raises:
+    NeedsDatasetsError: If it consists of rows that are given.
+  """
+  if isinstance(leaf, batching.PackedClients):
+    raise graph_calls.NeedsDatasetsError
+  if not isinstance(leaf, Selected):
+    return leaf
+  # Each read would otherwise optimize it first, for milliseconds.
+  options = tf.data.Options()
+  options.autotune.enabled = False
+  options.experimental_optimization.apply_default_optimizations = False
+  dataset = tf.data.Dataset.from_tensor_slices(leaf.rows)
+  return tf.data.experimental.to_variant(dataset.with_options(options))
+
+
+def _dataset(source: Any, leaf_type: tff.SequenceType) -> Any:
   """Returns a dataset whose elements are tuples, see `_element`."""
   specs = tuple(elements.component_specs(leaf_type))
-  return tf.data.experimental.from_variant(variant, specs)
+  return tf.data.experimental.from_variant(as_variant(source), specs)
 
 
 def _element(components: Sequence[Any], element_type: tff.Type) -> Any:
@@ -48,7 +97,7 @@ class Mapped:
   Attributes:
     call: The function of an element's number and the element.
     draws: Whether it draws random numbers.
-    source: A sequence, its variant or another `Mapped`.
+    source: A sequence, of any kind.
     types: The types of the source and of the sequence.
   """
 
@@ -60,37 +109,37 @@ class Mapped:
 
 def _unwrap(
     sequence: Any, leaf_type: tff.SequenceType
-) -> tuple[tf.Tensor, tff.SequenceType, Callable[..., Any], bool]:
-  """Returns the variant below a sequence, its type, and what is yet to be done.
+) -> tuple[Any, tff.SequenceType, Callable[..., Any], bool]:
+  """Returns the source of a sequence, its type, and what is yet to be done.
 
   The latter is a function of an element's number and the element, and whether
   it draws random numbers.
   """
   if not isinstance(sequence, Mapped):
     return sequence, leaf_type, lambda _, element: element, False
-  variant, source_type, before, draws = _unwrap(
+  source, source_type, before, draws = _unwrap(
       sequence.source, sequence.types[0]
   )
 
   def call(number, element):
     return sequence.call(number, before(number, element))
 
-  return variant, source_type, call, draws or sequence.draws
+  return source, source_type, call, draws or sequence.draws
 
 
-def to_variant(leaf: Any) -> tf.Tensor:
-  """Returns a leaf as a tensor."""
+def apply(leaf: Any) -> Any:
+  """Returns a leaf; a mapped sequence as the variant of a dataset."""
   if not isinstance(leaf, Mapped):
     return leaf
   returned = leaf.types[1]
-  variant, source_type, call, draws = _unwrap(leaf, returned)
+  source, source_type, call, draws = _unwrap(leaf, returned)
 
   def run(number, *components):
     element = _element(components, source_type.element)
     results = expressions.flatten(call(number, element))
     return tuple(components_of(returned.element, results))
 
-  dataset = _dataset(variant, source_type)
+  dataset = _dataset(source, source_type)
   if draws:
     dataset = dataset.enumerate().map(
         _plain(lambda number, row: run(tf.cast(number, tf.int32), *row))
@@ -118,7 +167,7 @@ def reduce(
     result_type: The type of a total.
     draws: Whether it draws random numbers.
   """
-  variant, source_type, call, also_draws = _unwrap(sequence, leaf_type)
+  source, source_type, call, also_draws = _unwrap(sequence, leaf_type)
   counts = [tf.zeros([], tf.int32)] if draws or also_draws else []
 
   def step(state, components):
@@ -128,6 +177,19 @@ def reduce(
     added = add(number, expressions.pack(iter(total), result_type), element)
     return (*(count + 1 for count in counted), *expressions.flatten(added))
 
-  dataset = _dataset(variant, source_type)
-  totals = dataset.reduce((*counts, *zeros), _plain(step))
+  client = as_rows(source)
+  if isinstance(client, batching.PackedClients):
+    totals = sequences.reduce(
+        sequences.Rows(client),
+        [*counts, *zeros],
+        lambda state, components: list(step(state, components)),
+        shapes=[
+            *(count.shape for count in counts),
+            *(spec.shape for spec in values.tensor_specs(result_type)),
+        ],
+        num_parallel=plans.num_cores(),
+    )
+  else:
+    dataset = _dataset(source, source_type)
+    totals = dataset.reduce((*counts, *zeros), _plain(step))
   return expressions.pack(iter(totals[len(counts) :]), result_type)

@@ -10,6 +10,7 @@ import attrs
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tff_adaptive.runtime import elements
 from tff_adaptive.runtime import expressions
 from tff_adaptive.runtime import values
 
@@ -23,17 +24,28 @@ class Clients:
     self.leaf_types = expressions.leaf_types(member_type)
 
   @functools.cached_property
-  def by_leaf(self) -> list[list[Any]]:
-    """The leaves of all clients, by their place in the type."""
-    flatten = values.build_flatten(self.member_type)
-    by_client = [
-        list(map(expressions.to_leaf, flatten(value), self.leaf_types))
-        for value in self.value
-    ]
+  def _by_leaf(self) -> list[list[Any]]:
+    """The leaves of all clients as given, by their place in the type."""
+    by_client = list(map(values.build_flatten(self.member_type), self.value))
     return [
         [leaves[place] for leaves in by_client]
         for place in range(len(self.leaf_types))
     ]
+
+  @functools.cached_property
+  def by_leaf(self) -> list[list[Any]]:
+    """The leaves of all clients, by their place in the type."""
+    return [
+        [expressions.to_leaf(leaf, leaf_type) for leaf in leaves]
+        for leaves, leaf_type in zip(self._by_leaf, self.leaf_types)
+    ]
+
+  def stack(self, place: int) -> Optional[tf.Tensor]:
+    """Returns the leaves at a place at once; None if it is not as simple."""
+    leaf_type, leaves = self.leaf_types[place], self._by_leaf[place]
+    if isinstance(leaf_type, tff.SequenceType):
+      return None
+    return elements.stack_arrays(leaves, leaf_type)
 
 
 class Column:
@@ -50,7 +62,7 @@ class Column:
       clients: Optional[Clients] = None,
       place: int = 0,
       leaves: Sequence[Any] = (),
-      stacked: Optional[tf.Tensor] = None,
+      stacked: Any = None,
   ):
     """Initializes the column.
 
@@ -58,7 +70,8 @@ class Column:
       clients: See above.
       place: See above.
       leaves: The leaf of each client, if it was computed for each.
-      stacked: All leaves, if they were computed at once.
+      stacked: All leaves, if they were computed at once: a tensor, or, in a
+        graph, a sequence for each client.
     """
     self.clients = clients
     self.place = place
@@ -72,8 +85,14 @@ class Column:
       return self.clients.by_leaf[self.place]
     return self._leaves if self._stacked is None else tf.unstack(self._stacked)
 
-  def stack(self, leaf_type: tff.Type) -> Optional[tf.Tensor]:
-    """Returns all leaves as a tensor; None if there are none or they differ."""
+  def stack(self, leaf_type: Optional[tff.Type] = None) -> Any:
+    """Returns all leaves as a tensor; None if there are none or they differ.
+
+    Args:
+      leaf_type: Their type, which is needed if they are not yet stacked.
+    """
+    if self._stacked is None and self.clients is not None:
+      self._stacked = self.clients.stack(self.place)
     if self._stacked is None and self.leaves:
       tensors = [expressions.to_tensor(leaf, leaf_type) for leaf in self.leaves]
       if len({tuple(tensor.shape) for tensor in tensors}) == 1:

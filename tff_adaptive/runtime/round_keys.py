@@ -42,6 +42,8 @@ class RoundKey(NamedTuple):
     repeat: How many times this key was used before; each time has its own
       numbers.
     step: Which step of the round it is for, from 1; 0 for a round that is one.
+    reading: Which call without clients since the round began it is for, from 1,
+      among those that read sequences; 0 for a round.
   """
 
   seed: int
@@ -49,6 +51,7 @@ class RoundKey(NamedTuple):
   client_ids: Optional[Sequence[random_streams.Key]] = None
   repeat: int = 0
   step: int = 0
+  reading: int = 0
 
   @classmethod
   def of(cls, clients: Sequence[Any]) -> Optional['RoundKey']:
@@ -102,6 +105,22 @@ class RoundKey(NamedTuple):
         self._ids(num_clients)[client], *keys
     )
 
+  def draw_at_server(self, leaf: int) -> element_orders.Draw:
+    """Returns the streams of a dataset that is not at clients.
+
+    Args:
+      leaf: The place of the dataset in the argument.
+    """
+    return functools.partial(
+        random_streams.stream,
+        self.seed,
+        random_streams.SHUFFLING,
+        *self._keys,
+        'server',
+        self.reading,
+        leaf,
+    )
+
   def _ids(self, num_clients: int) -> Sequence[random_streams.Key]:
     """Returns what tells the clients' streams apart."""
     if self.client_ids is None:
@@ -147,12 +166,17 @@ class RoundKeys:
     self._num_calls: collections.Counter[tuple[int, int]] = (
         collections.Counter()
     )
+    # Likewise, those that read sequences.
+    self._num_readings: collections.Counter[tuple[int, int]] = (
+        collections.Counter()
+    )
 
   def begin(self, key: RoundKey) -> None:
     """Sets the key of the next round that does not bring one."""
     self._told = self._latest = key
     # Who names a round again wants its numbers again.
-    self._num_calls.pop((key.seed, key.round_num), None)
+    for counter in (self._num_calls, self._num_readings):
+      counter.pop((key.seed, key.round_num), None)
 
   @contextlib.contextmanager
   def of_round(self, clients: Sequence[Any]) -> Iterator[RoundKey]:
@@ -173,17 +197,28 @@ class RoundKeys:
       self._latest = None
 
   @contextlib.contextmanager
-  def of_call(self, draws: bool) -> Iterator[RoundKey]:
-    """Yields the key of a call without clients, which may draw numbers.
+  def of_call(self, draws: bool, reads: bool = False) -> Iterator[RoundKey]:
+    """Yields the key of a call without clients.
 
-    It follows from the latest round and the number of draws since, hence is the
-    same in a run that was resumed.
+    It follows from the latest round and the number of such calls since, hence
+    is the same in a run that was resumed.
+
+    Args:
+      draws: Whether the call may draw numbers.
+      reads: Whether it reads sequences, which may be shuffled. Defaults to
+        False.
     """
     latest = self._latest or self._of_next()
     place = (latest.seed, latest.round_num)
-    yield RoundKey(*place, repeat=self._num_calls[place])
+    yield RoundKey(
+        *place,
+        repeat=self._num_calls[place],
+        reading=self._num_readings[place] + 1,
+    )
     if draws:
       self._num_calls[place] += 1
+    if reads:
+      self._num_readings[place] += 1
 
   def _of_next(self) -> RoundKey:
     return RoundKey(self._seed, self._num_rounds)

@@ -7,7 +7,6 @@ import functools
 from typing import Any, Optional
 
 import attrs
-import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
@@ -16,6 +15,8 @@ from tff_adaptive.runtime import client_tensors
 from tff_adaptive.runtime import computations
 from tff_adaptive.runtime import dataset_cache
 from tff_adaptive.runtime import elements
+from tff_adaptive.runtime import expressions
+from tff_adaptive.runtime import graph_calls
 from tff_adaptive.runtime import graph_functions
 from tff_adaptive.runtime import made_datasets
 from tff_adaptive.runtime import plans
@@ -284,51 +285,76 @@ class CompiledFunction:
 
   Attributes:
     takes_seed: Whether it draws random numbers.
-    path: See `CompiledContext.path_of`.
+    takes_sequences: Whether it reads sequences.
   """
-
-  path = plans.COMPILED
 
   def __init__(
       self,
       computation: tff.framework.ConcreteComputation,
       type_signature: tff.FunctionType,
+      cache: dataset_cache.DatasetCache,
   ):
-    """Builds the function.
+    """Converts the computation; the graph is built at its first run.
 
     Args:
       computation: A pure TensorFlow computation.
       type_signature: The type that determines the result's containers.
+      cache: The cache of datasets.
 
     Raises:
       UnsupportedComputationError: If the computation cannot be compiled.
     """
-    function = graph_functions.build_graph_function(
-        computation, tensor_sequences=False
+    self._computation = computation
+    self._types = values.leaf_types(computation.type_signature.parameter)
+    self.takes_sequences = any(
+        isinstance(leaf, tff.SequenceType) for leaf in self._types
     )
-    self.takes_seed = function.takes_seed
-    specs = [
-        tf.TensorSpec([], tf.variant)
-        if isinstance(leaf, tff.SequenceType)
-        else values.tensor_spec(leaf)
-        for leaf in values.leaf_types(computation.type_signature.parameter)
-    ]
-    self._function = graph_functions.build(
-        lambda *leaves: function(*leaves[:-1], seed=leaves[-1]),
-        [*specs, tf.TensorSpec([2], tf.int32)],
+    self._function = graph_functions.build_graph_function(
+        computation, tensor_sequences=self.takes_sequences
     )
-    self._convert = elements.build_conversion(type_signature.parameter)
+    self.takes_seed = self._function.takes_seed
+    self._call = graph_calls.GraphCall(
+        self._add,
+        self._types,
+        [
+            *map(graph_calls.leaf_spec, self._types),
+            tf.TensorSpec([2], tf.int32),
+        ],
+        cache,
+        bool(self._function.reread),
+    )
+    self._flatten = values.build_flatten(type_signature.parameter)
     self._pack = values.build_pack(type_signature.result)
 
-  def __call__(self, argument: Any, seed: np.ndarray) -> Any:
+  @property
+  def path(self) -> str:
+    """How the latest run was executed, see `CompiledContext.path_of`."""
+    return self._call.path
+
+  def _add(self, *tensors: Any) -> list[tf.Tensor]:
+    """Adds the computation to the graph being built; the seed comes last."""
+    *leaves, seed = tensors
+    function = self._function
+    if not client_tensors.hold_datasets(leaves):
+      if self.takes_sequences and not function.reads_tensors:
+        raise graph_calls.NeedsDatasetsError
+    elif function.reads_tensors:
+      function = graph_functions.build_graph_function(
+          self._computation, tensor_sequences=False
+      )
+    return function(*leaves, seed=seed)
+
+  def __call__(self, argument: Any, key: round_keys.RoundKey) -> Any:
     """Runs the computation.
 
     Args:
       argument: Its argument; None if it has none.
-      seed: The seed of its random numbers, int32 of shape [2].
+      key: The key of its random numbers.
 
     Returns:
       The computation's result, with NumPy arrays for tensors.
     """
-    result = self._function(*self._convert(argument), tf.constant(seed))
+    leaves = map(expressions.to_leaf, self._flatten(argument), self._types)
+    seeds = [tf.constant(key.server_seed())]
+    result = self._call(list(leaves), lambda: seeds, key=key)
     return self._pack(map(values.to_array, result))

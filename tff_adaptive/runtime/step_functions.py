@@ -66,14 +66,16 @@ class StepFunctions:
   def of(self, block: expressions.Block) -> local_functions.Function:
     """Returns the compiled function of a part of the expression."""
     if id(block) not in self._functions:
-      self._functions[id(block)] = local_functions.Function(block, self._pieces)
+      self._functions[id(block)] = local_functions.Function(
+          block, self._pieces, cache=self._cache
+      )
     return self._functions[id(block)]
 
   def loop(
       self,
       function: local_functions.Function,
       columns: Sequence[int],
-      result_type: tff.Type,
+      results: Sequence[tf.TensorSpec],
       num_added: Optional[int] = None,
   ) -> client_loops.ClientLoop:
     """Returns the loop of a function over clients."""
@@ -82,9 +84,10 @@ class StepFunctions:
       self._loops[key] = client_loops.ClientLoop(
           function,
           columns,
-          result_type,
+          results,
           num_added=num_added,
           num_parallel=self.plan.num_parallel_clients,
+          cache=self._cache,
       )
     return self._loops[key]
 
@@ -95,15 +98,29 @@ class StepFunctions:
     return self._thunks[id(block)]
 
   def selection(
-      self, block: expressions.Block, signature: tff.FunctionType
+      self,
+      block: expressions.Block,
+      signature: tff.FunctionType,
+      as_rows: bool = False,
   ) -> local_functions.Function:
-    """Returns the function from a client's keys and a value to a sequence."""
-    key = (id(block), "selection")
+    """Returns the function from a client's keys and a value to a sequence.
+
+    Args:
+      block: The function of a value and a key.
+      signature: The type of the selection.
+      as_rows: Whether to return the rows of the elements, which must be of one
+        shape. Defaults to False.
+
+    Returns:
+      The function.
+    """
+    key = (id(block), as_rows)
     if key not in self._functions:
       keys, _, value, _ = signature.parameter
 
       def select(graph, argument, scope):
-        return graph.select(
+        select = graph.select_rows if as_rows else graph.select
+        return select(
             expressions.Closure(block, scope),
             *argument,
             signature.result.member,

@@ -1,0 +1,173 @@
+# Copyright 2026 The tff_adaptive Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Calls of graphs with sequences that are not at clients.
+
+They are read as a client's are: once, as rows over which the graph loops. Where
+rows cannot be, each call runs their `tf.data` pipelines.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Optional
+
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_adaptive.data import batching
+from tff_adaptive.runtime import client_tensors
+from tff_adaptive.runtime import dataset_cache
+from tff_adaptive.runtime import dataset_rows
+from tff_adaptive.runtime import expressions
+from tff_adaptive.runtime import graph_functions
+from tff_adaptive.runtime import plans
+from tff_adaptive.runtime import round_keys
+from tff_adaptive.runtime import running
+from tff_adaptive.runtime import values
+
+
+class NeedsDatasetsError(Exception):
+  """The graph being built needs a dataset where there are rows."""
+
+
+def leaf_spec(leaf_type: tff.Type) -> tf.TensorSpec:
+  """Returns the spec of a leaf as a tensor."""
+  if isinstance(leaf_type, tff.SequenceType):
+    return tf.TensorSpec([], tf.variant)
+  return values.tensor_spec(leaf_type)
+
+
+def _layout(leaf: batching.PackedClients) -> batching.PackedClients:
+  """Returns the specs of the tensors of a sequence."""
+  return tf.nest.map_structure(
+      lambda tensor: tf.TensorSpec([None, *tensor.shape[1:]], tensor.dtype),
+      leaf,
+  )
+
+
+class GraphCall:
+  """A function of leaves, whose graph is built for each layout of sequences.
+
+  Attributes:
+    path: How the latest call ran, see `CompiledContext.path_of`.
+  """
+
+  def __init__(
+      self,
+      add: Callable[..., list[tf.Tensor]],
+      types: Sequence[tff.Type],
+      specs: Sequence[tf.TensorSpec],
+      cache: Optional[dataset_cache.DatasetCache] = None,
+      are_reread: bool = False,
+  ):
+    """Initializes the call; the graph is built at the first one.
+
+    Args:
+      add: Adds the function to the graph that is being built. It takes tensors
+        and, for sequences, variants of datasets or `PackedClients` of one
+        client; it may raise `NeedsDatasetsError` for the latter.
+      types: The types of the leaves.
+      specs: The specs of the leaves as tensors, and those of other tensors.
+      cache: The cache of datasets. None (the default) reads none.
+      are_reread: Whether a sequence may be read more than once. Defaults to
+        False.
+    """
+    self._add = add
+    self._types = types
+    self._specs = list(specs)
+    self._cache = cache
+    self._are_reread = are_reread
+    self._may_be_rows = (
+        client_tensors.why_no_rows(tff.StructType(list(types))) is None
+    )
+    self._functions: dict[Any, Callable[..., list[tf.Tensor]]] = {}
+    self._run = running.Runner()
+    self.path = plans.COMPILED
+
+  def __call__(
+      self,
+      leaves: Sequence[Any],
+      others: Callable[[], Sequence[tf.Tensor]],
+      key: Optional[round_keys.RoundKey] = None,
+  ) -> list[tf.Tensor]:
+    """Calls the function.
+
+    Args:
+      leaves: The leaves: tensors, or sequences as given.
+      others: Returns other tensors, after the graph was built.
+      key: The key of unseeded shuffles. Without one, sequences are not read.
+
+    Returns:
+      The leaves of the result.
+
+    Raises:
+      TypeError: If a sequence does not match its type.
+    """
+    rows, path = self._read(leaves, key), plans.COMPILED
+    if rows is not None:
+      found, path = rows
+      try:
+        function = self._build(found)
+      except NeedsDatasetsError:
+        self._may_be_rows, rows = False, None
+    if rows is None:
+      found = list(map(expressions.to_tensor, leaves, self._types))
+      if any(isinstance(leaf, expressions.Given) for leaf in leaves):
+        path = plans.THREADS
+      function = self._build(found)
+    result = self._run(function, *tf.nest.flatten(found), *others())
+    self.path = path
+    return result
+
+  def _read(
+      self, leaves: Sequence[Any], key: Optional[round_keys.RoundKey]
+  ) -> Optional[tuple[list[Any], str]]:
+    """Returns leaves with sequences as rows, and the path; None if none is."""
+    if not self._may_be_rows or self._cache is None or key is None:
+      return None
+    found, path = list(leaves), plans.COMPILED
+    for place, leaf_type in enumerate(self._types):
+      if not isinstance(leaf_type, tff.SequenceType):
+        continue
+      if not isinstance(leaves[place], expressions.Given):
+        return None  # Made by an earlier step.
+      try:
+        found[place], of_leaf = client_tensors.pack_one(
+            leaves[place].value,
+            leaf_type,
+            key.draw_at_server(place),
+            self._cache,
+            self._are_reread,
+            place,
+        )
+      except dataset_rows.NotRowsError:
+        return None
+      path = max(path, of_leaf, key=plans.PATHS.index)
+    return found, path
+
+  def _build(self, leaves: Sequence[Any]) -> Callable[..., list[tf.Tensor]]:
+    """Returns the function for leaves, built at its first use."""
+    layouts = [
+        _layout(leaf) if isinstance(leaf, batching.PackedClients) else spec
+        for leaf, spec in zip(leaves, self._specs)
+    ]
+    form = tuple(
+        layout if isinstance(layout, batching.PackedClients) else None
+        for layout in layouts
+    )
+    if form not in self._functions:
+      arguments = [*layouts, *self._specs[len(leaves) :]]
+
+      def run(*flat):
+        packed = tf.nest.pack_sequence_as(arguments, flat)
+        return self._add(*map(_pick_only, packed))
+
+      self._functions[form] = graph_functions.build(
+          run, tf.nest.flatten(arguments)
+      )
+    return self._functions[form]
+
+
+def _pick_only(leaf: Any) -> Any:
+  """Returns a sequence as that of its only client; other leaves as they are."""
+  if isinstance(leaf, batching.PackedClients):
+    return client_tensors.pick(leaf, 0)
+  return leaf
