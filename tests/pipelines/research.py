@@ -262,8 +262,7 @@ def _parse(record: tf.Tensor) -> Any:
 @pipeline.pipeline(plans.CACHED, pipeline.near(1e-3))
 def clients_in_records() -> pipeline.Run:
   clients = [
-      # TFF's worker rejects the default size of the buffer.
-      tf.data.TFRecordDataset(path, buffer_size=262144)
+      tf.data.TFRecordDataset(path)
       .map(_parse)
       .shuffle(100, seed=4)
       .batch(20)

@@ -7,10 +7,8 @@ differ from run to run. Here the seed is a digest of what the client's training
 reads: its data and the broadcast value.
 """
 
-from collections.abc import Iterator
 from typing import Any
 
-from google.protobuf import message as message_lib
 import tensorflow as tf
 import tensorflow_federated as tff
 
@@ -21,20 +19,7 @@ from tff_adaptive.runtime import elements
 from tff_adaptive.runtime import values
 
 _SCOPE = 'seed_of_client'
-_COMPUTATION = 'tensorflow_federated.v0.Computation'
 _NEXT_ELEMENT = 0x01000193
-
-
-def _tensorflow_parts(message: Any) -> Iterator[Any]:
-  """Yields all TensorFlow computations within a message of a computation."""
-  if message.DESCRIPTOR.full_name == _COMPUTATION:
-    if message.WhichOneof('computation') == 'tensorflow':
-      yield message
-  for field, value in message.ListFields():
-    if field.message_type is None:
-      continue
-    for part in [value] if isinstance(value, message_lib.Message) else value:
-      yield from _tensorflow_parts(part)
 
 
 def _as_integers(tensor: tf.Tensor) -> tf.Tensor:
@@ -143,7 +128,7 @@ def with_seeds(
       replaced.
   """
   proto = tff.framework.serialize_computation(computation)
-  for part in _tensorflow_parts(proto):
+  for part in computations.tensorflow_parts(proto):
     _fix_random_ops(part)
   # The original type also names Python's containers.
   return tff.framework.ConcreteComputation.with_type(

@@ -7,10 +7,13 @@ import contextlib
 from typing import Any, Optional
 
 import attrs
+from google.protobuf import message as message_lib
 import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_adaptive.runtime import values
+
+_COMPUTATION = 'tensorflow_federated.v0.Computation'
 
 
 class UnsupportedComputationError(Exception):
@@ -69,6 +72,18 @@ def _tensorflow_of(
   if proto.WhichOneof('computation') != 'tensorflow':
     return None
   return proto.tensorflow
+
+
+def tensorflow_parts(message: Any) -> Iterator[Any]:
+  """Yields all TensorFlow computations within a message of a computation."""
+  if message.DESCRIPTOR.full_name == _COMPUTATION:
+    if message.WhichOneof('computation') == 'tensorflow':
+      yield message
+  for field, value in message.ListFields():
+    if field.message_type is None:
+      continue
+    for part in [value] if isinstance(value, message_lib.Message) else value:
+      yield from tensorflow_parts(part)
 
 
 def is_tensorflow(computation: tff.framework.ConcreteComputation) -> bool:

@@ -7,7 +7,7 @@ them, where its graph can be split so. Else a fresh one is read: once, if all
 reads give the same elements, or in every round.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 import functools
 import itertools
 from typing import Any, Optional, Union
@@ -155,10 +155,7 @@ class ShuffledRows:
         self.ops, len(self.source.lengths), draw
     )
     reads = [
-        self._map(
-            self._choose(numbers),
-            lambda place, read=number: draw(len(self.ops) + place, read),
-        )
+        self._map(self._choose(numbers), draw, number)
         for number, numbers in enumerate(
             itertools.islice(iterations, num_reads)
         )
@@ -168,23 +165,22 @@ class ShuffledRows:
     return reads
 
   def _map(
-      self,
-      chosen: ClientRows,
-      stream: Callable[[int], np.random.Generator],
+      self, chosen: ClientRows, draw: element_orders.Draw, number: int
   ) -> ClientRows:
-    """Calls the functions for what was chosen, given the stream of each."""
+    """Calls the functions for what was chosen in the read of a number."""
+    streams = (draw(place, number) for place in itertools.count(len(self.ops)))
     mapped = chosen
-    for place, one in enumerate(self.row_maps):
+    for one in self.row_maps:
       # Batches are put together afterwards.
       count = mapped.num_rows if mapped.order is None else len(mapped.order)
       rows = attrs.evolve(mapped, lengths=np.ones(count, np.int64))
       mapped = attrs.evolve(
-          _call(one, rows, stream(place)),
+          _call(one, rows, next(streams)),
           lengths=chosen.lengths,
           are_batched=chosen.are_batched,
       )
-    for place, one in enumerate(self.batch_maps, start=len(self.row_maps)):
-      mapped = _call(one, mapped, stream(place))
+    for one in self.batch_maps:
+      mapped = _call(one, mapped, next(streams))
     shuffles = element_orders.reshuffling(self.ops)
     return attrs.evolve(
         mapped,

@@ -11,6 +11,7 @@ worker too, is replaced here.
 """
 
 import atexit
+import collections
 from collections.abc import Callable, Iterator
 import contextlib
 import functools
@@ -28,11 +29,13 @@ import weakref
 
 import grpc
 import portpicker
+import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_adaptive.data import cohort as cohort_lib
 from tff_adaptive.data import specs
 from tff_adaptive.runtime import client_seeds
+from tff_adaptive.runtime import record_buffers
 
 _SIGINT_BIT = 1 << (signal.SIGINT - 1)
 # A message holds a whole model or client; gRPC's default limit is 4 MB.
@@ -129,18 +132,17 @@ def _end_worker(
   log.close()
 
 
-def _as_lists(arguments: Any) -> Any:
-  """Replaces cohorts in the arguments by the lists that TFF takes."""
-
-  def as_list(value):
-    return list(value) if isinstance(value, cohort_lib.Cohort) else value
-
-  # TFF passes all positional arguments at once, then all named ones.
-  if isinstance(arguments, list):
-    return list(map(as_list, arguments))
-  if isinstance(arguments, dict):
-    return {name: as_list(value) for name, value in arguments.items()}
-  return as_list(arguments)
+def _for_worker(value: Any) -> Any:
+  """Replaces what TFF or its worker does not take, in nested containers."""
+  if isinstance(value, cohort_lib.Cohort):
+    return list(value)
+  if isinstance(value, tf.data.Dataset):
+    return record_buffers.of_dataset(value)
+  if type(value) in (list, tuple):
+    return type(value)(map(_for_worker, value))
+  if type(value) in (dict, collections.OrderedDict):
+    return type(value)((k, _for_worker(field)) for k, field in value.items())
+  return value
 
 
 def _close_event_loop(context: tff.framework.SyncContext) -> None:
@@ -292,8 +294,8 @@ def create_native_context(
       computation = tff.backends.test.replace_secure_intrinsics_with_bodies(
           computation
       )
-    computation = tff.backends.native.desugar_and_transform_to_native(
-        computation
+    computation = record_buffers.of_computation(
+        tff.backends.native.desugar_and_transform_to_native(computation)
     )
     return (
         client_seeds.with_seeds(computation) if seeded_clients else computation
@@ -302,7 +304,9 @@ def create_native_context(
   context = tff.framework.SyncExecutionContext(
       tff.framework.ResourceManagingExecutorFactory(build_executor),
       compiler_fn=compile_fn,
-      transform_args=lambda arg: tff.tensorflow.transform_args(_as_lists(arg)),
+      transform_args=lambda argument: tff.tensorflow.transform_args(
+          _for_worker(argument)
+      ),
       transform_result=tff.tensorflow.transform_result,
   )
 

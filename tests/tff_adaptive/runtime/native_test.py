@@ -5,6 +5,7 @@
 import gc
 import os
 import sys
+import tempfile
 from typing import Any
 from unittest import mock
 
@@ -16,6 +17,7 @@ import tensorflow_federated as tff
 
 from tests.tff_adaptive import testing
 from tests.tff_adaptive.runtime import dropout_testing
+from tests.tff_adaptive.runtime import sequence_testing
 from tests.tff_adaptive.runtime import worker_testing
 from tff_adaptive import algorithms
 from tff_adaptive import data
@@ -48,6 +50,37 @@ class NativeTest(tf.test.TestCase, parameterized.TestCase):
           RuntimeError, r'exited at startup(.|\n)*unknown option --port'
       ):
         runtime.create_native_context()
+
+  @parameterized.named_parameters(
+      ('given', lambda path: tf.data.TFRecordDataset(path)),
+      (
+          'named_in_a_dataset',
+          lambda path: tf.data.Dataset.from_tensors(path).interleave(
+              tf.data.TFRecordDataset
+          ),
+      ),
+  )
+  def test_reads_records(self, open_file):
+    folder = self.enter_context(tempfile.TemporaryDirectory())
+    path = os.path.join(folder, 'numbers.tfrecord')
+    with tf.io.TFRecordWriter(path) as writer:
+      for number in range(3):
+        writer.write(str(number))
+
+    def add_up(records):
+      return records.reduce(
+          0, lambda total, text: total + tf.strings.to_number(text, tf.int32)
+      )
+
+    of_argument = sequence_testing.over_clients(
+        add_up, tff.SequenceType(np.str_)
+    )
+    of_path = tff.tensorflow.computation(
+        lambda path: add_up(open_file(path)), np.str_
+    )
+    with runtime.native_context():
+      self.assertEqual(of_argument([open_file(path), open_file(path)]), 6)
+      self.assertEqual(of_path(path), 3)
 
   @pytest.mark.usefixtures('native_runtime')
   def test_takes_cohorts_in_any_position(self):
