@@ -164,6 +164,27 @@ def rename_functions(graph_def: Any, new_name: Callable[[str], str]) -> None:
       function.name = names.get(function.name, function.name)
 
 
+def number_functions(graph_def: Any) -> None:
+  """Names a graph's functions by the order of their calls, in place.
+
+  Functions that nothing calls are dropped. A function that is traced again has
+  another name, but the same number.
+  """
+  functions = {f.signature.name: f for f in graph_def.library.function}
+  found: dict[str, None] = {}
+  waiting = list(reversed(graph_def.node))
+  while waiting:
+    for name in called_functions(waiting.pop(), functions):
+      if name not in found:
+        found[name] = None
+        waiting.extend(reversed(functions[name].node_def))
+  library = type(graph_def.library)()
+  library.function.extend(functions[name] for name in found)
+  graph_def.library.CopyFrom(library)
+  numbers = {name: f'function_{i}' for i, name in enumerate(found)}
+  rename_functions(graph_def, numbers.__getitem__)
+
+
 def node_of(tensor: str) -> str:
   """Returns the name of the node of an input or a tensor."""
   return tensor.lstrip('^').split(':')[0]

@@ -9,6 +9,7 @@ with its caches.
 
 from collections.abc import Iterable, Mapping
 import functools
+import hashlib
 import os
 from typing import Any, NamedTuple, Optional
 
@@ -133,6 +134,22 @@ class DatasetGraph:
       return None
     return cls(graph_def)
 
+  def digest(self) -> bytes:
+    """Returns 32 bytes that tell its elements, but not its name.
+
+    Datasets have the same if they are made by the same ops of the same values.
+    """
+    graph_def = tf.compat.v1.GraphDef()
+    graph_def.CopyFrom(self.graph_def)
+    _function_library.number_functions(graph_def)
+    for node in _function_library.all_nodes(graph_def):
+      node.ClearField('experimental_debug_info')
+      if 'Dataset' in node.op:
+        # The number of datasets that were made before.
+        node.attr.pop('metadata', None)
+    serialized = graph_def.SerializeToString(deterministic=True)
+    return hashlib.blake2b(serialized, digest_size=32).digest()
+
   def build(self, element_spec: Any) -> tf.data.Dataset:
     """Returns a fresh dataset with elements of a spec."""
     return build(self.graph_def, element_spec)
@@ -185,6 +202,18 @@ class DatasetGraph:
   def differs(self) -> bool:
     """Whether two fresh runs may yield other elements."""
     return self.kinds[self.root].differs
+
+  @functools.cached_property
+  def reads_outside(self) -> bool:
+    """Whether it reads what its graph does not hold, such as variables."""
+    return any(
+        node.op not in self._functions
+        and 'Dataset' not in node.op
+        and node.op not in (*_ALIKE_OPS, *_FRESH_STATE.values())
+        and 'seed' not in node.attr
+        and _function_library.is_stateful(node.op)
+        for node in _function_library.all_nodes(self.graph_def)
+    )
 
   def file_stamps(self) -> dict[str, tuple[int, int]]:
     """Returns the times and sizes of the files that constants name."""

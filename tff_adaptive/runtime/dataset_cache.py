@@ -4,8 +4,8 @@
 
 Users of TFF provide a `tf.data.Dataset` for each client. Iterating it again in
 each round costs more than training a small client, so it is read into arrays,
-which are kept while the dataset object is alive and there is room. Caches of a
-process hold the same arrays of the same data.
+which are kept while there is room, also for datasets that are made anew of the
+same values. Caches of a process hold the same arrays of the same data.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,6 +23,7 @@ import tensorflow_federated as tff
 from tff_adaptive.data import client_data
 from tff_adaptive.data import element_orders
 from tff_adaptive.data import feature_arrays
+from tff_adaptive.runtime import dataset_contents
 from tff_adaptive.runtime import dataset_rows
 from tff_adaptive.runtime import elements as elements_lib
 from tff_adaptive.runtime import held_rows
@@ -69,9 +70,9 @@ def _forget_joined(cache: weakref.ref, array: weakref.ref) -> None:
 class DatasetCache:
   """A cache of client data that were read.
 
-  Data are kept while the dataset or the cohort's source is alive. If there is
-  no room for new data, the least recently used data are dropped. What another
-  cache of this process holds is not read or copied again.
+  Data of a cohort's source are kept while it is alive, those of datasets also
+  afterwards. If there is no room for new data, the least recently used data are
+  dropped. What another cache of this process holds is not read or copied again.
   """
 
   def __init__(self, max_bytes: int = DEFAULT_MAX_BYTES):
@@ -81,10 +82,12 @@ class DatasetCache:
       max_bytes: The maximum size. Defaults to 4 GiB.
     """
     self._max_bytes = max_bytes
-    # By owner, in the order of last use.
+    # By owner, in the order of last use: a cohort's source, or the content of a
+    # dataset.
     self._held: weakref.WeakKeyDictionary[
         Any, dict[tff.Type, held_rows.Held]
     ] = weakref.WeakKeyDictionary()
+    self._contents: set[dataset_contents.Content] = set()
     # An upper bound of the size: dead owners are not subtracted.
     self._bound = 0
     # By place, the arrays that were joined last, and the result.
@@ -129,17 +132,23 @@ class DatasetCache:
     """
 
     are_datasets = [isinstance(one, tf.data.Dataset) for one in sequences]
+    owners = [
+        dataset_contents.of(one) if is_dataset else None
+        for one, is_dataset in zip(sequences, are_datasets)
+    ]
     with self._lock:
       kept = [
-          self._find_dataset(one, leaf_type) if is_dataset else None
-          for one, is_dataset in zip(sequences, are_datasets)
+          None if owner is None else self._find_dataset(owner, leaf_type)
+          for owner in owners
       ]
 
     def read(place):
       if not are_datasets[place]:
         elements = elements_lib.iterate(sequences[place], leaf_type)
         return [dataset_rows.of_elements(elements, leaf_type)] * num_reads
-      found = kept[place] or self._read_dataset(sequences[place], leaf_type)
+      found = kept[place] or self._read_dataset(
+          sequences[place], owners[place], leaf_type
+      )
       if isinstance(found.value, str):
         raise dataset_rows.NotRowsError(found.value)
       if isinstance(found.value, dataset_rows.FreshRows) and not may_be_fresh:
@@ -158,18 +167,18 @@ class DatasetCache:
       return list(pool.map(read, range(len(sequences))))
 
   def _find_dataset(
-      self, dataset: tf.data.Dataset, leaf_type: tff.SequenceType
+      self, owner: Any, leaf_type: tff.SequenceType
   ) -> Optional[held_rows.Held]:
     """Returns what a cache of this process holds, unless files changed."""
-    found = self._find(dataset, leaf_type)
+    found = self._find(owner, leaf_type)
     if found is None:
-      found = held_rows.of_dataset(dataset, leaf_type)
+      found = held_rows.find(owner, leaf_type)
       if found is not None:
-        self._hold(dataset, leaf_type, found)
+        self._hold(owner, leaf_type, found)
     return found if found is not None and found.is_current() else None
 
   def _read_dataset(
-      self, dataset: tf.data.Dataset, leaf_type: tff.SequenceType
+      self, dataset: tf.data.Dataset, owner: Any, leaf_type: tff.SequenceType
   ) -> held_rows.Held:
     """Reads a dataset, and keeps what is the same in all rounds."""
     try:
@@ -184,8 +193,8 @@ class DatasetCache:
         if source.dataset is not None:
           return found
     with self._lock:
-      self._hold(dataset, leaf_type, found)
-      held_rows.share(dataset, leaf_type, found)
+      self._hold(owner, leaf_type, found)
+      held_rows.share(owner, leaf_type, found)
     return found
 
   def join(
@@ -274,5 +283,8 @@ class DatasetCache:
         if self._bound <= self._max_bytes:
           break
         by_type = self._held.pop(oldest)
+        self._contents.discard(oldest)
         self._bound -= sum(old.num_bytes for old in by_type.values())
     self._held.setdefault(owner, {})[leaf_type] = held
+    if isinstance(owner, dataset_contents.Content):
+      self._contents.add(owner)

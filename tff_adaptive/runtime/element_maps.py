@@ -7,7 +7,7 @@ every round. A loop in one graph calls them in a fraction of the time that a
 `tf.data` pipeline needs.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 import functools
 from typing import Any
 
@@ -125,29 +125,13 @@ def _to_graph_def(
   call.attr['Tout'].list.type.extend(
       spec.dtype.as_datatype_enum for spec in dataset_graphs.specs_of(node)
   )
-  functions = {f.signature.name: f for f in graph.graph_def.library.function}
-  names = _in_order_of_calls(call, functions)
-  graph_def.library.function.extend(functions[name] for name in names)
-  _function_library.rename_functions(
-      graph_def, lambda name: f'mapped_{names.index(name)}'
-  )
+  graph_def.library.CopyFrom(graph.graph_def.library)
+  _function_library.number_functions(graph_def)
   if any(map(_has_seed, _function_library.all_nodes(graph_def))):
     raise computations.UnsupportedComputationError(
         'it draws numbers that go on from element to element'
     )
   return graph_def
-
-
-def _in_order_of_calls(call: Any, functions: Mapping[str, Any]) -> list[str]:
-  """Returns the names of the functions that a node calls, or others do."""
-  found: dict[str, None] = {}
-  waiting = [call]
-  while waiting:
-    for name in _function_library.called_functions(waiting.pop(), functions):
-      if name not in found:
-        found[name] = None
-        waiting.extend(functions[name].node_def)
-  return list(found)
 
 
 def _has_seed(node: Any) -> bool:

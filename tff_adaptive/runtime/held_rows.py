@@ -49,29 +49,25 @@ class Held:
 
 # Compared at once, so that the comparison needs little memory.
 _COMPARED_BYTES = 2**24
-# The data that were read of each dataset, while a cache holds them.
+# The data that were read of datasets, by owner, while a cache holds them.
 _datasets: weakref.WeakKeyDictionary[
-    tf.data.Dataset, weakref.WeakValueDictionary[tff.Type, Held]
+    Any, weakref.WeakValueDictionary[tff.Type, Held]
 ] = weakref.WeakKeyDictionary()
 # The tensors that have the values of arrays, by the place of these in memory.
 _tensors: dict[Any, tuple[weakref.ref, weakref.ref]] = {}
 _lock = threading.Lock()
 
 
-def of_dataset(
-    dataset: tf.data.Dataset, leaf_type: tff.SequenceType
-) -> Optional[Held]:
-  """Returns what a cache of this process holds of a dataset."""
+def find(owner: Any, leaf_type: tff.SequenceType) -> Optional[Held]:
+  """Returns what a cache of this process holds of a dataset's owner."""
   with _lock:
-    return _datasets.get(dataset, {}).get(leaf_type)
+    return _datasets.get(owner, {}).get(leaf_type)
 
 
-def share(
-    dataset: tf.data.Dataset, leaf_type: tff.SequenceType, held: Held
-) -> None:
-  """Lets other caches find what a cache holds of a dataset."""
+def share(owner: Any, leaf_type: tff.SequenceType, held: Held) -> None:
+  """Lets other caches find what a cache holds of a dataset's owner."""
   with _lock:
-    by_type = _datasets.setdefault(dataset, weakref.WeakValueDictionary())
+    by_type = _datasets.setdefault(owner, weakref.WeakValueDictionary())
     by_type[leaf_type] = held
 
 

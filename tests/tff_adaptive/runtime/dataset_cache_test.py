@@ -26,6 +26,7 @@ from tests.tff_adaptive.runtime import sequence_testing
 from tff_adaptive import data
 from tff_adaptive import runtime
 from tff_adaptive.runtime import dataset_cache
+from tff_adaptive.runtime import dataset_contents
 from tff_adaptive.runtime import dataset_rows
 from tff_adaptive.runtime import held_rows
 
@@ -58,8 +59,8 @@ def _draw(batch: Any) -> Any:
   return collections.OrderedDict(x=batch['x'] + noise, y=batch['y'])
 
 
-def _scale(batch: Any) -> Any:
-  return collections.OrderedDict(x=2.0 * batch['x'], y=batch['y'])
+def _scale(batch: Any, factor: float = 2.0) -> Any:
+  return collections.OrderedDict(x=factor * batch['x'], y=batch['y'])
 
 
 def _as_v1(dataset: tf.data.Dataset) -> tf.compat.v1.data.Dataset:
@@ -159,7 +160,9 @@ class SourcesTest(compiled_testing.TestCase):
     del contexts, context, found
     gc.collect()
     self.assertIsNone(
-        held_rows.of_dataset(dataset, tff.SequenceType(_BATCH_TYPE))
+        held_rows.find(
+            dataset_contents.of(dataset), tff.SequenceType(_BATCH_TYPE)
+        )
     )
 
   def test_an_array_that_is_changed_in_place_is_read_again(self):
@@ -231,19 +234,41 @@ class DatasetsTest(tf.test.TestCase, parameterized.TestCase):
   )
   @pytest.mark.sample(1)
   def test_are_read_once(self, change):
-    datasets = [change(testing.dataset(9)), change(testing.dataset(3))]
+    def make():
+      return [change(testing.dataset(9)), change(testing.dataset(3))]
+
+    datasets = make()
     log = self.enter_context(mock.patch.object(logging, 'log_first_n'))
-    with runtime.compiled_context(strict=True) as context:
+    with runtime.compiled_context(strict=True):
       with self._count_reads() as read:
         for clients in (datasets, datasets[:1], datasets[::-1]):
           _weigh()(clients)
+        del clients, datasets
+        _weigh()(make())  # Others, of the same values.
         self.assertEqual(read.call_count, 2)
       self.assertNotIn(_WARNING, log.mock_calls)
-      # The mock knows what it was called with.
-      del clients, datasets, read
-      gc.collect()
-      self.assertEqual(context.num_cache_bytes, 0)
-      self.assertEmpty(context._cache._held)
+
+  def test_those_that_differ_in_a_value_are_read(self):
+    datasets = [
+        testing.dataset(9).map(lambda batch, c=c: _scale(batch, c))
+        for c in (2.0, 3.0)
+    ]
+    with runtime.compiled_context(strict=True):
+      results = [_weigh()([dataset]) for dataset in datasets]
+    self.assertNotAllClose(*results)
+
+  def test_variables_are_read_in_each_round(self):
+    numbers = tf.data.Dataset.range(3)
+    datasets = []
+    variables = [tf.Variable(1.0), tf.Variable(1.0)]
+    for variable in variables:
+      datasets.append(
+          numbers.map(lambda n, v=variable: v * tf.cast(n, tf.float32))
+      )
+    with runtime.compiled_context(strict=True):
+      self.assertEqual(_add_up()(datasets), 6.0)
+      variables[1].assign(3.0)
+      self.assertEqual(_add_up()(datasets), 3.0 + 9.0)
 
   @parameterized.named_parameters(
       (
@@ -274,17 +299,13 @@ class DatasetsTest(tf.test.TestCase, parameterized.TestCase):
   def test_are_read_anew_if_they_change(self, change):
     dataset = change(testing.dataset(9))
     log = self.enter_context(mock.patch.object(logging, 'log_first_n'))
-    with runtime.compiled_context(strict=True) as context:
+    with runtime.compiled_context(strict=True):
       _weigh()([dataset])  # Reads what is the same in all rounds, too.
       with self._count_reads() as read:
         for _ in range(3):
           _weigh()([dataset])
       self.assertIn(_WARNING, log.mock_calls)
       self.assertEqual(read.call_count, 3)
-      # The mock knows what it was called with.
-      del dataset, read
-      gc.collect()
-      self.assertEmpty(context._cache._held)
 
   @parameterized.named_parameters(
       ('lines', lambda path: tf.data.TextLineDataset(path)),
