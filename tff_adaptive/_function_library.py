@@ -105,6 +105,13 @@ def is_stateful(op: str) -> bool:
   return tf.Graph().op_def_for_type(op).is_stateful
 
 
+@functools.cache
+def takes_seed(op: str) -> bool:
+  """Returns whether an op has a seed, which a node names if it is not 0."""
+  attributes = tf.Graph().op_def_for_type(op).attr
+  return any(attribute.name == 'seed' for attribute in attributes)
+
+
 def all_nodes(graph_def: Any) -> Iterator[Any]:
   """Yields the nodes of a graph and of its functions."""
   yield from graph_def.node

@@ -209,9 +209,9 @@ class DatasetGraph:
     return any(
         node.op not in self._functions
         and 'Dataset' not in node.op
-        and node.op not in (*_ALIKE_OPS, *_FRESH_STATE.values())
-        and 'seed' not in node.attr
+        and node.op not in (*_ALIKE_OPS, *_FRESH_STATE.values(), '_Retval')
         and _function_library.is_stateful(node.op)
+        and not _function_library.takes_seed(node.op)
         for node in _function_library.all_nodes(self.graph_def)
     )
 

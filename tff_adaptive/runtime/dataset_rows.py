@@ -221,7 +221,7 @@ class FreshRows:
     leaf_type: The type of the sequence.
     element_spec: The spec of the dataset's elements.
     graph: The graph of the dataset, in which what is the same in all rounds was
-      read; None if it cannot be serialized.
+      read; None if it does not tell what the dataset reads.
     dataset: The dataset if there is no graph.
     calls_tensorflow: Whether `draw` runs outside of Python.
   """
@@ -241,8 +241,9 @@ class FreshRows:
       self, draw: element_orders.Draw, num_reads: int = 1
   ) -> list[ClientRows]:
     """Reads the sequence as often as a round does, given its streams."""
-    fresh = self.dataset
-    if self.graph is not None:
+    if self.graph is None:
+      fresh = elements_lib.fresh(self.dataset, draw(0, 0))
+    else:
       fresh = self.graph.seeded(draw(0, 0)).build(self.element_spec)
     alone = elements_lib.beside_others(fresh)
     reads = [_read_elements(alone, self.leaf_type) for _ in range(num_reads)]
@@ -280,6 +281,8 @@ def of_dataset(
     found = _of_split(split, leaf_type)
     if found is not None:
       return found, stamps
+  if graph.reads_outside:
+    return FreshRows(leaf_type, dataset.element_spec, dataset=dataset), stamps
   if graph.differs:
     graph = dataset_prefixes.keep(graph, _read_arrays)
     return FreshRows(leaf_type, dataset.element_spec, graph), stamps
