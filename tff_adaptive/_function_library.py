@@ -29,7 +29,8 @@ def is_set(node: Any, name: str) -> bool:
 
 def functions_in(node: Any) -> Iterator[Any]:
   """Yields the modifiable `NameAttrList`s in the attributes of a node."""
-  for attr in node.attr.values():
+  # The order of a map of attributes differs from one to the next.
+  for _, attr in sorted(node.attr.items()):
     if attr.HasField('func'):
       yield attr.func
     yield from attr.list.func

@@ -423,7 +423,10 @@ class DatasetsTest(tf.test.TestCase, parameterized.TestCase):
         self.assertEqual(read.call_count, 1)
 
   def test_those_used_last_are_kept_where_there_is_room(self):
-    datasets = [testing.dataset(9) for _ in range(3)]
+    datasets = [
+        testing.dataset(9).map(lambda batch, c=c: _scale(batch, c))
+        for c in (1.0, 2.0, 3.0)
+    ]
     with runtime.compiled_context(strict=True) as context:
       expected = [_weigh()([dataset]) for dataset in datasets]
       num_bytes = context.num_cache_bytes
