@@ -304,7 +304,7 @@ def _private_model() -> tf.keras.Model:
   return tf.keras.Sequential([shape, *layers])
 
 
-@pipeline.pipeline(plans.CACHED, pipeline.near(0.5), known_ratio=0.7)
+@pipeline.pipeline(plans.CACHED, pipeline.near(0.5))
 def differential_privacy() -> pipeline.Run:
   def element_fn(element):
     return collections.OrderedDict(
