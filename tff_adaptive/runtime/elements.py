@@ -248,6 +248,26 @@ def as_fresh_dataset(
   return fresh(dataset, generator) if dataset is value else dataset
 
 
+def as_dataset_to_run(
+    value: Any, leaf_type: tff.SequenceType, generator: np.random.Generator
+) -> tf.data.Dataset:
+  """Returns `as_fresh_dataset` of a sequence that is read by itself."""
+  dataset = as_dataset(value, leaf_type)
+  if dataset is value:
+    graph = dataset_graphs.DatasetGraph.of(dataset)
+    if graph is None:
+      return dataset
+    graph.seed(generator)
+    dataset = graph.build(dataset.element_spec)
+    has_pool = dataset.options().threading.private_threadpool_size is not None
+    if graph.is_parallel or has_pool:
+      return dataset
+  options = tf.data.Options()
+  # Ops that run one after another cost less in one thread.
+  options.threading.private_threadpool_size = 1
+  return dataset.with_options(options)
+
+
 @functools.lru_cache
 def build_leaf(leaf_type: tff.Type) -> Callable[[Any], tf.Tensor]:
   """Builds `build_conversion` of a tensor or a sequence."""
