@@ -251,16 +251,22 @@ class OrdersTest(equality_testing.TestCase):
       self.assertLen(orders, 6)
 
   def test_datasets_that_run_draw_anew_and_repeat_with_the_seed(self):
-    dataset = _shuffled().map(lambda number: number + tf.random.uniform([]))
-    for computation in self._computations:
+    order = tff.tensorflow.computation(
+        lambda numbers: self._order(
+            numbers.flat_map(tf.data.Dataset.from_tensors)
+        ),
+        _NUMBERS,
+    )
+    dataset = _shuffled()
+    for computation in (order, _at_a_server(order)):
       runs = []
       for seed in (7, 7, 8):
         with runtime.compiled_context(strict=True, seed=seed) as context:
           runs.append([computation(dataset) for _ in range(2)])
           self.assertEqual(context.path_of(computation), 'threads')
       self.assertAllEqual(runs[0], runs[1])
-      numbers = np.concatenate([*runs[0], *runs[2]])
-      self.assertLen(np.unique(numbers), len(numbers))
+      orders = {order.tobytes() for run in runs for order in run}
+      self.assertLen(orders, 4)
 
   def test_datasets_that_run_take_a_thread_unless_they_share_work(self):
     def size(dataset):
