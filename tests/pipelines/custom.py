@@ -437,7 +437,7 @@ def federated_select() -> pipeline.Run:
   return training.of_calls(select, ['a', 'b', 'c'], ['0,1', '1,2', '2,0'])
 
 
-@pipeline.pipeline(plans.COMPILED, known_ratio=1)
+@pipeline.pipeline(plans.COMPILED)
 def sparse_training_by_federated_select() -> pipeline.Run:
   num_rows, num_features = 1000, 20
   table_type = tff.TensorType(np.float32, [num_rows, num_features])

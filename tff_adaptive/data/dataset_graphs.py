@@ -198,6 +198,11 @@ class DatasetGraph:
             node.attr['seed'].i = int(generator.integers(1, 2**31))
             node.attr['seed2'].i = int(generator.integers(1, 2**31))
 
+  @property
+  def is_parallel(self) -> bool:
+    """Whether it shares its work among threads."""
+    return any('Parallel' in node.op for node in self.graph_def.node)
+
   @functools.cached_property
   def differs(self) -> bool:
     """Whether two fresh runs may yield other elements."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 import functools
 import itertools
 from typing import Any, Optional
+import weakref
 
 import numpy as np
 import tensorflow as tf
@@ -246,6 +247,35 @@ def as_fresh_dataset(
   """Returns `as_dataset`, made `fresh` if the value is a dataset itself."""
   dataset = as_dataset(value, leaf_type)
   return fresh(dataset, generator) if dataset is value else dataset
+
+
+def _is_parallel(dataset: tf.data.Dataset) -> bool:
+  """Returns whether a dataset may share its work among threads."""
+  graph = dataset_graphs.DatasetGraph.of(dataset)
+  return graph is None or graph.is_parallel
+
+
+# By dataset, `_is_parallel`.
+_are_parallel: weakref.WeakKeyDictionary[tf.data.Dataset, bool] = (
+    weakref.WeakKeyDictionary()
+)
+
+
+def as_dataset_to_run(
+    value: Any, leaf_type: tff.SequenceType, generator: np.random.Generator
+) -> tf.data.Dataset:
+  """Returns `as_fresh_dataset` of a sequence that is read by itself."""
+  dataset = as_fresh_dataset(value, leaf_type, generator)
+  if isinstance(value, tf.data.Dataset):
+    if value not in _are_parallel:
+      _are_parallel[value] = _is_parallel(value)
+    has_pool = value.options().threading.private_threadpool_size is not None
+    if _are_parallel[value] or has_pool:
+      return dataset
+  options = tf.data.Options()
+  # Ops that run one after another cost less in one thread.
+  options.threading.private_threadpool_size = 1
+  return dataset.with_options(options)
 
 
 @functools.lru_cache

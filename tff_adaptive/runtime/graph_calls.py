@@ -16,6 +16,7 @@ from tff_adaptive.data import batching
 from tff_adaptive.runtime import client_tensors
 from tff_adaptive.runtime import dataset_cache
 from tff_adaptive.runtime import dataset_rows
+from tff_adaptive.runtime import elements
 from tff_adaptive.runtime import expressions
 from tff_adaptive.runtime import graph_functions
 from tff_adaptive.runtime import plans
@@ -93,7 +94,7 @@ class GraphCall:
     Args:
       leaves: The leaves: tensors, or sequences as given.
       others: Returns other tensors, after the graph was built.
-      key: The key of unseeded shuffles. Without one, sequences are not read.
+      key: The key of what datasets draw. Without one, sequences are not read.
 
     Returns:
       The leaves of the result.
@@ -109,9 +110,7 @@ class GraphCall:
       except NeedsDatasetsError:
         self._may_be_rows, rows = False, None
     if rows is None:
-      found = list(map(expressions.to_tensor, leaves, self._types))
-      if any(isinstance(leaf, expressions.Given) for leaf in leaves):
-        path = plans.THREADS
+      found, path = self._run_datasets(leaves, key)
       function = self._build(found)
     result = self._run(function, *tf.nest.flatten(found), *others())
     self.path = path
@@ -141,6 +140,24 @@ class GraphCall:
       except dataset_rows.NotRowsError:
         return None
       path = max(path, of_leaf, key=plans.PATHS.index)
+    return found, path
+
+  def _run_datasets(
+      self, leaves: Sequence[Any], key: Optional[round_keys.RoundKey]
+  ) -> tuple[list[tf.Tensor], str]:
+    """Returns leaves with sequences as datasets, and the path."""
+    found, path = list(leaves), plans.COMPILED
+    for place, (leaf, leaf_type) in enumerate(zip(leaves, self._types)):
+      if not isinstance(leaf, expressions.Given):
+        continue
+      path = plans.THREADS
+      if key is None:
+        found[place] = expressions.to_tensor(leaf, leaf_type)
+        continue
+      dataset = elements.as_dataset_to_run(
+          leaf.value, leaf_type, key.draw_at_server(place)(0, 0)
+      )
+      found[place] = tf.data.experimental.to_variant(dataset)
     return found, path
 
   def _build(self, leaves: Sequence[Any]) -> Callable[..., list[tf.Tensor]]:

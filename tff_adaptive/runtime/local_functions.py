@@ -336,6 +336,9 @@ class Function:
       self.types += expressions.leaf_types(type_spec)
     self.specs = list(map(graph_calls.leaf_spec, self.types))
     self.takes_seed = pieces.draw_in(block)
+    self._returns_sequences = expressions.has_sequences(
+        block.type_signature.result
+    )
     are_read = expressions.has_sequences(tff.StructType(self.types))
     self.are_reread = are_read and cache is not None and pieces.rereads(block)
     self._call = graph_calls.GraphCall(
@@ -364,7 +367,7 @@ class Function:
       leaves: The leaves of the argument: tensors, or sequences as given.
       scope: The values of the names that it reads.
       seed: The seed of its random numbers, int32 of shape [2].
-      key: The key of unseeded shuffles. Without one, sequences are datasets.
+      key: The key of what datasets draw. Without one, sequences are not read.
 
     Returns:
       The leaves of the result.
@@ -372,6 +375,8 @@ class Function:
     Raises:
       TypeError: If a sequence does not match its type.
     """
+    # A dataset that is returned stays as it was given.
+    key = None if self._returns_sequences else key
     return self._call(
         self.leaves(leaves, scope), lambda: [tf.constant(seed)], key=key
     )

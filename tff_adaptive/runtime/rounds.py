@@ -320,7 +320,7 @@ class CompiledFunction:
             *map(graph_calls.leaf_spec, self._types),
             tf.TensorSpec([2], tf.int32),
         ],
-        cache,
+        cache if self._function.reads_tensors else None,
         bool(self._function.reread),
     )
     self._flatten = values.build_flatten(type_signature.parameter)
@@ -335,10 +335,7 @@ class CompiledFunction:
     """Adds the computation to the graph being built; the seed comes last."""
     *leaves, seed = tensors
     function = self._function
-    if not client_tensors.hold_datasets(leaves):
-      if self.takes_sequences and not function.reads_tensors:
-        raise graph_calls.NeedsDatasetsError
-    elif function.reads_tensors:
+    if function.reads_tensors and client_tensors.hold_datasets(leaves):
       function = graph_functions.build_graph_function(
           self._computation, tensor_sequences=False
       )

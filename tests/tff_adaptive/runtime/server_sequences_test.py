@@ -18,6 +18,7 @@ from tests.tff_adaptive.runtime import sequence_testing
 from tff_adaptive import runtime
 from tff_adaptive.runtime import client_tensors
 from tff_adaptive.runtime import dataset_rows
+from tff_adaptive.runtime import elements
 
 _ROWS = sequence_testing.ROWS
 _NUMBERS = tff.SequenceType(np.float32)
@@ -248,6 +249,38 @@ class OrdersTest(equality_testing.TestCase):
       self.assertAllEqual(runs[0], runs[1])
       orders = {order.tobytes() for run in runs for order in run}
       self.assertLen(orders, 6)
+
+  def test_datasets_that_run_draw_anew_and_repeat_with_the_seed(self):
+    order = tff.tensorflow.computation(
+        lambda numbers: self._order(
+            numbers.flat_map(tf.data.Dataset.from_tensors)
+        ),
+        _NUMBERS,
+    )
+    dataset = _shuffled()
+    for computation in (order, _at_a_server(order)):
+      runs = []
+      for seed in (7, 7, 8):
+        with runtime.compiled_context(strict=True, seed=seed) as context:
+          runs.append([computation(dataset) for _ in range(2)])
+          self.assertEqual(context.path_of(computation), 'threads')
+      self.assertAllEqual(runs[0], runs[1])
+      orders = {order.tobytes() for run in runs for order in run}
+      self.assertLen(orders, 4)
+
+  def test_datasets_that_run_take_a_thread_unless_they_share_work(self):
+    def size(dataset):
+      generator = np.random.default_rng(0)
+      found = elements.as_dataset_to_run(dataset, _NUMBERS, generator)
+      return found.options().threading.private_threadpool_size
+
+    options = tf.data.Options()
+    options.threading.private_threadpool_size = 3
+    dataset = _shuffled()
+    self.assertEqual(size(dataset), 1)
+    self.assertEqual(size([1.0, 2.0]), 1)
+    self.assertIsNone(size(dataset.map(tf.abs, num_parallel_calls=2)))
+    self.assertEqual(size(dataset.with_options(options)), 3)
 
   def test_two_reads_of_a_call_have_orders_of_their_own(self):
     @tff.tensorflow.computation(_NUMBERS)
