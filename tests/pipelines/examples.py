@@ -295,7 +295,7 @@ def _build_personalize_fn() -> Any:
   return personalize
 
 
-@pipeline.pipeline(plans.CACHED)
+@pipeline.pipeline(plans.CACHED, known_ratio=0.4)
 def personalization() -> pipeline.Run:
   def model_fn():
     return tff.learning.models.from_keras_model(

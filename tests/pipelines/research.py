@@ -104,7 +104,7 @@ def proximal_term() -> pipeline.Run:
   return training.of_process(process, lambda: clients)
 
 
-@pipeline.pipeline(plans.CACHED, known_ratio=0.5)
+@pipeline.pipeline(plans.CACHED, known_ratio=0.7)
 def mime_lite() -> pipeline.Run:
   process = tff.learning.algorithms.build_weighted_mime_lite(
       _convolutional_model(), training.sgd(0.05, momentum=0.9)

@@ -12,9 +12,9 @@
   `graph_calls`: what these consist of.
 - `round_keys`: which random numbers a round draws; `running`: Ctrl-C, forks.
 - `chunks`: the loop over clients; `sequences`: the loop over batches.
-- `dataset_chains`, `dataset_ops`, `derived_sequences`, `batched_sequences`,
-  `sequence_variants`, `sequence_reads`: the datasets inside the clients' work,
-  as such loops.
+- `dataset_ops`, `dataset_nodes`, `dataset_chains`, `derived_sequences`,
+  `batched_sequences`, `shuffled_sequences`, `sequence_variants`,
+  `sequence_reads`: the datasets inside the clients' work, as such loops.
 - `client_tensors`, `dataset_cache`, `dataset_rows`, `elements`, `values`: data
   in and out.
 - `graph_functions`, `flat_graphs`, `read_order`, `sums`, `untrained`,

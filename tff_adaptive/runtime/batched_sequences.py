@@ -50,16 +50,35 @@ class _Gathered(sequences.Sequence):
     self._source, self._num, self._end = source, num, size
     if drops_rest is not None:
       self._end = tf.where(drops_rest, size // num * num, size)
-    self.state, self.shapes = [tf.zeros([], tf.int64)], [sequences.SCALAR]
+    self.state = [tf.zeros([], tf.int64), *source.state]
+    self.shapes = [sequences.SCALAR, *source.shapes]
+    self.is_fixed = source.is_fixed
+
+  def begin(self):
+    return [self.state[0], *self._source.begin()]
 
   def more(self, state):
     return state[0] < self._end
 
   def visit(self, state, carry, step):
-    (first,) = state
+    first, *source_state = state
     num = tf.minimum(self._num, self._end - first)
-    found = self._source.gather(first + tf.range(num))
-    return [first + num], step(carry, found)
+    found = self._source.gather(source_state, first + tf.range(num))
+    return [first + num, *source_state], step(carry, found)
+
+  def size(self):
+    return (self._end + self._num - 1) // self._num
+
+  def gather(self, state, numbers):
+    firsts = numbers * self._num
+    sizes = tf.minimum(self._num, self._end - firsts)
+    with tf.control_dependencies([sequences.check_alike(sizes)]):
+      places = firsts[:, tf.newaxis] + tf.range(sizes[0])
+    found = self._source.gather(state[1:], tf.reshape(places, [-1]))
+    return [
+        tf.reshape(rows, tf.concat([tf.shape(places), tf.shape(rows)[1:]], 0))
+        for rows in found
+    ]
 
 
 class _Collected(sequences.Sequence):
@@ -77,6 +96,10 @@ class _Collected(sequences.Sequence):
     self._dtypes, self._num_parallel = dtypes, num_parallel
     self.state, self.shapes = source.state, source.shapes
     self.is_exact = source.is_exact and drops_rest is None
+    self.is_fixed = source.is_fixed
+
+  def begin(self):
+    return self._source.begin()
 
   def more(self, state):
     return self._source.more(state)
@@ -212,5 +235,6 @@ class Sharded(sequences.Derived):
         self._num_shards
     )
 
-  def gather(self, numbers):
-    return self._source.gather(numbers * self._num_shards + self._index)
+  def gather(self, state, numbers):
+    numbers = numbers * self._num_shards + self._index
+    return self._source.gather(state[1:], numbers)

@@ -15,61 +15,18 @@ import tensorflow as tf
 from tff_adaptive import _function_library
 from tff_adaptive.data import batching
 from tff_adaptive.runtime import batched_sequences
+from tff_adaptive.runtime import dataset_nodes
 from tff_adaptive.runtime import derived_sequences
 from tff_adaptive.runtime import plans
 from tff_adaptive.runtime import sequence_variants
 from tff_adaptive.runtime import sequences
+from tff_adaptive.runtime import shuffled_sequences
 
-# Ops whose elements are those of their first input.
-_SAME_OPS = (
-    'Identity',
-    'ModelDataset',
-    'OptionsDataset',
-    'PrefetchDataset',
-    'RewriteDataset',
-)
-# Ops that call a function for each element, and its attribute.
-_FUNCTION_OPS = {
-    'FilterDataset': 'predicate',
-    'MapDataset': 'f',
-    'ParallelMapDataset': 'f',
-    'ParallelMapDatasetV2': 'f',
-    'ScanDataset': 'f',
-    'TakeWhileDataset': 'predicate',
-}
-_DROPPING_OPS = (
-    'FilterDataset',
-    'ShardDataset',
-    'SkipDataset',
-    'TakeWhileDataset',
-    'UnbatchDataset',
-)
 _COUNTING_OPS = {
     'RepeatDataset': derived_sequences.Repeated,
     'SkipDataset': derived_sequences.skip,
     'TakeDataset': derived_sequences.Taken,
 }
-_BATCH_OPS = ('BatchDatasetV2', 'ParallelBatchDataset')
-_CACHE_OPS = ('CacheDataset', 'CacheDatasetV2')
-# Ops that make a dataset and need none, if they are read in the same graph.
-DERIVING_OPS = frozenset(
-    {
-        *_SAME_OPS[1:],
-        *_FUNCTION_OPS,
-        *_COUNTING_OPS,
-        *_BATCH_OPS,
-        *_CACHE_OPS,
-        'RangeDataset',
-        'ShardDataset',
-        'UnbatchDataset',
-        'ZipDataset',
-    }
-)
-
-
-def derives(node: Any) -> bool:
-  """Returns whether a node makes a dataset that is read as others are."""
-  return node.op in _SAME_OPS or node.op in DERIVING_OPS
 
 
 class ReplacedOp(NamedTuple):
@@ -88,50 +45,6 @@ class ReplacedOp(NamedTuple):
   input_dtypes: list[tf.DType]
   datasets: Collection[int] = ()
   control: Sequence[str] = ()
-
-
-def attr_dtypes(node: Any, name: str) -> list[tf.DType]:
-  """Returns the dtypes that an attribute of a node lists."""
-  return [tf.as_dtype(t) for t in node.attr[name].list.type]
-
-
-class _Function:
-  """A function that is called for each element.
-
-  Attributes:
-    input_dtypes: The dtypes of its arguments.
-    has_effects: Whether the order of its calls may matter.
-  """
-
-  def __init__(self, name: str, functions: Mapping[str, Any]):
-    self._name = name
-    self._function = functions[name]
-    signature = self._function.signature
-    self.input_dtypes = [tf.as_dtype(arg.type) for arg in signature.input_arg]
-    self.has_effects = _function_library.has_effects(name, functions)
-
-  def __call__(self, *arguments: tf.Tensor) -> list[tf.Tensor]:
-    """Adds a call, by the name that is registered with the runtime."""
-    signature = self._function.signature
-    call = (
-        tf.raw_ops.StatefulPartitionedCall
-        if signature.is_stateful
-        else tf.raw_ops.PartitionedCall
-    )
-    dtypes = [arg.type for arg in signature.output_arg]
-    return list(call(args=list(arguments), Tout=dtypes, f=self._name))
-
-  def shapes(self, count: int) -> list[tf.TensorShape]:
-    """Returns what is known of the shapes of the first arguments."""
-    found = []
-    for place in range(count):
-      shapes = None
-      if place in self._function.arg_attr:
-        attrs = self._function.arg_attr[place].attr
-        if '_output_shapes' in attrs:
-          shapes = attrs['_output_shapes'].list.shape
-      found.append(tf.TensorShape(shapes[0] if shapes else None))
-    return found
 
 
 # Builds a sequence from the values of all inputs of a chain of ops.
@@ -154,6 +67,7 @@ class _Chain:
       nodes: Mapping[str, Any],
       functions: Mapping[str, Any],
       arguments: Collection[str] = (),
+      shuffles: Optional[dict[str, list[Any]]] = None,
   ):
     """Initializes the chain.
 
@@ -161,10 +75,11 @@ class _Chain:
       nodes: The nodes of a graph or of a function by name.
       functions: All functions of the graph by name.
       arguments: The names of nodes whose values may be `PackedClients`.
+      shuffles: See `build_reduction`.
     """
-    self._nodes = nodes
+    self._nodes = dataset_nodes.DatasetNodes(nodes, functions, arguments)
     self._functions = functions
-    self._arguments = arguments
+    self._shuffles = shuffles
     self.inputs: list[str] = []
     self.input_dtypes: list[tf.DType] = []
     self.datasets: list[int] = []
@@ -180,9 +95,9 @@ class _Chain:
     self.input_dtypes += dtypes
     return lambda values: values[places]
 
-  def add_function(self, name: str) -> _Function:
+  def add_function(self, name: str) -> dataset_nodes.Function:
     """Adds a function that is called for each element."""
-    function = _Function(name, self._functions)
+    function = dataset_nodes.Function(name, self._functions)
     self.has_effects |= function.has_effects
     return function
 
@@ -196,21 +111,21 @@ class _Chain:
     Returns:
       A function from the values of `inputs` to the sequence.
     """
-    node = self._nodes.get(_function_library.node_of(name))
-    if node is None or not derives(node):
-      if dtypes is None and not self._is_argument(name):
+    node = self._nodes.deriving(name)
+    if node is None:
+      if dtypes is None and not self._nodes.is_argument(name):
         raise sequences.UnreadableError('it zips datasets of unknown elements')
       self.datasets.append(len(self.inputs))
       pick = self.add_inputs([name], [tf.variant])
       return lambda values: _read_rows(pick(values)[0], dtypes)
     data, control = _function_library.split_inputs(node)
     self.control += control
-    if node.op in _SAME_OPS:
+    if self._nodes.is_same(node):
       return self.read(data[0], dtypes)
-    if node.op in _FUNCTION_OPS:
+    if node.op in dataset_nodes.FUNCTION_OPS:
       return self._read_function_op(node, data)
     if node.op == 'RangeDataset':
-      (dtype,) = attr_dtypes(node, 'output_types')
+      (dtype,) = dataset_nodes.attr_dtypes(node, 'output_types')
       pick = self.add_inputs(data, [tf.int64] * 3)
 
       def count(values):
@@ -219,27 +134,66 @@ class _Chain:
 
       return count
     if node.op in _COUNTING_OPS:
+      if node.op == 'RepeatDataset' and self._nodes.counts_epochs(data[0]):
+        raise sequences.UnreadableError(
+            'it repeats a dataset whose shuffle has a seed, and reads it again'
+        )
       build = self.read(data[0], dtypes)
       pick = self.add_inputs(data[1:], [tf.int64])
       derive = _COUNTING_OPS[node.op]
       return lambda values: derive(build(values), *pick(values))
     if node.op == 'ZipDataset':
       return self._read_zip(node, data)
+    if node.op in shuffled_sequences.OPS:
+      return self._read_shuffle(node, data)
     return self._read_batching_op(node, data)
+
+  def _read_shuffle(self, node: Any, data: list[str]) -> _Builder:
+    """Reads `shuffle`."""
+    shuffles = self._shuffles
+    if shuffles is None:
+      raise sequences.UnreadableError(
+          'it shuffles a dataset inside of a loop or a branch'
+      )
+    has_effects, self.has_effects = self.has_effects, False
+    build = self.read(data[0], dataset_nodes.attr_dtypes(node, 'output_types'))
+    if self.has_effects or not self._nodes.is_numbered(
+        data[0], through_maps=True
+    ):
+      raise sequences.UnreadableError(
+          'it shuffles what has to be read in order: move `shuffle` before '
+          '`filter` and the like'
+      )
+    self.has_effects = has_effects
+    pick = self.add_inputs(data[1:4], [tf.int64] * 3)
+
+    def shuffle(values):
+      source, known = build(values), shuffles.setdefault(node.name, [])
+      numbers = shuffled_sequences.shuffle(source, node, *pick(values), known)
+      # It begins when the op does that reads it: after others, perhaps.
+      with tf.control_dependencies(list(filter(tf.is_tensor, values))):
+        numbers = tf.identity(numbers)
+      sequence = shuffled_sequences.shuffled(source, numbers)
+      # The next one that reads it begins afterwards.
+      with tf.control_dependencies(sequence.state):
+        known[-1] = tf.identity(known[-1])
+      return sequence
+
+    return shuffle
 
   def _read_batching_op(self, node: Any, data: list[str]) -> _Builder:
     """Reads `batch`, `unbatch`, `shard` or `cache`."""
     has_effects, self.has_effects = self.has_effects, False
-    dtypes = attr_dtypes(node, 'output_types')
+    dtypes = dataset_nodes.attr_dtypes(node, 'output_types')
     build = self.read(data[0], dtypes)
     may_read_again = not self.has_effects
     self.has_effects |= has_effects
-    if node.op in _CACHE_OPS:
+    if node.op in dataset_nodes.CACHE_OPS:
       if not may_read_again:
         raise sequences.UnreadableError(
             'it caches a dataset whose functions have effects'
         )
-      if self._constant(data[1]) != b'':
+      if self._nodes.constant(data[1]) != b'':
         raise sequences.UnreadableError('it caches a dataset in a file')
       return build
     if node.op == 'UnbatchDataset':
@@ -252,7 +206,7 @@ class _Chain:
     if tf.variant in dtypes:
       raise sequences.UnreadableError('it batches datasets or sparse tensors')
     pick = self.add_inputs([data[1], data[-1]], [tf.int64, tf.bool])
-    drops = self._constant(data[-1]) is not False
+    drops = self._nodes.constant(data[-1]) is not False
 
     def batch(values):
       source, (size, drop) = build(values), pick(values)
@@ -263,22 +217,13 @@ class _Chain:
 
     return batch
 
-  def _constant(self, name: str) -> Any:
-    """Returns the value of a constant scalar; None of another tensor."""
-    node = self._nodes.get(_function_library.node_of(name))
-    while node is not None and node.op == 'Identity':
-      node = self._nodes.get(_function_library.node_of(node.input[0]))
-    if node is None or node.op != 'Const':
-      return None
-    return tf.make_ndarray(node.attr['value'].tensor).item()
-
   def _read_zip(self, node: Any, data: list[str]) -> _Builder:
     """Reads `ZipDataset`."""
-    dtypes = attr_dtypes(node, 'output_types')
-    sizes = list(map(self._num_components, data))
+    dtypes = dataset_nodes.attr_dtypes(node, 'output_types')
+    sizes = list(map(self._nodes.num_components, data))
     if sizes.count(None) == 1:
       sizes[sizes.index(None)] = len(dtypes) - sum(filter(None, sizes))
-    if sum(map(self._drops, data)) > 1:
+    if sum(map(self._nodes.drops, data)) > 1:
       raise sequences.UnreadableError(
           'it zips several datasets that drop elements'
       )
@@ -289,38 +234,13 @@ class _Chain:
       builds.append(self.read(name, known))
     return lambda values: derived_sequences.Zipped([b(values) for b in builds])
 
-  def _num_components(self, name: str) -> Optional[int]:
-    """Returns the number of components of a dataset, if an op tells it."""
-    node = self._nodes.get(_function_library.node_of(name))
-    if node is None or not derives(node):
-      return None
-    if node.op == 'Identity':
-      return self._num_components(node.input[0])
-    return len(attr_dtypes(node, 'output_types'))
-
-  def _drops(self, name: str) -> bool:
-    """Returns whether a dataset drops elements of another one."""
-    node = self._nodes.get(_function_library.node_of(name))
-    if node is None or not derives(node):
-      return False
-    data, _ = _function_library.split_inputs(node)
-    if node.op in _BATCH_OPS and self._constant(data[-1]) is not False:
-      return True
-    is_zip = node.op == 'ZipDataset'
-    return node.op in _DROPPING_OPS or (
-        node.op != 'RangeDataset'
-        and any(map(self._drops, data if is_zip else data[:1]))
-    )
-
-  def _is_argument(self, name: str) -> bool:
-    """Returns whether a name is that of a client's sequence."""
-    return _function_library.node_of(name) in self._arguments
-
   def _read_function_op(self, node: Any, data: list[str]) -> _Builder:
     """Reads an op that calls a function for each element."""
-    function = self.add_function(node.attr[_FUNCTION_OPS[node.op]].func.name)
-    states = attr_dtypes(node, 'Tstate')
-    others = attr_dtypes(node, 'Targuments')
+    function = self.add_function(
+        node.attr[dataset_nodes.FUNCTION_OPS[node.op]].func.name
+    )
+    states = dataset_nodes.attr_dtypes(node, 'Tstate')
+    others = dataset_nodes.attr_dtypes(node, 'Targuments')
     arguments = function.input_dtypes
     build = self.read(
         data[0], arguments[len(states) : len(arguments) - len(others)]
@@ -366,6 +286,7 @@ def build_reduction(
     nodes: Mapping[str, Any],
     functions: Mapping[str, Any],
     arguments: Collection[str] = (),
+    shuffles: Optional[dict[str, list[Any]]] = None,
 ) -> ReplacedOp:
   """Returns the loop over a sequence that replaces `ReduceDataset`.
 
@@ -375,6 +296,9 @@ def build_reduction(
     nodes: The nodes of the same graph or function by name.
     functions: All functions of the graph by name.
     arguments: The names of nodes whose values may be `PackedClients`.
+    shuffles: The datasets of shuffled numbers in the current graph, by the
+      names of the nodes that shuffle; filled in place. None if shuffles cannot
+      be read.
 
   Returns:
     A function of its inputs to the final state; those that are sequences may be
@@ -383,11 +307,11 @@ def build_reduction(
   Raises:
     UnreadableError: If the dataset cannot be read as a loop.
   """
-  chain = _Chain(nodes, functions, arguments)
+  chain = _Chain(nodes, functions, arguments, shuffles)
   function = chain.add_function(node.attr['f'].func.name)
   data, _ = _function_library.split_inputs(node)
-  states = attr_dtypes(node, 'Tstate')
-  others = attr_dtypes(node, 'Targuments')
+  states = dataset_nodes.attr_dtypes(node, 'Tstate')
+  others = dataset_nodes.attr_dtypes(node, 'Targuments')
   dtypes = function.input_dtypes
   build = chain.read(data[0], dtypes[len(states) : len(dtypes) - len(others)])
   pick_states = chain.add_inputs(data[1 : 1 + len(states)], states)

@@ -14,6 +14,7 @@ import tensorflow as tf
 from tff_adaptive import _function_library
 from tff_adaptive.runtime import computations
 from tff_adaptive.runtime import dataset_chains
+from tff_adaptive.runtime import dataset_nodes
 from tff_adaptive.runtime import sequence_variants
 from tff_adaptive.runtime import sequences
 
@@ -42,7 +43,7 @@ def _build_get_next(node: Any) -> dataset_chains.ReplacedOp:
   It reads a variable that holds the variant of the remaining elements. Its
   result is the components, or an optional of them.
   """
-  dtypes = dataset_chains.attr_dtypes(node, 'output_types')
+  dtypes = dataset_nodes.attr_dtypes(node, 'output_types')
 
   def read(handle):
     variant = tf.raw_ops.ReadVariableOp(resource=handle, dtype=tf.variant)
@@ -91,7 +92,7 @@ def _is_source(node: Any, place: int) -> bool:
   if node.op == 'ZipDataset':
     return True
   reads = (
-      node.op in dataset_chains.DERIVING_OPS
+      node.op in dataset_nodes.DERIVING_OPS
       or node.op == _function_library.REDUCE_OP
   )
   return reads and place == 0
@@ -102,7 +103,7 @@ def _find_escape(nodes: Any, results: list[str]) -> Optional[str]:
   derived = {
       node.name: node.op
       for node in nodes
-      if node.op in dataset_chains.DERIVING_OPS
+      if node.op in dataset_nodes.DERIVING_OPS
   }
   if not derived:
     return None
@@ -138,9 +139,7 @@ def why_no_loops(serialized: computations.Serialized) -> Optional[str]:
   """
   graph_def = serialized.graph_def
   for node in _function_library.all_nodes(graph_def):
-    is_known = (
-        node.op in _REPLACED_OPS or node.op in dataset_chains.DERIVING_OPS
-    )
+    is_known = node.op in _REPLACED_OPS or node.op in dataset_nodes.DERIVING_OPS
     if ('Dataset' in node.op or 'Iterator' in node.op) and not is_known:
       return f'does more than read its dataset: it calls {node.op}'
   functions = {f.signature.name: f for f in graph_def.library.function}
@@ -156,11 +155,14 @@ def why_no_loops(serialized: computations.Serialized) -> Optional[str]:
           f'{escaped} and passes the result on, to an iterator or a function'
       )
     by_name = {node.name: node for node in nodes}
+    is_graph = nodes is scopes[-1][0]
     for node in nodes:
       if node.op == _function_library.REDUCE_OP:
         names = set(map(_function_library.node_of, arguments))
         try:
-          dataset_chains.build_reduction(node, by_name, functions, names)
+          dataset_chains.build_reduction(
+              node, by_name, functions, names, {} if is_graph else None
+          )
         except sequences.UnreadableError as error:
           return f'does more than read its dataset: {error}'
   return None
@@ -228,7 +230,7 @@ def inline_readers(serialized: computations.Serialized) -> None:
   def reads(node):
     return node.op in _function_library.CALL_OPS and any(
         inner.op == _function_library.REDUCE_OP
-        or inner.op in dataset_chains.DERIVING_OPS
+        or inner.op in dataset_nodes.DERIVING_OPS
         or reads(inner)
         for inner in functions[node.attr['f'].func.name].node_def
     )
@@ -245,7 +247,7 @@ def _forget_order(graph_def: Any) -> None:
     deriving = {
         f'^{node.name}'
         for node in nodes
-        if node.op in dataset_chains.DERIVING_OPS
+        if node.op in dataset_nodes.DERIVING_OPS
     }
     if deriving:
       for node in nodes:
@@ -254,7 +256,7 @@ def _forget_order(graph_def: Any) -> None:
     deriving = {
         node.name
         for node in function.node_def
-        if node.op in dataset_chains.DERIVING_OPS
+        if node.op in dataset_nodes.DERIVING_OPS
     }
     for name, source in list(function.control_ret.items()):
       if source in deriving:
@@ -276,7 +278,7 @@ def _replace_in_function(function: Any, functions: Any, library: Any) -> None:
   kept = [
       node
       for node in function.node_def
-      if node.op not in dataset_chains.DERIVING_OPS
+      if node.op not in dataset_nodes.DERIVING_OPS
   ]
   if len(kept) < len(function.node_def):
     del function.node_def[:]

@@ -12,19 +12,27 @@ from tff_adaptive.runtime import sequences
 
 
 class Mapped(sequences.Derived):
-  """The results of a function for each element."""
+  """The results of a function for each element.
+
+  Attributes:
+    source: The elements.
+  """
 
   def __init__(
       self, source: sequences.Sequence, fn: Callable[..., sequences.Tensors]
   ):
     super().__init__(source)
-    self._fn = fn
+    self.source, self._fn = source, fn
+
+  def of(self, source: sequences.Sequence) -> 'Mapped':
+    """Returns the results of the function for other elements."""
+    return Mapped(source, self._fn)
 
   def _step(self, own, carry, found, step):
     return step(carry, self._fn(*found))
 
   def skip(self, count):
-    return Mapped(skip(self._source, count), self._fn)
+    return self.of(skip(self.source, count))
 
 
 class Scanned(sequences.Derived):
@@ -105,8 +113,8 @@ class Taken(sequences.Derived):
       return None
     return tf.where(count < 0, size, tf.minimum(count, size))
 
-  def gather(self, numbers):
-    return self._source.gather(numbers)
+  def gather(self, state, numbers):
+    return self._source.gather(state[1:], numbers)
 
 
 def skip(source: sequences.Sequence, count: tf.Tensor) -> sequences.Sequence:
@@ -133,8 +141,8 @@ class _Skipped(sequences.Derived):
       return None
     return tf.where(count < 0, tf.zeros_like(size), tf.maximum(size - count, 0))
 
-  def gather(self, numbers):
-    return self._source.gather(numbers + self.state[0])
+  def gather(self, state, numbers):
+    return self._source.gather(state[1:], numbers + state[0])
 
 
 class Repeated(sequences.Derived):
@@ -154,7 +162,7 @@ class Repeated(sequences.Derived):
     own = tf.cond(
         goes_on,
         lambda: list(map(tf.identity, own)),
-        lambda: list(map(tf.identity, self._source.state)),
+        lambda: list(map(tf.identity, self._source.begin())),
     )
     left = tf.where(goes_on | (left < 0), left, left - 1)
     own, carry = self._source.visit(own, carry, step)
@@ -162,7 +170,7 @@ class Repeated(sequences.Derived):
 
   def size(self):
     size, count = self._source.size(), self.state[0]
-    if size is None:
+    if size is None or not self._source.is_fixed:
       return None
     is_endless = (size >= sequences.ENDLESS) & (count > 0) | (size > 0) & (
         count < 0
@@ -173,8 +181,8 @@ class Repeated(sequences.Derived):
         size * tf.maximum(count, 0),
     )
 
-  def gather(self, numbers):
-    return self._source.gather(numbers % self._source.size())
+  def gather(self, state, numbers):
+    return self._source.gather(state[1:], numbers % self._source.size())
 
 
 class Zipped(sequences.Sequence):
@@ -197,6 +205,10 @@ class Zipped(sequences.Sequence):
     self.state = [tensor for part in self._parts for tensor in part.state]
     self.shapes = [shape for part in self._parts for shape in part.shapes]
     self.is_exact = not inexact
+    self.is_fixed = all(part.is_fixed for part in parts)
+
+  def begin(self):
+    return [tensor for part in self._parts for tensor in part.begin()]
 
   def more(self, state):
     tests, rest = [], state
@@ -236,6 +248,9 @@ class Zipped(sequences.Sequence):
       return None
     return functools.reduce(tf.minimum, sizes)
 
-  def gather(self, numbers):
-    parts = sorted(zip(self._order, self._parts), key=lambda pair: pair[0])
-    return [t for _, part in parts for t in part.gather(numbers)]
+  def gather(self, state, numbers):
+    found = {}
+    for place, part in zip(self._order, self._parts):
+      found[place] = part.gather(state[: len(part.state)], numbers)
+      state = state[len(part.state) :]
+    return [tensor for place in sorted(found) for tensor in found[place]]

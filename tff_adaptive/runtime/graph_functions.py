@@ -34,6 +34,7 @@ from tff_adaptive.runtime import dataset_ops
 from tff_adaptive.runtime import read_order
 from tff_adaptive.runtime import sequence_reads
 from tff_adaptive.runtime import sequence_variants
+from tff_adaptive.runtime import shuffled_sequences
 from tff_adaptive.runtime import sums
 from tff_adaptive.runtime import values
 from tff_adaptive.runtime import zero_products
@@ -76,6 +77,7 @@ class _GraphImport:
     self._functions = {f.signature.name: f for f in graph_def.library.function}
     # How often they were read so far.
     self._num_reads = collections.Counter[str]()
+    self._shuffles: dict[str, list[tf.Tensor]] = {}
 
   def run(self, results: list[str]) -> list[tf.Tensor]:
     """Imports the named results and their dependencies; returns the results."""
@@ -184,6 +186,7 @@ class _GraphImport:
         self._nodes,
         self._functions,
         set(map(_function_library.node_of, self._sequences)),
+        self._shuffles,
     )
     control = [*control, *loop.control]
     inputs: list[Any] = [None] * len(loop.inputs)
@@ -517,6 +520,7 @@ def of_graph(
   suffix = f'_{next(_graph_numbers)}'
   _function_library.rename_functions(graph_def, lambda name: name + suffix)
   _make_resources_anonymous(serialized)
+  shuffled_sequences.draw_seeds(graph_def)
   takes_seed = _make_random_ops_stateless(graph_def)
   needs_datasets = None
   if tensor_sequences:

@@ -14,7 +14,7 @@ import tensorflow as tf
 
 from tff_adaptive import _function_library
 from tff_adaptive.runtime import computations
-from tff_adaptive.runtime import dataset_chains
+from tff_adaptive.runtime import dataset_nodes
 
 _READING_OPS = (_function_library.REDUCE_OP, 'MakeIterator')
 _LOOP_OPS = ('While', 'StatelessWhile', *_READING_OPS)
@@ -60,14 +60,14 @@ def _reads(
     if not found:
       continue
     total: float = 0
-    if dataset_chains.derives(node):
+    if dataset_nodes.derives(node):
       sources = found if node.op == 'ZipDataset' else {0: found.pop(0, 0)}
       turns = math.inf if node.op == 'RepeatDataset' else 1
       factors[node.name] = _times(turns, sum(sources.values()))
     elif node.op in _READING_OPS:
       total += found.pop(0, 0)
     counts = _reads_by_functions(node, found, functions)
-    is_loop = node.op in _LOOP_OPS or dataset_chains.derives(node)
+    is_loop = node.op in _LOOP_OPS or dataset_nodes.derives(node)
     if node.op in _BRANCHING_OPS:
       total += max(counts, default=0)
     else:
@@ -111,7 +111,7 @@ def _are_ordered(
       return False
     node = nodes[first]
     while node is not None and (
-        node.name == first or dataset_chains.derives(node)
+        node.name == first or dataset_nodes.derives(node)
     ):
       if node.op in _PARTIAL_OPS:
         return False

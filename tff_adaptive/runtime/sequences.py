@@ -79,11 +79,17 @@ class Sequence(abc.ABC):
     state: The state before the first element.
     shapes: The shapes of all states.
     is_exact: Whether each visit finds an element; a filter may find none.
+    is_fixed: Whether each iteration has the same elements in the same order.
   """
 
   state: Tensors
   shapes: list[tf.TensorShape]
   is_exact = True
+  is_fixed = True
+
+  def begin(self) -> Tensors:
+    """Returns the state before the first element of another iteration."""
+    return self.state
 
   @abc.abstractmethod
   def more(self, state: Tensors) -> tf.Tensor:
@@ -114,8 +120,13 @@ class Sequence(abc.ABC):
     """
     return None
 
-  def gather(self, numbers: tf.Tensor) -> Tensors:
-    """Returns a batch of elements, given their numbers, int64 of shape [n]."""
+  def gather(self, state: Tensors, numbers: tf.Tensor) -> Tensors:
+    """Returns a batch of elements.
+
+    Args:
+      state: The state before the first element.
+      numbers: The numbers of the elements, int64 of shape [n].
+    """
     raise NotImplementedError
 
   def single_rows(self) -> Optional['Sequence']:
@@ -184,6 +195,14 @@ def when(
   return list(final[1:])
 
 
+def check_alike(sizes: tf.Tensor) -> tf.Operation:
+  """Returns an op that fails if elements of some sizes cannot be stacked."""
+  return tf.debugging.Assert(
+      tf.reduce_all(tf.equal(sizes, sizes[:1])),
+      ['Cannot batch elements of different sizes:', sizes],
+  )
+
+
 class Rows(Sequence):
   """The elements of one client."""
 
@@ -226,17 +245,13 @@ class Rows(Sequence):
   def size(self):
     return tf.cast(self._client.ends - self._client.starts, tf.int64)
 
-  def gather(self, numbers):
+  def gather(self, state, numbers):
     client = self._client
     numbers += tf.cast(client.starts, tf.int64)
     if isinstance(client.order, tuple):
       return [tf.gather(rows, numbers) for rows in client.rows]
     sizes = tf.gather(client.sizes, numbers)
-    check = tf.debugging.Assert(
-        tf.reduce_all(tf.equal(sizes, sizes[:1])),
-        ['Cannot batch elements of different sizes:', sizes],
-    )
-    with tf.control_dependencies([check]):
+    with tf.control_dependencies([check_alike(sizes)]):
       places = tf.gather(client.begins, numbers) + tf.range(sizes[0, 0])
     picks = tf.gather(client.order, places)
     rank = 1 + tf.cast(self._are_batches, tf.int32)
@@ -250,7 +265,17 @@ class Rows(Sequence):
 
   def single_rows(self):
     client = self._client
-    if self._are_batches is not True or isinstance(client.order, tuple):
+    if isinstance(client.order, tuple):
+      shape = tf.shape(client.rows[0], tf.int32)
+      bounds = client.starts * shape[1], client.ends * shape[1]
+      return _SingleRows(
+          [
+              tf.reshape(rows, tf.concat([[-1], tf.shape(rows)[2:]], 0))
+              for rows in client.rows
+          ],
+          tf.range(*bounds),
+      )
+    if self._are_batches is not True:
       return None
     # A client without batches may be the last one.
     bounds = tf.concat(
@@ -273,12 +298,12 @@ class _SingleRows(Sequence):
 
   def visit(self, state, carry, step):
     (number,) = state
-    return [number + 1], step(carry, self.gather(number))
+    return [number + 1], step(carry, self.gather(state, number))
 
   def size(self):
     return tf.shape(self._order, tf.int64)[0]
 
-  def gather(self, numbers):
+  def gather(self, state, numbers):
     picks = tf.gather(self._order, numbers)
     return [tf.gather(rows, picks) for rows in self._rows]
 
@@ -312,8 +337,8 @@ class Range(Sequence):
     count = tf.minimum(last // tf.abs(self._step), ENDLESS - 1) + 1
     return tf.where(self.more(self.state), count, tf.zeros_like(count))
 
-  def gather(self, numbers):
-    (start,) = self.state
+  def gather(self, state, numbers):
+    (start,) = state
     return [tf.cast(start + numbers * self._step, self._dtype)]
 
 
@@ -331,7 +356,10 @@ class Derived(Sequence):
     self.state = [*own, *source.state]
     own_shapes = [SCALAR] * len(own) if shapes is None else shapes
     self.shapes = [*own_shapes, *source.shapes]
-    self.is_exact = source.is_exact
+    self.is_exact, self.is_fixed = source.is_exact, source.is_fixed
+
+  def begin(self):
+    return [*self.state[: self._num_own], *self._source.begin()]
 
   def more(self, state):
     return self._source.more(state[self._num_own :])

@@ -238,6 +238,10 @@ _REBATCHED = {
         d.filter(lambda x: tf.equal(tf.size(x), 4)).batch(2)
     ),
     'epochs_of_batches': _epochs_of_batches,
+    'shuffled': lambda d: _digest(d.shuffle(10, seed=3)),
+    'rebatch_shuffled': lambda d: _digest(
+        d.unbatch().shuffle(10, seed=3).batch(3)
+    ),
     'shard': lambda d: _digest(d.shard(2, 1)),
     'unbatch_and_shard': lambda d: _digest(d.unbatch().shard(3, 1).batch(2)),
     'zip_batched': lambda d: _digest(
@@ -298,6 +302,82 @@ _BATCHED = {
         lambda: -1.0,
     ),
 }
+
+
+def _epochs_of_shuffled(dataset):
+  """Reads a dataset three times, each time in another order."""
+  total, batches = tf.constant(0.0), dataset.shuffle(20, seed=1).batch(4)
+  for _ in range(3):
+    with tf.control_dependencies([total]):
+      total = 0.5 * total + _digest(batches)
+  return total
+
+
+@tf.function
+def _two_iterations(dataset):
+  shuffled = dataset.shuffle(20, seed=1)
+  return _digest(_Dataset.zip((shuffled, shuffled)))
+
+
+# Of sequences of rows, which are shuffled as TensorFlow does.
+_SHUFFLED = {
+    'all': lambda d: _digest(d.shuffle(20, seed=1)),
+    'buffer': lambda d: _digest(d.shuffle(3, seed=1).batch(4)),
+    'buffer_in_function': tf.function(lambda d: _digest(d.shuffle(3, seed=1))),
+    'one_order': lambda d: _digest(
+        d.shuffle(3, seed=1, reshuffle_each_iteration=False).repeat(2)
+    ),
+    'mapped': lambda d: _digest(
+        d.map(lambda x, y: (2.0 * x, y))
+        .shuffle(5, seed=2)
+        .filter(lambda _, y: y > 2)
+        .batch(4)
+    ),
+    'part': lambda d: _digest(
+        d.take(7).skip(1).repeat(2).shuffle(5, seed=2).take(6)
+    ),
+    'batches': lambda d: _digest(d.batch(4).shuffle(3, seed=1).repeat(2)),
+    'full_batches': lambda d: _digest(
+        d.batch(2, drop_remainder=True).skip(1).shuffle(3, seed=1).batch(2)
+    ),
+    'mapped_batches': lambda d: _digest(
+        d.shuffle(3, seed=2)
+        .batch(4)
+        .map(lambda x, y: (2.0 * x, y))
+        .shuffle(9, seed=1)
+        .unbatch()
+    ),
+    'twice': lambda d: _digest(d.shuffle(5, seed=2).shuffle(4, seed=1)),
+    'enumerated': lambda d: _digest(d.enumerate().shuffle(5, seed=2).batch(2)),
+    'epochs': lambda d: _digest(d.shuffle(5, seed=2).repeat(2).batch(4)),
+    'epochs_in_function': tf.function(
+        lambda d: _digest(d.shuffle(5, seed=2).repeat(2).batch(4))
+    ),
+    'epochs_of_batches': lambda d: _digest(
+        d.shuffle(5, seed=2).batch(4).repeat(3)
+    ),
+    'epochs_of_batches_in_function': tf.function(
+        lambda d: _digest(d.shuffle(5, seed=2).batch(4).repeat(3))
+    ),
+    'reads': _epochs_of_shuffled,
+    'two_iterations': _two_iterations,
+    'reads_in_function': tf.function(_epochs_of_shuffled),
+    'zip': lambda d: _digest(
+        _Dataset.zip((d.shuffle(5, seed=2), _Dataset.range(6))).batch(2)
+    ),
+}
+
+
+def _reads_of_repeated(dataset):
+  batches = dataset.shuffle(20, seed=1).batch(3).repeat(2)
+  total = _digest(batches)
+  with tf.control_dependencies([total]):
+    return 0.5 * total + _digest(batches)
+
+
+def _shuffle_in_loop(dataset):
+  add = lambda n, total: (n + 1, total + _digest(dataset.shuffle(3, seed=1)))
+  return tf.while_loop(lambda n, _: n < 3, add, (0, 0.0))[1]
 
 
 def _counting_cache(dataset):
@@ -380,12 +460,13 @@ class LoopsTest(equality_testing.TestCase):
   def test_uses_alone(self, use):
     self.assert_equals(_over_clients(use, _ROWS), _clients())
 
-  def test_uses_of_rows(self):
-    self.assert_equals(
-        _over_clients(_together(_BATCHED), _ROW), _clients_of_rows()
-    )
+  @parameterized.named_parameters(
+      ('batches', _BATCHED), ('shuffles', _SHUFFLED)
+  )
+  def test_uses_of_rows(self, uses):
+    self.assert_equals(_over_clients(_together(uses), _ROW), _clients_of_rows())
 
-  @parameterized.named_parameters(*_BATCHED.items())
+  @parameterized.named_parameters(*_BATCHED.items(), *_SHUFFLED.items())
   @pytest.mark.slow
   def test_uses_of_rows_alone(self, use):
     self.assert_equals(_over_clients(use, _ROW), _clients_of_rows())
@@ -437,6 +518,18 @@ class LoopsTest(equality_testing.TestCase):
       ),
       ('a cache of effects', _counting_cache, 'whose functions have effects'),
       (
+          'a shuffle of what is filtered',
+          lambda d: _digest(d.filter(lambda x: x[0] > 1.0).shuffle(3)),
+          'move `shuffle` before `filter`',
+      ),
+      (
+          'a shuffle of endless rows',
+          lambda d: _digest(d.repeat().shuffle(3).take(5)),
+          'shuffles what has to be read in order',
+      ),
+      ('reads of what is repeated', _reads_of_repeated, 'and reads it again'),
+      ('a shuffle in a loop', _shuffle_in_loop, 'inside of a loop or a branch'),
+      (
           'batches of sparse tensors',
           lambda d: _digest(
               d.map(tf.sparse.from_dense).batch(2).map(tf.sparse.reduce_sum)
@@ -477,3 +570,33 @@ class RandomLoopsTest(tf.test.TestCase):
     self.assertLen(set(drawn[0].tolist()), 3)
     self.assertAllEqual(drawn[0], drawn[1])
     self.assertNotAllClose(drawn[0], drawn[2])
+
+  def test_shuffles_have_the_law_of_the_buffer_by_the_seed(self):
+    def orders(dataset):
+      shuffled = dataset.shuffle(2)
+      # A number of base 3 has the order of a read as its digits.
+      reads = [shuffled.reduce(0, lambda n, row: 3 * n + row) for _ in range(2)]
+      return tf.one_hot(27 * reads[0] + reads[1], 27**2)
+
+    numbers = tff.SequenceType(np.int32)
+    computation = _over_clients(orders, numbers)
+    clients = [list(np.arange(3, dtype=np.int32))] * 480
+    drawn = []
+    for seed in (1, 1, 2):
+      with runtime.compiled_context(strict=True, seed=seed):
+        drawn.append([computation(clients) for _ in range(2)])
+    self.assertAllEqual(drawn[0], drawn[1])
+    self.assertNotAllEqual(drawn[0], drawn[2])
+    self.assertNotAllEqual(*drawn[0])
+    # Of three elements, a buffer of two draws four orders, all equally often.
+    order = [
+        9 * a + 3 * b + c
+        for a, b, c in ((0, 1, 2), (0, 2, 1), (1, 0, 2), (1, 2, 0))
+    ]
+    pairs = np.add.outer(27 * np.array(order), order).ravel()
+    for counts in drawn[0]:
+      self.assertEqual(counts[pairs].sum(), len(clients))
+      mean = len(clients) / len(pairs)
+      distance = np.sum((counts[pairs] - mean) ** 2 / mean)
+      # The mean of chi-square plus six standard deviations.
+      self.assertLessEqual(distance, 15 + 6 * 30**0.5)
