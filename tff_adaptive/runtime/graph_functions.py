@@ -460,6 +460,7 @@ def build_graph_function(
     *,
     tensor_sequences: bool = True,
     may_return_sequences: bool = False,
+    seeds_shuffles: bool = True,
 ) -> GraphFunction:
   """Builds the function of a pure TensorFlow computation.
 
@@ -469,6 +470,7 @@ def build_graph_function(
       only loops over them.
     may_return_sequences: Whether results may be sequences, as variants of
       datasets.
+    seeds_shuffles: Whether shuffles without a seed take that of the function.
 
   Returns:
     The function.
@@ -487,6 +489,7 @@ def build_graph_function(
       computations.read(computation),
       signature,
       tensor_sequences=tensor_sequences,
+      seeds_shuffles=seeds_shuffles,
   )
 
 
@@ -495,6 +498,7 @@ def of_graph(
     signature: tff.FunctionType,
     *,
     tensor_sequences: bool,
+    seeds_shuffles: bool = True,
 ) -> GraphFunction:
   """Builds the function of a graph, which it changes.
 
@@ -502,6 +506,7 @@ def of_graph(
     serialized: The graph.
     signature: The type of the function.
     tensor_sequences: See `build_graph_function`, also for errors.
+    seeds_shuffles: Likewise.
 
   Returns:
     The function.
@@ -520,7 +525,8 @@ def of_graph(
   suffix = f'_{next(_graph_numbers)}'
   _function_library.rename_functions(graph_def, lambda name: name + suffix)
   _make_resources_anonymous(serialized)
-  shuffled_sequences.draw_seeds(graph_def)
+  if seeds_shuffles:
+    shuffled_sequences.draw_seeds(graph_def)
   takes_seed = _make_random_ops_stateless(graph_def)
   needs_datasets = None
   if tensor_sequences:

@@ -34,8 +34,15 @@ class Pieces:
     takes_seed: Whether one of them draws random numbers.
   """
 
-  def __init__(self, expression: expressions.Block):
+  def __init__(
+      self, expression: expressions.Block, seeds_shuffles: bool = True
+  ):
     """Converts them all.
+
+    Args:
+      expression: The expression.
+      seeds_shuffles: Whether shuffles without a seed take that of a function.
+        Defaults to True.
 
     Raises:
       UnsupportedComputationError: If one cannot be compiled.
@@ -43,7 +50,7 @@ class Pieces:
     # The expression keeps the ids alive.
     self._expression = expression
     self._functions = {
-        id(part): _build(part)
+        id(part): _build(part, seeds_shuffles=seeds_shuffles)
         for part in expressions.walk(expression)
         if isinstance(part, tff.framework.CompiledComputation)
     }
@@ -102,12 +109,16 @@ class Pieces:
 
 
 def _build(
-    block: tff.framework.CompiledComputation, tensor_sequences: bool = False
+    block: tff.framework.CompiledComputation,
+    *,
+    tensor_sequences: bool = False,
+    seeds_shuffles: bool = True,
 ) -> graph_functions.GraphFunction:
   return graph_functions.build_graph_function(
       tff.framework.ConcreteComputation.from_building_block(block),
       tensor_sequences=tensor_sequences,
       may_return_sequences=True,
+      seeds_shuffles=seeds_shuffles,
   )
 
 

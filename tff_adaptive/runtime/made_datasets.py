@@ -41,7 +41,8 @@ class _Maker:
     Raises:
       UnsupportedComputationError: If it cannot be compiled.
     """
-    pieces = local_functions.Pieces(block)
+    # Shuffles draw when the datasets are read.
+    pieces = local_functions.Pieces(block, seeds_shuffles=False)
     self._function = local_functions.Function(block, pieces)
     self.draws = self._function.takes_seed
     self.result_type = block.type_signature.result
