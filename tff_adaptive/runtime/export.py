@@ -183,7 +183,10 @@ _HINTS = {
         'build the process with '
         '`loop_implementation=tff.learning.LoopImplementation.DATASET_REDUCE`'
     ),
+    'RangeDataset': "shuffle the clients' data before the round",
 }
+# In what TensorFlow says of a shape that depends on inputs.
+_NOT_CONSTANT = 'must be a compile-time constant'
 
 
 def _explain(error: Exception) -> str:
@@ -191,6 +194,11 @@ def _explain(error: Exception) -> str:
   missing = re.search(
       r'unsupported operations .*: (\w+) \(No registered', str(error)
   )
+  if _NOT_CONSTANT in str(error):
+    return (
+        "a shape is not constant, as those of `batch` inside the clients' work;"
+        ' batch their data before the round, as a `Cohort` does'
+    )
   if missing is None:
     return _error_texts.first_line(error)
   op = missing.group(1)

@@ -222,6 +222,25 @@ class ExportTest(parameterized.TestCase):
     ):
       runtime.export_round(process, _clients(_dense))
 
+  @parameterized.named_parameters(
+      ('batches', lambda rows: rows.batch(2), 'batch their data before'),
+      ('shuffles', lambda rows: rows.shuffle(2).batch(2), 'shuffle .* before'),
+  )
+  @pytest.mark.sample(1)
+  def test_batches_of_the_work_are_refused(self, preprocess, fix):
+    spec = tff.types.tensorflow_to_type(
+        (tf.TensorSpec([8, 8, 1]), tf.TensorSpec([1], tf.int32))
+    )
+    process = tff.simulation.compose_dataset_computation_with_learning_process(
+        tff.tensorflow.computation(preprocess, tff.SequenceType(spec)),
+        _dense_process(),
+    )
+    rows = [(np.zeros([8, 8, 1], np.float32), np.zeros([1], np.int32))]
+    with self.assertRaisesRegex(
+        runtime.UnsupportedComputationError, f'XLA cannot compile.*{fix}'
+    ):
+      runtime.export_round(process, [rows * 4])
+
   @parameterized.parameters([[]], [[[]]])
   def test_clients_without_batches_are_refused(self, clients):
     with self.assertRaisesRegex(ValueError, 'have no batches'):
