@@ -19,6 +19,8 @@ from tff_adaptive.runtime import sequences
 OPS = ('ShuffleDataset', 'ShuffleDatasetV3')
 # The places of the seeds among the inputs.
 _SEEDS = (2, 3)
+# Datasets have no other.
+_DEVICE = 'CPU:0'
 _NUMBER: dict[str, Any] = {'output_types': [tf.int64], 'output_shapes': [[]]}
 
 
@@ -29,42 +31,54 @@ class _Shuffled(sequences.Sequence):
 
   def __init__(self, source: sequences.Sequence, numbers: tf.Tensor):
     self._source, self._numbers = source, numbers
-    self.shapes = [sequences.SCALAR, tf.TensorShape([None])]
-    self.state = self.begin()
+    num_all = source.size()
+    assert num_all is not None
+    self._num_all = num_all
+    own_shapes = [sequences.SCALAR, tf.TensorShape([None])]
+    self.shapes = [*own_shapes, *source.shapes]
+    self.state = [*self._begin_order(), *source.state]
 
   def begin(self):
-    num_all = self._source.size()
+    return [*self._begin_order(), *self._source.begin()]
+
+  def _begin_order(self) -> sequences.Tensors:
+    """Returns the number of elements that were read, and the order of all."""
+    with tf.device(_DEVICE):
+      return [tf.zeros([], tf.int64), self._read_order()]
+
+  def _read_order(self) -> tf.Tensor:
+    """Returns the order of the next iteration of the numbers."""
     batch = tf.raw_ops.BatchDatasetV2(
         input_dataset=self._numbers,
-        batch_size=tf.maximum(num_all, 1),
+        batch_size=tf.maximum(self._num_all, 1),
         drop_remainder=False,
         output_types=[tf.int64],
         output_shapes=[[None]],
     )
     (order,) = tf.cond(
-        num_all > 0,
+        self._num_all > 0,
         lambda: tf.raw_ops.DatasetToSingleElement(
             dataset=batch, output_types=[tf.int64], output_shapes=[[None]]
         ),
         lambda: [tf.zeros([0], tf.int64)],
     )
-    return [tf.zeros([], tf.int64), order]
+    return order
 
   def more(self, state):
     return state[0] < tf.size(state[1], tf.int64)
 
   def visit(self, state, carry, step):
-    number, order = state
+    number, *rest = state
     found = self.gather(state, number[tf.newaxis])
     carry = step(carry, [tf.squeeze(tensor, 0) for tensor in found])
-    return [number + 1, order], carry
+    return [number + 1, *rest], carry
 
   def size(self):
-    return self._source.size()
+    return self._num_all
 
   def gather(self, state, numbers):
     order = tf.gather(state[1], numbers)
-    return self._source.gather(self._source.state, order)
+    return self._source.gather(state[2:], order)
 
 
 def shuffle(
@@ -95,31 +109,41 @@ def shuffle(
     source = source.source
   num_all = source.size()
   assert num_all is not None
+  with tf.device(_DEVICE):
+    known.append(_shuffle_numbers(node, num_all, buffer_size, seed, seed2))
+  return known[-1]
+
+
+def _shuffle_numbers(
+    node: Any,
+    num_all: tf.Tensor,
+    buffer_size: tf.Tensor,
+    seed: tf.Tensor,
+    seed2: tf.Tensor,
+) -> tf.Tensor:
+  """Returns a dataset of shuffled numbers, see `shuffle`."""
   options: dict[str, Any] = {}
   if node.op != 'ShuffleDataset':
     options['seed_generator'] = tf.raw_ops.DummySeedGenerator()
-  known.append(
-      getattr(tf.raw_ops, node.op)(
-          input_dataset=tf.raw_ops.RangeDataset(
-              start=tf.zeros_like(num_all),
-              stop=num_all,
-              step=tf.ones_like(num_all),
-              **_NUMBER,
-          ),
-          # A larger buffer has the same orders.
-          buffer_size=tf.where(
-              buffer_size < 0, buffer_size, tf.minimum(buffer_size, num_all + 1)
-          ),
-          seed=seed,
-          seed2=seed2,
-          reshuffle_each_iteration=_function_library.is_set(
-              node, 'reshuffle_each_iteration'
-          ),
+  return getattr(tf.raw_ops, node.op)(
+      input_dataset=tf.raw_ops.RangeDataset(
+          start=tf.zeros_like(num_all),
+          stop=num_all,
+          step=tf.ones_like(num_all),
           **_NUMBER,
-          **options,
-      )
+      ),
+      # A larger buffer has the same orders.
+      buffer_size=tf.where(
+          buffer_size < 0, buffer_size, tf.minimum(buffer_size, num_all + 1)
+      ),
+      seed=seed,
+      seed2=seed2,
+      reshuffle_each_iteration=_function_library.is_set(
+          node, 'reshuffle_each_iteration'
+      ),
+      **_NUMBER,
+      **options,
   )
-  return known[-1]
 
 
 def shuffled(

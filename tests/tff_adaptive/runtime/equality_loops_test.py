@@ -348,6 +348,14 @@ _SHUFFLED = {
         .unbatch()
     ),
     'twice': lambda d: _digest(d.shuffle(5, seed=2).shuffle(4, seed=1)),
+    'epochs_of_twice': lambda d: _digest(
+        d.shuffle(5, seed=2).shuffle(4, seed=1).repeat(3)
+    ),
+    'epochs_of_twice_in_function': tf.function(
+        lambda d: _digest(
+            d.shuffle(5, seed=2).batch(2).shuffle(4, seed=1).batch(1).repeat(3)
+        )
+    ),
     'enumerated': lambda d: _digest(d.enumerate().shuffle(5, seed=2).batch(2)),
     'epochs': lambda d: _digest(d.shuffle(5, seed=2).repeat(2).batch(4)),
     'epochs_in_function': tf.function(
