@@ -461,7 +461,7 @@ def iterations(
 
     >>> seeded = [Shuffle(3, seeds=(1, 2))]
     >>> [n.order.tolist() for n in itertools.islice(iterations(seeded, 3), 2)]
-    [[0, 2, 1], [2, 0, 1]]
+    [[1, 2, 0], [1, 0, 2]]
   """
 
   def source(limit):
