@@ -150,7 +150,12 @@ def _build_simple_fed_avg() -> tff.templates.IterativeProcess:
 
 
 # Of nearly equal numbers, rounding decides which one a pool keeps.
-@pipeline.pipeline(plans.CACHED, pipeline.near(5e-3), known_ratio=1)
+@pipeline.pipeline(
+    plans.CACHED,
+    pipeline.near(5e-3),
+    known_ratio=0.8,
+    cause=training.ARITHMETIC,
+)
 def simple_fed_avg() -> pipeline.Run:
   process = _build_simple_fed_avg()
   clients = _image_clients(seed=3)
@@ -296,7 +301,7 @@ def _build_personalize_fn() -> Any:
   return personalize
 
 
-@pipeline.pipeline(plans.CACHED, known_ratio=0.4)
+@pipeline.pipeline(plans.CACHED)
 def personalization() -> pipeline.Run:
   def model_fn():
     return tff.learning.models.from_keras_model(

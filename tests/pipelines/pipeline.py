@@ -55,6 +55,7 @@ class Pipeline:
     max_ratio: The share of TFF's CPU seconds that it should not exceed.
     known_ratio: The share that it does not exceed; `max_ratio` where it is as
       it should be.
+    cause: Why it exceeds `max_ratio`; empty if it does not.
   """
 
   name: str
@@ -63,6 +64,7 @@ class Pipeline:
   law: Law
   max_ratio: float
   known_ratio: float
+  cause: str
 
 
 # By name, in the order of definition.
@@ -74,6 +76,7 @@ def pipeline(
     law: Optional[Law] = None,
     max_ratio: float = 0.3,
     known_ratio: Optional[float] = None,
+    cause: str = '',
 ) -> Callable[[Callable[[], Run]], Callable[[], Run]]:
   """Adds the decorated builder to `PIPELINES`, under its name.
 
@@ -82,6 +85,7 @@ def pipeline(
     law: See `Pipeline`. Defaults to `EQUAL`.
     max_ratio: See `Pipeline`. Defaults to 0.3, for data that fit in memory.
     known_ratio: See `Pipeline`. Defaults to `max_ratio`.
+    cause: See `Pipeline`.
   """
   if path not in plans.PATHS:
     raise ValueError(f'`path` must be one of {plans.PATHS}, found {path!r}.')
@@ -91,7 +95,13 @@ def pipeline(
     if name in PIPELINES:
       raise ValueError(f'Two pipelines have the name {name!r}.')
     PIPELINES[name] = Pipeline(
-        name, build, path, law or EQUAL, max_ratio, known_ratio or max_ratio
+        name,
+        build,
+        path,
+        law or EQUAL,
+        max_ratio,
+        known_ratio or max_ratio,
+        cause,
     )
     return build
 

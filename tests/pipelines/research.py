@@ -65,7 +65,7 @@ def _convolutional_model() -> Any:
   )
 
 
-@pipeline.pipeline(plans.CACHED, known_ratio=0.7)
+@pipeline.pipeline(plans.CACHED, known_ratio=0.5, cause=training.ARITHMETIC)
 def adaptive_server_optimizer() -> pipeline.Run:
   process = tff.learning.algorithms.build_weighted_fed_avg(
       _convolutional_model(),
@@ -80,7 +80,12 @@ def adaptive_server_optimizer() -> pipeline.Run:
 
 
 # The server's momentum adds up what is rounded.
-@pipeline.pipeline(plans.CACHED, pipeline.near(1e-4), known_ratio=0.7)
+@pipeline.pipeline(
+    plans.CACHED,
+    pipeline.near(1e-4),
+    known_ratio=0.5,
+    cause=training.ARITHMETIC,
+)
 def rate_by_round() -> pipeline.Run:
   build = tff.learning.algorithms.build_weighted_fed_avg_with_optimizer_schedule
   process = build(
@@ -93,7 +98,7 @@ def rate_by_round() -> pipeline.Run:
   return training.only_weights(process, lambda: clients)
 
 
-@pipeline.pipeline(plans.CACHED, known_ratio=0.9)
+@pipeline.pipeline(plans.CACHED, known_ratio=0.8, cause=training.ARITHMETIC)
 def proximal_term() -> pipeline.Run:
   process = tff.learning.algorithms.build_weighted_fed_prox(
       _convolutional_model(),
@@ -104,7 +109,7 @@ def proximal_term() -> pipeline.Run:
   return training.of_process(process, lambda: clients)
 
 
-@pipeline.pipeline(plans.CACHED, known_ratio=0.7)
+@pipeline.pipeline(plans.CACHED, known_ratio=0.5)
 def mime_lite() -> pipeline.Run:
   process = tff.learning.algorithms.build_weighted_mime_lite(
       _convolutional_model(), training.sgd(0.05, momentum=0.9)
@@ -259,7 +264,7 @@ def _parse(record: tf.Tensor) -> Any:
 
 
 # Of nearly equal numbers, rounding decides which one a pool keeps.
-@pipeline.pipeline(plans.CACHED, pipeline.near(1e-3))
+@pipeline.pipeline(plans.CACHED, pipeline.near(5e-3))
 def clients_in_records() -> pipeline.Run:
   clients = [
       tf.data.TFRecordDataset(path)

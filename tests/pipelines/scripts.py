@@ -128,7 +128,12 @@ def lists_of_batches() -> pipeline.Run:
   return training.of_state(_ones, _averaging(train), clients)
 
 
-@pipeline.pipeline(plans.THREADS, max_ratio=0.5, known_ratio=15)
+@pipeline.pipeline(
+    plans.THREADS,
+    max_ratio=0.5,
+    known_ratio=15,
+    cause="TFF's worker cannot call Python and got tensors",
+)
 def clients_from_generators() -> pipeline.Run:
   @tf.function
   def train(dataset, weights):
@@ -191,7 +196,11 @@ def windows_of_a_series() -> pipeline.Run:
 
 
 @pipeline.pipeline(
-    plans.THREADS, pipeline.near(0.06), max_ratio=0.5, known_ratio=3.5
+    plans.THREADS,
+    pipeline.near(0.06),
+    max_ratio=0.5,
+    known_ratio=2,
+    cause='a nested dataset runs for each group',
 )
 def random_numbers_in_groups() -> pipeline.Run:
   def with_noise(row):

@@ -76,7 +76,8 @@ def faults(name: str, outcome: Outcome) -> list[str]:
   if outcome.path != wanted.path:
     found.append(f'the path is not {wanted.path}')
   if outcome.ratio > wanted.max_ratio:
-    found.append(f'the ratio is above {wanted.max_ratio:g}')
+    cause = f' ({wanted.cause})' if wanted.cause else ''
+    found.append(f'the ratio is above {wanted.max_ratio:g}{cause}')
   return found
 
 

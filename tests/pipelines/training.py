@@ -14,6 +14,10 @@ from tests.pipelines import pipeline
 sgd = tff.learning.optimizers.build_sgdm
 
 
+# A loop of `tf.function` over the batches of a round takes as long.
+ARITHMETIC = "TensorFlow's gradients of convolutions or recurrences take it"
+
+
 def of_process(process: Any, sample: Callable[[], Any]) -> pipeline.Run:
   """Returns the rounds of a learning process, with weights and metrics.
 
@@ -75,7 +79,7 @@ def softmax_model() -> tf.keras.Model:
   return tf.keras.Sequential(
       [
           tf.keras.layers.InputLayer((784,)),
-          tf.keras.layers.Dense(10, kernel_initializer='zeros'),
+          tf.keras.layers.Dense(10, kernel_initializer="zeros"),
           tf.keras.layers.Softmax(),
       ]
   )

@@ -208,7 +208,12 @@ class _FlatAccuracy(tf.keras.metrics.SparseCategoricalAccuracy):
     )
 
 
-@pipeline.pipeline(plans.CACHED, pipeline.near(0.2), known_ratio=0.9)
+@pipeline.pipeline(
+    plans.CACHED,
+    pipeline.near(0.2),
+    known_ratio=0.8,
+    cause=training.ARITHMETIC,
+)
 def text_generation() -> pipeline.Run:
   numbers = tf.range(len(client_data.CHARACTERS), dtype=tf.int64)
   table = tf.lookup.StaticHashTable(
@@ -304,7 +309,7 @@ def _private_model() -> tf.keras.Model:
   return tf.keras.Sequential([shape, *layers])
 
 
-@pipeline.pipeline(plans.CACHED, pipeline.near(0.5))
+@pipeline.pipeline(plans.CACHED, pipeline.near(0.5), known_ratio=0.4)
 def differential_privacy() -> pipeline.Run:
   def element_fn(element):
     return collections.OrderedDict(
