@@ -182,7 +182,9 @@ def _build(
         folded = tf.random.experimental.stateless_fold_in(seed, number)
       return function(*element, seed=folded)
 
-    return _add_loop(call, tf.size(lengths), results)
+    # Elements are small, as in `tf.data`, which runs there.
+    with tf.device('/device:CPU:0'):
+      return _add_loop(call, tf.size(lengths), results)
 
   rows_specs = [
       tf.TensorSpec([None, *spec.shape[of_batches:]], spec.dtype)
