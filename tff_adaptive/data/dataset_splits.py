@@ -119,18 +119,20 @@ class Split(NamedTuple):
 
   def _keeps(self, place: int) -> np.ndarray:
     """Returns for each row whether a filter keeps it."""
-    dataset = self._dataset(self.steps[: place + 1])
+    dataset = self._dataset(self.steps[: place + 1], of_filter=True)
     batches = dataset.batch(_READ_SIZE).as_numpy_iterator()
     return np.concatenate([np.zeros(0, bool), *(one for (one,) in batches)])
 
-  def _dataset(self, steps: Sequence[_Step]) -> tf.data.Dataset:
-    """Returns the dataset of the rows; of a last filter, what it says."""
+  def _dataset(
+      self, steps: Sequence[_Step], of_filter: bool = False
+  ) -> tf.data.Dataset:
+    """Returns the dataset of the rows, or of what a last filter says."""
     nodes = dict(self.graph.nodes)
     below, is_relaxed = self.source, False
     for place, step in enumerate(steps):
-      is_last = place == len(steps) - 1
+      is_wanted = of_filter and place == len(steps) - 1
       keeps_rows = step.node.op in (*_BATCHES, 'UnbatchDataset')
-      if not (step.is_map or keeps_rows or (step.is_filter and is_last)):
+      if not (step.is_map or keeps_rows or is_wanted):
         continue
       node = type(step.node)()
       node.CopyFrom(step.node)

@@ -304,7 +304,10 @@ def _of_split(
   try:
     build = functools.partial(element_maps.ElementMap, split.graph)
     row_maps = [build(node, of_batches=False) for node in split.row_maps]
-    batch_maps = [build(node, of_batches=True) for node in split.batch_maps]
+    batch_maps, are_batches = [], True
+    for node in split.batch_maps:
+      batch_maps.append(build(node, of_batches=are_batches))
+      are_batches = batch_maps[-1].gives_batches
     if split.is_batched:
       rows = _read_batches(dataset, ())
       source = ClientRows(rows, np.ones(len(rows[0]), np.int64))

@@ -141,6 +141,7 @@ class SplitTest(tf.test.TestCase, parameterized.TestCase):
           1,
       ),
       ('numbered', lambda: _range().enumerate().shuffle(9, seed=1), 1),
+      ('filtered_last', lambda: _range().filter(lambda n: n > 3), 1),
       (
           'centered',
           lambda: _range().batch(2).map(_center).shuffle(9, seed=1),

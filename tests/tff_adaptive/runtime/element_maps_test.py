@@ -74,6 +74,10 @@ class ElementMapsTest(tf.test.TestCase, parameterized.TestCase):
           lambda d: d.batch(2).map(_centered).shuffle(3, seed=5),
       ),
       ('two', lambda d: d.batch(3).map(_centered).map(lambda b: b * 2.0)),
+      (
+          'two_of_whole_batches',
+          lambda d: d.batch(3, True).map(_centered).map(_centered),
+      ),
       ('scalars', lambda d: d.batch(3).map(tf.reduce_sum)),
       (
           'scalars_in_batches',
