@@ -193,6 +193,7 @@ class _Unbatched(sequences.Derived):
     size = self._num_own
 
     def hold(state):
+      sequences.shaped(state, self.shapes)
       source_state, own = self._source.visit(
           state[size:],
           state[:size],

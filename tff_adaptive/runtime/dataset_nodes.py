@@ -73,7 +73,10 @@ def derives(node: Any) -> bool:
 
 
 def attr_dtypes(node: Any, name: str) -> list[tf.DType]:
-  """Returns the dtypes that an attribute of a node lists."""
+  """Returns the dtypes that an attribute of a node lists; none without it."""
+  # To read an attribute that is not there would add it.
+  if name not in node.attr:
+    return []
   return [tf.as_dtype(t) for t in node.attr[name].list.type]
 
 
