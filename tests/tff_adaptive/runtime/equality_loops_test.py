@@ -226,6 +226,9 @@ _REBATCHED = {
     'unbatch_filtered': lambda d: _digest(
         d.filter(lambda x: x[0] > 1.0).unbatch().take(7)
     ),
+    'unbatch_skipped': lambda d: _digest(
+        d.unbatch().map(lambda x: 2.0 * x).batch(3).skip(1).unbatch()
+    ),
     'rebatch': lambda d: _digest(d.unbatch().batch(3)),
     'rebatch_and_drop': lambda d: _digest(d.unbatch().batch(3, True)),
     'rebatch_filtered': lambda d: _digest(
@@ -402,6 +405,10 @@ _PIPELINES = {
     'cardinality': (
         lambda d: tf.cast(d.cardinality(), tf.float32),
         'it calls DatasetCardinality',
+    ),
+    'shuffle': (
+        lambda d: _digest(d.filter(lambda x: x[0] > 1.0).shuffle(3, seed=1)),
+        'move `shuffle` before `filter`',
     ),
     'iterator': (
         tf.function(lambda d: _weigh(next(iter(d.repeat().take(2))))),
