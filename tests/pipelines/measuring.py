@@ -109,7 +109,7 @@ def _cpu_seconds() -> float:
     try:
       total += sum(child.cpu_times()[:2])
     except psutil.NoSuchProcess:
-      pass
+      pass  # A process that ended meanwhile tells no times.
   return total
 
 

@@ -135,7 +135,7 @@ class DatasetGraph:
     return cls(graph_def)
 
   def digest(self) -> bytes:
-    """Returns 32 bytes that tell its elements, but not its name.
+    """Returns 32 bytes that tell its elements, but not their structure.
 
     Datasets have the same if they are made by the same ops of the same values.
     """

@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tells whether datasets have the same elements.
+"""Tells whether datasets have the same elements, in the same structure.
 
 Programs often make the datasets of a round's clients anew in each round, by the
 same ops of the same values.
@@ -21,7 +21,8 @@ class Content:
 _by_dataset: weakref.WeakKeyDictionary[tf.data.Dataset, Content] = (
     weakref.WeakKeyDictionary()
 )
-_by_digest: weakref.WeakValueDictionary[bytes, Content] = (
+# By the digest of a graph, which has no names of features, and the spec.
+_by_digest: weakref.WeakValueDictionary[tuple[bytes, str], Content] = (
     weakref.WeakValueDictionary()
 )
 
@@ -33,6 +34,7 @@ def of(dataset: tf.data.Dataset) -> Any:
     graph = dataset_graphs.DatasetGraph.of(dataset)
     if graph is None or graph.reads_outside:
       return dataset
-    found = _by_digest.setdefault(graph.digest(), Content())
+    key = (graph.digest(), repr(dataset.element_spec))
+    found = _by_digest.setdefault(key, Content())
     _by_dataset[dataset] = found
   return found

@@ -139,11 +139,11 @@ class ShuffledRows:
   @property
   def draws(self) -> bool:
     """Whether rounds differ."""
-    return self._maps_draw or any(map(element_orders.draws, self.ops))
+    return self._maps_differ or any(map(element_orders.draws, self.ops))
 
   @property
-  def _maps_draw(self) -> bool:
-    return any(one.takes_seed for one in [*self.row_maps, *self.batch_maps])
+  def _maps_differ(self) -> bool:
+    return any(one.differs for one in [*self.row_maps, *self.batch_maps])
 
   def draw(
       self, draw: element_orders.Draw, num_reads: int = 1
@@ -184,7 +184,7 @@ class ShuffledRows:
     shuffles = element_orders.reshuffling(self.ops)
     return attrs.evolve(
         mapped,
-        reshuffles=self._maps_draw or bool(shuffles),
+        reshuffles=self._maps_differ or bool(shuffles),
         is_seeded=any(not element_orders.draws(op) for op in shuffles),
     )
 

@@ -31,7 +31,7 @@ class ElementMap:
   """A function of elements.
 
   Attributes:
-    takes_seed: Whether it draws random numbers.
+    differs: Whether two calls differ, for example by random numbers.
     gives_batches: Whether it returns batches of any size.
   """
 
@@ -54,12 +54,14 @@ class ElementMap:
     results = dataset_graphs.specs_of(node)
     self.gives_batches = not all(s.shape.is_fully_defined() for s in results)
     graph_def = _to_graph_def(graph, node, specs)
-    self._function, self.takes_seed = _build(
+    self._function, takes_seed = _build(
         graph_def.SerializeToString(deterministic=True),
         tuple(specs),
         tuple(results),
         of_batches,
     )
+    name = node.attr['f'].func.name
+    self.differs = takes_seed or graph.kind_of_function(name).differs
 
   def __call__(
       self,

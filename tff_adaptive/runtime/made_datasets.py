@@ -22,7 +22,8 @@ from tff_adaptive.runtime import expressions
 from tff_adaptive.runtime import local_functions
 from tff_adaptive.runtime import values
 
-# The values of which a function keeps the datasets; those used last are.
+# The values of which a function keeps the datasets; those used last are. What a
+# dataset holds is a part of what the function does.
 _MAX_KEPT = 10_000
 _SEED = np.zeros([2], np.int32)
 
@@ -100,8 +101,7 @@ def _find_maker(
     The indices of the part of the argument, and the function; None if it is
     another expression.
   """
-  uri = getattr(getattr(block, 'function', None), 'uri', None)
-  if uri != tff.framework.FEDERATED_MAP.uri:
+  if not _is_map(block):
     return None
   function, source = block.argument
   signature = function.type_signature
@@ -121,14 +121,18 @@ def _find_maker(
   return None if maker.draws else (path[1:], maker)
 
 
+def _is_map(block: expressions.Block) -> bool:
+  """Returns whether an expression is a call of `tff.federated_map`."""
+  function = getattr(block, 'function', None)
+  return getattr(function, 'uri', None) == tff.framework.FEDERATED_MAP.uri
+
+
 def _maps_to_datasets(block: expressions.Block) -> bool:
   """Returns whether clients make datasets somewhere in an expression."""
-  for part in expressions.walk(block):
-    uri = getattr(getattr(part, 'function', None), 'uri', None)
-    if uri == tff.framework.FEDERATED_MAP.uri:
-      if expressions.has_sequences(part.type_signature):
-        return True
-  return False
+  return any(
+      _is_map(part) and expressions.has_sequences(part.type_signature)
+      for part in expressions.walk(block)
+  )
 
 
 def extract(
@@ -214,9 +218,10 @@ def _build_add(
   paths = list(_paths(parameter))
 
   def add(argument):
-    clients = [flatten(argument)[paths.index(path)] for path, _ in makers]
+    given = flatten(argument)
+    clients = [given[paths.index(path)] for path, _ in makers]
     computations.check_clients(clients)
-    made = [list(map(make, given)) for given, (_, make) in zip(clients, makers)]
+    made = [list(map(make, ids)) for ids, (_, make) in zip(clients, makers)]
     return (argument, *made)
 
   return add

@@ -257,6 +257,21 @@ class DatasetsTest(tf.test.TestCase, parameterized.TestCase):
       results = [_weigh()([dataset]) for dataset in datasets]
     self.assertNotAllClose(*results)
 
+  def test_those_of_the_same_values_in_another_structure_are_checked(self):
+    def make(name):
+      rows = {name: np.ones([3, *testing.INPUT_SPEC['x'].shape[1:]])}
+      return tf.data.Dataset.from_tensor_slices(rows).batch(2)
+
+    spec = tff.types.tensorflow_to_type(make('x').element_spec)
+    count = sequence_testing.over_clients(
+        lambda dataset: dataset.reduce(0, lambda total, _: total + 1),
+        tff.SequenceType(spec),
+    )
+    with runtime.compiled_context(strict=True):
+      self.assertEqual(count([make('x')]), 2)
+      with self.assertRaisesRegex(TypeError, 'z'):
+        count([make('z')])
+
   def test_variables_are_read_in_each_round(self):
     numbers = tf.data.Dataset.range(3)
     datasets = []

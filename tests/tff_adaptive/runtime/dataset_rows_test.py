@@ -9,6 +9,7 @@ import pytest
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tests.tff_adaptive.runtime import sequence_testing
 from tff_adaptive.data import dataset_graphs
 from tff_adaptive.data import random_streams
 from tff_adaptive.runtime import dataset_rows
@@ -89,17 +90,6 @@ class _Chain:
     self._is_batched = not self._is_batched
 
 
-def _elements(rows):
-  """Returns the elements of a client."""
-  order = np.arange(rows.num_rows) if rows.order is None else rows.order
-  ends = np.cumsum(rows.lengths)
-  (column,) = rows.rows
-  elements = [
-      column[order[end - size : end]] for size, end in zip(rows.lengths, ends)
-  ]
-  return elements if rows.are_batched else [one[0] for one in elements]
-
-
 class RandomPipelinesTest(tf.test.TestCase):
 
   def setUp(self):
@@ -108,13 +98,13 @@ class RandomPipelinesTest(tf.test.TestCase):
     tf.random.set_seed(None)
 
   def test_rows_are_tensorflows_elements(self):
-    self._check(0, _NUM_CHAINS)
+    self.assert_equal_elements(0, _NUM_CHAINS)
 
   @pytest.mark.slow
   def test_rows_of_many_are_tensorflows_elements(self):
-    self._check(1, 20 * _NUM_CHAINS)
+    self.assert_equal_elements(1, 20 * _NUM_CHAINS)
 
-  def _check(self, seed, count):
+  def assert_equal_elements(self, seed, count):
     choices = random.Random(seed)
     for _ in range(count):
       chain = _Chain(choices)
@@ -126,7 +116,7 @@ class RandomPipelinesTest(tf.test.TestCase):
       )
       streams = lambda *keys: random_streams.stream(1, 'shuffling', *keys)
       (rows,) = source.draw(streams)
-      found = _elements(rows)
+      found = sequence_testing.elements_of(rows)
       self.assertLen(found, len(expected), chain.text)
       for left, right in zip(expected, found):
         self.assertEqual(left.dtype, right.dtype, chain.text)

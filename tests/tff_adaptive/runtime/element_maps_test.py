@@ -7,6 +7,7 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tests.tff_adaptive.runtime import sequence_testing
 from tff_adaptive.data import random_streams
 from tff_adaptive.runtime import dataset_rows
 
@@ -46,20 +47,10 @@ class ElementMapsTest(tf.test.TestCase, parameterized.TestCase):
     source, _ = dataset_rows.of_dataset(dataset, tff.SequenceType(spec))
     return source
 
-  def _elements(self, rows):
-    """Returns the elements of a client."""
-    order = np.arange(rows.num_rows) if rows.order is None else rows.order
-    ends = np.cumsum(rows.lengths)
-    (column,) = rows.rows
-    elements = [
-        column[order[end - size : end]] for size, end in zip(rows.lengths, ends)
-    ]
-    return elements if rows.are_batched else [one[0] for one in elements]
-
   def _draw(self, source, *keys):
     self.assertNotIsInstance(source, dataset_rows.FreshRows)
     (rows,) = source.draw(_draw_of(*keys))
-    return self._elements(rows)
+    return sequence_testing.elements_of(rows)
 
   @parameterized.named_parameters(
       ('batches', lambda d: d.batch(3).map(_centered)),
@@ -133,6 +124,13 @@ class ElementMapsTest(tf.test.TestCase, parameterized.TestCase):
     self.assertAllInRange(found.mean(), -5 / np.sqrt(2000), 5 / np.sqrt(2000))
     followed = np.mean(found[1:] * found[:-1])
     self.assertAllInRange(followed, -5 / np.sqrt(2000), 5 / np.sqrt(2000))
+
+  def test_functions_that_read_a_clock_are_called_in_each_round(self):
+    source = self._source(
+        _rows().map(lambda r: r + tf.cast(tf.timestamp(), tf.float32))
+    )
+    self.assertTrue(source.draws)
+    self.assertLen(self._draw(source), 7)
 
   def test_clients_share_a_function(self):
     sources = [

@@ -24,6 +24,17 @@ def over_clients(fn: Any, member_type: Any) -> Any:
   return run
 
 
+def elements_of(rows: Any) -> list[np.ndarray]:
+  """Returns the elements of `dataset_rows.ClientRows` of one component."""
+  order = np.arange(rows.num_rows) if rows.order is None else rows.order
+  ends = np.cumsum(rows.lengths)
+  (column,) = rows.rows
+  elements = [
+      column[order[end - size : end]] for size, end in zip(rows.lengths, ends)
+  ]
+  return elements if rows.are_batched else [one[0] for one in elements]
+
+
 def weigh(value: Any) -> tf.Tensor:
   """Returns a number that depends on the components and their order."""
   total = tf.constant(0.0)

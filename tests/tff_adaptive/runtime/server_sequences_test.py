@@ -238,17 +238,20 @@ class OrdersTest(equality_testing.TestCase):
           self.assertAllEqual(computation(dataset), expected)
         self.assertEqual(context.path_of(computation), 'cached')
 
+  def assert_repeats_with_the_seed(self, computation, path):
+    """Fails unless each call has another order, by the seed of the context."""
+    dataset, runs = _shuffled(), []
+    for seed in (7, 7, 8):
+      with runtime.compiled_context(strict=True, seed=seed) as context:
+        runs.append([computation(dataset) for _ in range(3)])
+        self.assertEqual(context.path_of(computation), path)
+    self.assertAllEqual(runs[0], runs[1])
+    orders = {order.tobytes() for run in runs for order in run}
+    self.assertLen(orders, 6)
+
   def test_unseeded_shuffles_are_drawn_anew_and_repeat_with_the_seed(self):
-    dataset = _shuffled()
     for computation in self._computations:
-      runs = []
-      for seed in (7, 7, 8):
-        with runtime.compiled_context(strict=True, seed=seed) as context:
-          runs.append([computation(dataset) for _ in range(3)])
-          self.assertEqual(context.path_of(computation), 'cached')
-      self.assertAllEqual(runs[0], runs[1])
-      orders = {order.tobytes() for run in runs for order in run}
-      self.assertLen(orders, 6)
+      self.assert_repeats_with_the_seed(computation, 'cached')
 
   def test_datasets_that_run_draw_anew_and_repeat_with_the_seed(self):
     order = tff.tensorflow.computation(
@@ -257,16 +260,8 @@ class OrdersTest(equality_testing.TestCase):
         ),
         _NUMBERS,
     )
-    dataset = _shuffled()
     for computation in (order, _at_a_server(order)):
-      runs = []
-      for seed in (7, 7, 8):
-        with runtime.compiled_context(strict=True, seed=seed) as context:
-          runs.append([computation(dataset) for _ in range(2)])
-          self.assertEqual(context.path_of(computation), 'threads')
-      self.assertAllEqual(runs[0], runs[1])
-      orders = {order.tobytes() for run in runs for order in run}
-      self.assertLen(orders, 4)
+      self.assert_repeats_with_the_seed(computation, 'threads')
 
   def test_datasets_that_run_take_a_thread_unless_they_share_work(self):
     def size(dataset):
