@@ -18,6 +18,9 @@ import tensorflow as tf
 
 from tff_adaptive import _function_library
 
+SHUFFLES = ('ShuffleDataset', 'ShuffleDatasetV3')
+# The places of a shuffle's seeds among its inputs.
+SHUFFLE_SEEDS = (2, 3)
 # External state is that of this process, hence is there.
 _IGNORE_EXTERNAL_STATE = 1
 # The handles of state that a dataset keeps; a fresh one begins with new state.
@@ -344,6 +347,5 @@ _SEED_PLACES = {
     'SamplingDataset': (2, 3),
     'ShuffleAndRepeatDataset': (2, 3),
     'ShuffleAndRepeatDatasetV2': (2, 3),
-    'ShuffleDataset': (2, 3),
-    'ShuffleDatasetV3': (2, 3),
+    **{op: SHUFFLE_SEEDS for op in SHUFFLES},
 }

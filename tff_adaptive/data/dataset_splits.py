@@ -31,7 +31,6 @@ _PASSED = (
 )
 _MAPS = ('MapDataset', 'ParallelMapDataset', 'ParallelMapDatasetV2')
 _BATCHES = ('BatchDatasetV2', 'ParallelBatchDataset', 'PaddedBatchDatasetV2')
-_SHUFFLES = ('ShuffleDataset', 'ShuffleDatasetV3')
 _FILTERS = ('FilterDataset', 'ParallelFilterDataset')
 # Rows that are computed at once.
 _READ_SIZE = 256
@@ -339,7 +338,9 @@ def _turn_into_map(node: Any) -> None:
 
 def _repeat(node: Any, source: Any, count: int) -> element_orders.Op:
   del node
-  return element_orders.Repeat(count, is_joined=source.op in _SHUFFLES)
+  return element_orders.Repeat(
+      count, is_joined=source.op in dataset_graphs.SHUFFLES
+  )
 
 
 def _shuffle(
@@ -363,7 +364,7 @@ _NUMBER_STEPS: Mapping[str, tuple[int, Callable[..., element_orders.Op]]] = {
     'CacheDatasetV2': (1, lambda *_: element_orders.Cache()),
     'RepeatDataset': (1, _repeat),
     'ShardDataset': (2, _of_numbers(element_orders.Shard)),
-    **{op: (3, _shuffle) for op in _SHUFFLES},
+    **{op: (3, _shuffle) for op in dataset_graphs.SHUFFLES},
     'SkipDataset': (1, _of_numbers(element_orders.Skip)),
     'TakeDataset': (1, _of_numbers(element_orders.Take)),
 }

@@ -14,6 +14,7 @@ import tensorflow as tf
 
 from tff_adaptive import _function_library
 from tff_adaptive.data import batching
+from tff_adaptive.data import dataset_graphs
 from tff_adaptive.runtime import batched_sequences
 from tff_adaptive.runtime import dataset_nodes
 from tff_adaptive.runtime import derived_sequences
@@ -144,7 +145,7 @@ class _Chain:
       return lambda values: derive(build(values), *pick(values))
     if node.op == 'ZipDataset':
       return self._read_zip(node, data)
-    if node.op in shuffled_sequences.OPS:
+    if node.op in dataset_graphs.SHUFFLES:
       return self._read_shuffle(node, data)
     return self._read_batching_op(node, data)
 

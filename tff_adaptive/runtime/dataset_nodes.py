@@ -8,6 +8,7 @@ from typing import Any, Optional
 import tensorflow as tf
 
 from tff_adaptive import _function_library
+from tff_adaptive.data import dataset_graphs
 from tff_adaptive.runtime import shuffled_sequences
 
 # Ops whose elements are those of their first input.
@@ -34,7 +35,7 @@ _MAP_OPS = ('MapDataset', 'ParallelMapDataset', 'ParallelMapDatasetV2')
 _NUMBERED_OPS = (
     *BATCH_OPS,
     *CACHE_OPS,
-    *shuffled_sequences.OPS,
+    *dataset_graphs.SHUFFLES,
     'RangeDataset',
     'RepeatDataset',
     'ShardDataset',
@@ -58,7 +59,7 @@ DERIVING_OPS = frozenset(
         'TakeDataset',
         *BATCH_OPS,
         *CACHE_OPS,
-        *shuffled_sequences.OPS,
+        *dataset_graphs.SHUFFLES,
         'RangeDataset',
         'ShardDataset',
         'UnbatchDataset',
@@ -217,7 +218,7 @@ class DatasetNodes:
     if node is None or node.op == 'RangeDataset':
       return False
     data, _ = _function_library.split_inputs(node)
-    return node.op in shuffled_sequences.OPS or any(
+    return node.op in dataset_graphs.SHUFFLES or any(
         map(self._is_shuffled, data if node.op == 'ZipDataset' else data[:1])
     )
 
@@ -243,7 +244,7 @@ class DatasetNodes:
     if node is None or node.op == 'RangeDataset':
       return False
     data, _ = _function_library.split_inputs(node)
-    if node.op in shuffled_sequences.OPS and self.num_readers(node.name) > 1:
+    if node.op in dataset_graphs.SHUFFLES and self.num_readers(node.name) > 1:
       return not shuffled_sequences.has_drawn_seed(node)
     sources = data if node.op == 'ZipDataset' else data[:1]
     return any(map(self.counts_epochs, sources))

@@ -13,12 +13,10 @@ from typing import Any
 import tensorflow as tf
 
 from tff_adaptive import _function_library
+from tff_adaptive.data import dataset_graphs
 from tff_adaptive.runtime import derived_sequences
 from tff_adaptive.runtime import sequences
 
-OPS = ('ShuffleDataset', 'ShuffleDatasetV3')
-# The places of the seeds among the inputs.
-_SEEDS = (2, 3)
 # Datasets have no other.
 _DEVICE = 'CPU:0'
 _NUMBER: dict[str, Any] = {'output_types': [tf.int64], 'output_shapes': [[]]}
@@ -172,8 +170,8 @@ def draw_seeds(graph_def: Any) -> None:
           waiting.append((functions[name], 'node_def', ':output:0'))
     constants = {node.name: node for node in nodes if node.op == 'Const'}
     for node in list(nodes):
-      if node.op in OPS and _has_no_seed(node, constants):
-        for place in _SEEDS:
+      if node.op in dataset_graphs.SHUFFLES and _has_no_seed(node, constants):
+        for place in dataset_graphs.SHUFFLE_SEEDS:
           added = list(_random_number(_seed_name(node, place), output))
           node.input[place] = added[-1].name + output
           nodes.extend(added)
@@ -186,13 +184,16 @@ def _seed_name(node: Any, place: int) -> str:
 
 def has_drawn_seed(node: Any) -> bool:
   """Returns whether `draw_seeds` gave a shuffle its seeds."""
-  place = _SEEDS[0]
+  place = dataset_graphs.SHUFFLE_SEEDS[0]
   return _function_library.node_of(node.input[place]) == _seed_name(node, place)
 
 
 def _has_no_seed(node: Any, constants: Mapping[str, Any]) -> bool:
   """Returns whether both seeds of a shuffle are constant zeros."""
-  names = [_function_library.node_of(node.input[place]) for place in _SEEDS]
+  names = [
+      _function_library.node_of(node.input[place])
+      for place in dataset_graphs.SHUFFLE_SEEDS
+  ]
   return all(
       name in constants
       and not tf.make_ndarray(constants[name].attr['value'].tensor)
