@@ -6,15 +6,8 @@
 PYTHON ?=
 export PYTHON
 
-# The stack: `current`, or `tf214`, that of TensorFlow 2.14 on Python 3.11.
-STACK ?= current
-ifeq ($(STACK),current)
-  VENV := .venv
-  LOCK := requirements.txt
-else
-  VENV := .venv-$(STACK)
-  LOCK := requirements-$(STACK).txt
-endif
+VENV := .venv
+LOCK := requirements.txt
 
 SOURCES := tff_adaptive tasks experiments benchmarks tests tools docs/examples
 # In the order of collection: the files that take long come first.

@@ -16,8 +16,6 @@ import subprocess
 import sys
 import tempfile
 
-from tff_adaptive import _stack
-
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 PAGES = tuple(
     path.relative_to(ROOT).as_posix()
@@ -128,11 +126,7 @@ def run(command: str, cwd: pathlib.Path = ROOT) -> subprocess.CompletedProcess:
   return subprocess.run(
       ['bash', '-c', command],
       cwd=cwd,
-      env={
-          **environment,
-          'CUDA_VISIBLE_DEVICES': '-1',
-          'STACK': _stack.installed().name,
-      },
+      env={**environment, 'CUDA_VISIBLE_DEVICES': '-1'},
       stdin=subprocess.DEVNULL,
       check=False,
       capture_output=True,

@@ -97,24 +97,6 @@ class RandomOpRewriter:
     """Returns whether any of the nodes draws random numbers, also in calls."""
     return any(self._node_draws(node) for node in nodes)
 
-  def draws_in_loops(self, nodes: Any) -> bool:
-    """Returns whether any of the nodes is a loop that draws, also in calls."""
-    return any(
-        (
-            node.op in (*_LOOP_OPS, *_FOLDING_OPS)
-            or self.draws_in_loops(
-                itertools.chain.from_iterable(
-                    self._functions[name].node_def
-                    for name in _function_library.called_functions(
-                        node, self._functions
-                    )
-                )
-            )
-        )
-        for node in nodes
-        if self._node_draws(node)
-    )
-
   def _node_draws(self, node: Any) -> bool:
     if node.op in _STATELESS_OPS or node.op in _UNSUPPORTED_OPS:
       # Fractional pooling with a seed has the same regions in every call.

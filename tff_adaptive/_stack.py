@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The two software stacks, and the shim that imports TFF 0.87 on the newer one.
+"""The software stack, and the shim that imports TFF 0.87 on it.
 
 TFF 0.87.0 was released for TensorFlow 2.14. Its wheel is pure Python plus one
 static executable, so it also runs on TensorFlow 2.21 once four obstacles are
@@ -23,7 +23,7 @@ The finder also silences the messages of TensorFlow 2.21's import, as
 `TF_CPP_MIN_LOG_LEVEL` asks.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 import contextlib
 import functools
 import importlib
@@ -35,49 +35,19 @@ import re
 import sys
 import tempfile
 import types
-from typing import Any, NamedTuple, Optional
+from typing import Any, Optional
 
-
-class Stack(NamedTuple):
-  """Versions that work together; a test compares them with the lock file.
-
-  Attributes:
-    name: The value of `STACK` in `make test STACK=`.
-    lock: The lock file, with all versions.
-    pythons: The oldest and the newest Python, as (major, minor).
-    packages: The versions of the packages that affect numerical results.
-  """
-
-  name: str
-  lock: str
-  pythons: tuple[tuple[int, int], tuple[int, int]]
-  packages: Mapping[str, str]
-
-
-CURRENT = Stack(
-    name='current',
-    lock='requirements.txt',
-    pythons=((3, 11), (3, 13)),
-    packages={
-        'tensorflow': '2.21.0',
-        'tensorflow-federated': '0.87.0',
-        'tf-keras': '2.21.0',
-        'numpy': '2.4.6',
-    },
-)
-TF214 = Stack(
-    name='tf214',
-    lock='requirements-tf214.txt',
-    pythons=((3, 9), (3, 11)),
-    packages={
-        'tensorflow': '2.14.1',
-        'tensorflow-federated': '0.87.0',
-        'keras': '2.14.0',
-        'jax': '0.4.20',
-        'jaxlib': '0.4.20',
-        'numpy': '1.25.2',
-    },
-)
+# The lock file, with all versions.
+LOCK = 'requirements.txt'
+# The oldest and the newest Python.
+PYTHONS = ((3, 11), (3, 13))
+# The versions of the packages that affect numerical results, as in the lock.
+PACKAGES = {
+    'tensorflow': '2.21.0',
+    'tensorflow-federated': '0.87.0',
+    'tf-keras': '2.21.0',
+    'numpy': '2.4.6',
+}
 
 _TFF = 'tensorflow_federated'
 _LEGACY_KERAS = 'TF_USE_LEGACY_KERAS'
@@ -107,8 +77,7 @@ _DP_QUERIES = (
 )
 _NO_JAX = (
     'TFF 0.87 supports JAX up to release 0.4 only, which cannot be loaded'
-    ' together with TensorFlow 2.21: use tff.tensorflow.computation, or the'
-    f' environment of {TF214.lock}.'
+    ' together with TensorFlow 2.21: use tff.tensorflow.computation.'
 )
 
 
@@ -123,17 +92,6 @@ def require_packages() -> None:
         f"error: {sys.executable} does not have this project's packages; run "
         '`make venv`, which installs them, and use .venv/bin/python instead.'
     )
-
-
-def installed() -> Stack:
-  """Returns the stack to which the installed TensorFlow belongs."""
-  from importlib import metadata  # pylint: disable=g-import-not-at-top  # Slow.
-
-  for package in ('tensorflow', 'tensorflow-cpu'):
-    with contextlib.suppress(metadata.PackageNotFoundError):
-      is_old = metadata.version(package).startswith('2.14.')
-      return TF214 if is_old else CURRENT
-  return CURRENT
 
 
 def install() -> None:
@@ -171,9 +129,6 @@ class _TffLoader(machinery.SourceFileLoader):
   """Loads TFF after patching the modules that it imports."""
 
   def exec_module(self, module: types.ModuleType) -> None:
-    if installed() is TF214:
-      super().exec_module(module)
-      return
     _check_keras()
     os.environ.setdefault(_LEGACY_KERAS, '1')
     _route_keras(importlib.import_module('tensorflow'))

@@ -49,16 +49,16 @@ def _how_to_install(package: str, version: str) -> str:
   )
 
 
-def _check_python(version: tuple[int, int], stack: _stack.Stack) -> _Report:
-  """Compares the running Python, as (major, minor), with the stack's range."""
-  oldest, newest = ('{}.{}'.format(*python) for python in stack.pythons)
+def _check_python(version: tuple[int, int]) -> _Report:
+  """Compares the running Python, as (major, minor), with the range."""
+  oldest, newest = ('{}.{}'.format(*python) for python in _stack.PYTHONS)
   note = f'(supported: {oldest} to {newest})'
   lines = [_line('Python', platform.python_version(), note)]
-  if stack.pythons[0] <= version <= stack.pythons[1]:
+  if _stack.PYTHONS[0] <= version <= _stack.PYTHONS[1]:
     return lines, []
   return lines, [
       f'This is Python {version[0]}.{version[1]}, but tff_adaptive needs Python'
-      f' {oldest} to {newest} with TensorFlow {stack.packages["tensorflow"]}:'
+      f' {oldest} to {newest} with TensorFlow {_stack.PACKAGES["tensorflow"]}:'
       ' install one of them and run `make venv` in a checkout of tff_adaptive.'
   ]
 
@@ -70,10 +70,11 @@ def _find_version(package: str) -> Optional[str]:
     return None
 
 
-def _check_packages(stack: _stack.Stack) -> _Report:
+def _check_packages() -> _Report:
   """Compares installed versions with the lock file, without importing any."""
-  lines, problems = [_line('stack', stack.name, f'(of {stack.lock})')], []
-  for package, locked in stack.packages.items():
+  lines: list[str] = []
+  problems = []
+  for package, locked in _stack.PACKAGES.items():
     # TensorFlow without support for GPUs is a package of its own.
     found = _find_version(package) or _find_version(f'{package}-cpu')
     lines.append(_line(package, found or 'missing', f'(locked: {locked})'))
@@ -107,14 +108,12 @@ def _check_import(name: str) -> _Report:
   return [_line(f'import {name}', 'works')], []
 
 
-def _cuda_packages(stack: _stack.Stack) -> str:
+def _cuda_packages() -> str:
   """Returns pip's arguments for GPU support, with TensorFlow's own versions."""
-  if stack is _stack.TF214:  # Its extra needs a TensorRT no longer on PyPI.
-    return '-r requirements-tf214-cuda.txt'
-  return f"'tensorflow[and-cuda]=={stack.packages['tensorflow']}'"
+  return f"'tensorflow[and-cuda]=={_stack.PACKAGES['tensorflow']}'"
 
 
-def _check_devices(stack: _stack.Stack) -> _Report:
+def _check_devices() -> _Report:
   """Lists the CPUs and the GPUs that TensorFlow sees; GPUs are optional."""
   if hasattr(os, 'sched_getaffinity'):
     cpus = len(os.sched_getaffinity(0))
@@ -126,7 +125,7 @@ def _check_devices(stack: _stack.Stack) -> _Report:
     devices = tf.config.list_physical_devices('GPU')
     gpus = ', '.join(device.name for device in devices)
     if not gpus:
-      note = f'(to use GPUs: pip install {_cuda_packages(stack)})'
+      note = f'(to use GPUs: pip install {_cuda_packages()})'
   except Exception:  # pylint: disable=broad-exception-caught
     # `_check_import` has reported the error.
     gpus = 'unknown, TensorFlow cannot be imported'
@@ -188,13 +187,12 @@ def main(arguments: Sequence[str] = ()) -> int:
       prog='python -m tff_adaptive.doctor', description=_DESCRIPTION
   ).parse_args(arguments)
   _silence_tensorflow()
-  stack = _stack.installed()
   checks = [
-      lambda: _check_python(sys.version_info[:2], stack),
-      lambda: _check_packages(stack),
+      lambda: _check_python(sys.version_info[:2]),
+      _check_packages,
       lambda: _check_import('tensorflow'),
       lambda: _check_import('tensorflow_federated'),
-      lambda: _check_devices(stack),
+      _check_devices,
       _check_space,
   ]
   all_problems = []

@@ -46,8 +46,7 @@ for python in 3.12 3.13; do
     exit 1
   }
 done
-compile 3.11 requirements-tf214 "$@"
 compile 3.11 requirements-check "$@"
 compile 3.11 requirements-coverage "$@"
 compile 3.11 requirements-docs "$@"
-echo 'Wrote requirements.txt and requirements-{tf214,check,coverage,docs}.txt.'
+echo 'Wrote requirements.txt and requirements-{check,coverage,docs}.txt.'

@@ -17,11 +17,7 @@ set -eu
 readonly VENV="$1"
 readonly LOCK="$2"
 readonly STAMP="$VENV/installed.lock"
-case "$LOCK" in
-  *tf214*) WANTED='3.11' ;;
-  *) WANTED='3.12 3.13 3.11' ;;
-esac
-readonly WANTED
+readonly WANTED='3.12 3.13 3.11'
 readonly BEST="${WANTED%% *}"
 root="$(cd "$(dirname "$0")/.." && pwd)"
 readonly root
@@ -153,5 +149,5 @@ if ! is_up_to_date; then
 fi
 # A linked environment belongs to another checkout.
 case "$LOCK" in
-  *requirements.txt | *tf214*) [ -L "$VENV" ] || link_checkout ;;
+  *requirements.txt) [ -L "$VENV" ] || link_checkout ;;
 esac

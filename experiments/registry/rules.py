@@ -198,7 +198,6 @@ RUNTIMES = (
         supplied=(
             'max_concurrent_computation_calls',
             'secure_sums_in_clear',
-            'seeded_clients',
             'default_num_clients',
         ),
     ),

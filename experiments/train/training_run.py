@@ -259,8 +259,7 @@ def _train(
     )
     record_inputs(reads)
     _draw_partition(run.task, directory)
-    # Seeded, so that a resumed run on the native runtime has the same numbers.
-    with run.choices[registry.RUNTIME].build(seeded_clients=True):
+    with run.choices[registry.RUNTIME].build():
       result = _train_rounds(run, record_inputs)
       _report(run, result, directory)
       test = _evaluate_at_end(run, result, directory)

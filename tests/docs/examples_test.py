@@ -13,7 +13,6 @@ import tempfile
 from unittest import mock
 import uuid
 
-from absl.testing import absltest
 from absl.testing import parameterized
 import psutil
 import pytest
@@ -21,7 +20,6 @@ import pytest
 from tests import folder_testing
 from tests import page_testing
 from tests.docs import notebook_runner
-from tff_adaptive import _stack
 
 _FOLDER = page_testing.ROOT / 'docs/examples'
 _README = page_testing.read('docs/examples/README.md')
@@ -149,10 +147,6 @@ class NotebookTest(parameterized.TestCase):
     self.assertEqual(tutorial, colab)
 
   @pytest.mark.slow
-  @absltest.skipIf(
-      sys.version_info < (3, 11) or _stack.installed() is _stack.TF214,
-      'The notebook installs the current stack.',
-  )
   def test_colab_notebook_installs_and_trains(self):
     folder = folder_testing.new(self)
     python = folder / 'venv/bin/python'

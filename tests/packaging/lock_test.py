@@ -2,10 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of the lock files."""
 
-from importlib import metadata
 import pathlib
 import re
-import unittest
 
 from absl.testing import parameterized
 from packaging import requirements
@@ -17,15 +15,12 @@ from tff_adaptive import _stack
 _ROOT = pathlib.Path(__file__).resolve().parents[2]
 _LOCKS = (
     ('current', 'requirements'),
-    ('tf214', 'requirements-tf214'),
     ('check', 'requirements-check'),
     ('docs', 'requirements-docs'),
     ('coverage', 'requirements-coverage'),
 )
-_STACKS = (('current', _stack.CURRENT), ('tf214', _stack.TF214))
 # Trackers. Their tests use stand-ins, or are skipped, where they are missing.
 _OPTIONAL = ('mlflow', 'wandb')
-_CUDA = 'requirements-tf214-cuda.txt'
 _PIN = re.compile(r'([a-z0-9][a-z0-9.-]*)==([^ ;]+)(?: ; [^\\]+)? \\')
 
 
@@ -62,11 +57,10 @@ class LockTest(parameterized.TestCase):
       self.assertIn(package, pins)
       self.assertTrue(requirement.specifier.contains(pins[package]), package)
 
-  @parameterized.named_parameters(*_LOCKS[:2])
-  def test_what_is_imported_is_required(self, name):
+  def test_what_is_imported_is_required(self):
     required = {
         utils.canonicalize_name(requirement.name)
-        for requirement in _requirements(f'{name}.in')
+        for requirement in _requirements('requirements.in')
     }
     imported = imports_testing.imported_distributions(
         'tff_adaptive', 'tasks', 'experiments', 'tests'
@@ -75,30 +69,13 @@ class LockTest(parameterized.TestCase):
       if package not in _OPTIONAL:
         self.assertIn(package, required, f'imported by {path}')
 
-  @parameterized.named_parameters(*_STACKS)
-  def test_table_of_the_wheel_equals_the_lock(self, stack):
-    pins = _pins(stack.lock)
-    for package, version in stack.packages.items():
+  def test_table_of_the_wheel_equals_the_lock(self):
+    pins = _pins(_stack.LOCK)
+    for package, version in _stack.PACKAGES.items():
       self.assertEqual(version, pins[package], package)
 
   def test_page_names_the_locked_tensorflow(self):
-    version = _stack.CURRENT.packages['tensorflow']
+    version = _stack.PACKAGES['tensorflow']
     text = (_ROOT / 'docs/guide/gpu.md').read_text(encoding='utf-8')
     found = re.findall(r'tensorflow\[and-cuda\]==([\d.]+)', text)
     self.assertEqual(set(found), {version})
-
-  @unittest.skipUnless(
-      _stack.installed() is _stack.TF214, 'The list is for TensorFlow 2.14.'
-  )
-  def test_cuda_is_that_of_tensorflow(self):
-    wanted = {}
-    for line in metadata.requires('tensorflow'):
-      requirement = requirements.Requirement(line)
-      marker = requirement.marker
-      if marker and marker.evaluate({'extra': 'and-cuda'}):
-        if not marker.evaluate({'extra': ''}):
-          wanted[requirement.name] = str(requirement.specifier)
-    self.assertIn('nvidia-cudnn-cu11', wanted)
-    del wanted['tensorrt']  # Nothing here uses it.
-    found = {r.name: str(r.specifier) for r in _requirements(_CUDA)}
-    self.assertEqual(found, wanted)

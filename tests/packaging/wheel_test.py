@@ -21,11 +21,7 @@ from tests import folder_testing
 from tests import page_testing
 from tests.packaging import imports_testing
 import tff_adaptive
-
-# The lock for TensorFlow 2.14 has an older one.
-pytest.importorskip('packaging.metadata', reason='Releases need a newer stack.')
-
-from tools import check_release  # pylint: disable=wrong-import-position
+from tools import check_release
 
 _ROOT = pathlib.Path(__file__).resolve().parents[2]
 _VERSION = tff_adaptive.__version__

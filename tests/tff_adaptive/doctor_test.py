@@ -34,7 +34,7 @@ class DoctorTest(parameterized.TestCase):
 
   def setUp(self):
     super().setUp()
-    self.versions = dict(_stack.CURRENT.packages)
+    self.versions = dict(_stack.PACKAGES)
     self.enter_context(
         mock.patch.object(metadata, 'version', side_effect=self._find_version)
     )
@@ -74,24 +74,15 @@ class DoctorTest(parameterized.TestCase):
     status, out = _run_doctor()
     self.assertEqual(status, 0)
     self.assertEndsWith(out, '\nEverything is in order.\n')
-    self.assertRegex(out, r'stack +current +\(of requirements\.txt\)')
-    for package, version in _stack.CURRENT.packages.items():
+    for package, version in _stack.PACKAGES.items():
       self.assertRegex(out, rf'{package} +{version}')
 
-  @mock.patch.object(sys, 'version_info', (3, 10, 13))
-  def test_environment_of_tensorflow_2_14_is_in_order(self):
-    self.versions = dict(_stack.TF214.packages)
-    status, out = _run_doctor()
-    self.assertEqual(status, 0, out)
-    self.assertRegex(out, r'stack +tf214 +\(of requirements-tf214\.txt\)')
-    self.assertIn('pip install -r requirements-tf214-cuda.txt', out)
-
   @parameterized.named_parameters(
-      (package, package) for package in _stack.CURRENT.packages
+      (package, package) for package in _stack.PACKAGES
   )
   def test_wrong_version_is_named(self, package):
     self.versions[package] = '0.0.1'
-    locked = _stack.CURRENT.packages[package]
+    locked = _stack.PACKAGES[package]
     self._assert_one_problem(
         *_run_doctor(),
         rf'^{package} is version 0\.0\.1, .* {locked}: .*make venv.*'
@@ -119,18 +110,13 @@ class DoctorTest(parameterized.TestCase):
       ('too_old', (3, 10)), ('too_new', (3, 14)), ('next_major', (4, 0))
   )
   def test_unsupported_python_is_a_problem(self, version):
-    _, problems = doctor._check_python(version, _stack.CURRENT)
+    _, problems = doctor._check_python(version)
     self.assertLen(problems, 1)
     self.assertIn('This is Python {}.{}, but'.format(*version), problems[0])
 
-  @parameterized.named_parameters(
-      ('oldest', (3, 11), _stack.CURRENT),
-      ('newest', (3, 13), _stack.CURRENT),
-      ('oldest_of_tf214', (3, 9), _stack.TF214),
-      ('newest_of_tf214', (3, 11), _stack.TF214),
-  )
-  def test_supported_python_is_fine(self, version, stack):
-    _, problems = doctor._check_python(version, stack)
+  @parameterized.named_parameters(('oldest', (3, 11)), ('newest', (3, 13)))
+  def test_supported_python_is_fine(self, version):
+    _, problems = doctor._check_python(version)
     self.assertEmpty(problems)
 
   @parameterized.named_parameters(

@@ -8,7 +8,6 @@ import tempfile
 from typing import Any
 from unittest import mock
 
-from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 import pytest
@@ -16,7 +15,6 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tests.tff_adaptive.runtime import compiled_testing
-from tff_adaptive import _stack
 from tff_adaptive import algorithms
 from tff_adaptive import layers
 from tff_adaptive import optimizers
@@ -172,10 +170,6 @@ class LSTMTest(tf.test.TestCase, parameterized.TestCase):
       layer(_inputs(4), training=False)
       lstm.assert_called_once()
 
-  @absltest.skipUnless(
-      _stack.installed() is _stack.CURRENT,
-      'The XLA of TensorFlow 2.14 does not write it down.',
-  )
   def test_xla_knows_the_number_of_steps(self):
     layer = _build(layers.LSTM, tf.float32)
     differentiate = tf.function(

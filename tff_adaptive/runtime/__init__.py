@@ -3,7 +3,7 @@
 """Execution contexts for TFF computations: the compiled runtime and TFF's.
 
 - `compiled`: the context; `async_context`: the same for `tff.program`.
-- `native`, `client_seeds`, `record_buffers`: the context of TFF's runtime.
+- `native`, `record_buffers`: the context of TFF's runtime.
 - `computations`: splits a computation into the parts of a round.
 - `rounds`: one graph per round; `plans`: devices, and the size of chunks.
 - `steps`, `step_graphs`, `step_runs`, `step_functions`, `client_loops`,
@@ -17,9 +17,8 @@
   `sequence_reads`: the datasets inside the clients' work, as such loops.
 - `client_tensors`, `dataset_cache`, `dataset_contents`, `dataset_rows`,
   `element_maps`, `made_datasets`, `elements`, `values`: data in and out.
-- `graph_functions`, `flat_graphs`, `read_order`, `sums`, `untrained`,
-  `zero_products`: read and rewrite graphs.
-- `row_work`, `row_graphs`, `row_rules`: work on the named rows of large tables.
+- `graph_functions`, `read_order`, `sums`, `untrained`, `zero_products`: read and
+  rewrite graphs.
 - `export`: rounds as programs for XLA; `differentiation`: their derivatives.
 - `scale_out`: rounds on several machines.
 """

@@ -9,9 +9,8 @@ the bits do not depend on where and in which order chunks were computed.
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 import contextlib
-import copy
 import functools
-from typing import Any, Iterator, Optional, Union
+from typing import Any, Iterator, Optional
 
 import numpy as np
 import tensorflow as tf
@@ -22,11 +21,8 @@ import tensorflow_federated as tff
 
 from tff_adaptive import _error_texts
 from tff_adaptive.runtime import client_tensors
-from tff_adaptive.runtime import dataset_ops
 from tff_adaptive.runtime import graph_functions
-from tff_adaptive.runtime import row_work
 from tff_adaptive.runtime import sequence_reads
-from tff_adaptive.runtime import sums as sums_lib
 from tff_adaptive.runtime import untrained
 from tff_adaptive.runtime import values
 
@@ -42,11 +38,6 @@ class ServerParts:
 
   Where `accumulate` and `merge` only append rows to a leaf of a sum, they
   return only these rows, see `graph_functions.GraphFunction.appending`.
-
-  Attributes:
-    row_places: Maps each leaf of a sum to which the caller adds
-      `tf.IndexedSlices` to the clients' result that they are, see
-      `adding_rows`.
   """
 
   def __init__(
@@ -62,37 +53,9 @@ class ServerParts:
         for name, computation in computations.items()
     }
     self._full_merge = self._functions.get('merge')
-    self.row_places: Mapping[int, int] = {}
     for name in _ADDING:
       if name in self._functions:
         self._functions[name] = self._functions[name].appending()
-
-  def adding_rows(
-      self, results: frozenset[int], names: Sequence[str]
-  ) -> 'ServerParts':
-    """Returns these parts for clients' results, some of which are rows.
-
-    Args:
-      results: The places of the results that are `tf.IndexedSlices`.
-      names: The names of the parts that take them: `accumulate`, or `merge`,
-        too.
-    """
-    adds = [
-        sums_lib.find_added(self._functions[name].serialized) for name in names
-    ]
-    places = {
-        place: result
-        for place, result in adds[0].items()
-        if result in results
-        if all(merged.get(place) == place for merged in adds[1:])
-    }
-    parts = copy.copy(self)
-    parts.row_places = places
-    parts._functions = dict(self._functions)
-    for name in names:
-      to_pass = places if name == 'accumulate' else {p: p for p in places}
-      parts._functions[name] = self._functions[name].passing(to_pass)
-    return parts
 
   def __getitem__(self, name: str) -> graph_functions.GraphFunction:
     """Returns a part."""
@@ -187,7 +150,6 @@ class ClientWork:
       UnsupportedComputationError: If it cannot be compiled.
     """
     self._computation = computation
-    self._clients_type = clients_type
     self._work = graph_functions.build_graph_function(computation)
     self.pipelines = client_tensors.why_no_rows(clients_type)
     if self._work.needs_datasets is not None:
@@ -220,22 +182,11 @@ class ClientWork:
         self._computation, tensor_sequences=False
     )
 
-  @functools.cached_property
-  def _work_on_rows(self) -> Optional[row_work.RowWork]:
-    """The work on the rows of tables that the clients' data name."""
-    return row_work.build(self._work, self._clients_type)
-
   def form_for(self, leaves: Sequence[Any]) -> graph_functions.GraphFunction:
     """Returns the work in the form for the clients' leaves."""
     if client_tensors.hold_datasets(leaves):
       return self._work_on_datasets
     return self._work
-
-  def on_rows(self, leaves: Sequence[Any]) -> Optional[row_work.RowWork]:
-    """Returns the work on named rows, if it can be for the clients' leaves."""
-    if client_tensors.hold_datasets(leaves):
-      return None
-    return self._work_on_rows
 
 
 @contextlib.contextmanager
@@ -264,7 +215,7 @@ def _explain(
   node = _error_texts.failed_node(error)
   # The name of a node follows those of the scopes into which it was imported.
   scopes = node.split('/')
-  # A node of neither, as of rows of tables, belongs to the clients' data.
+  # A node of neither belongs to the clients' data.
   where, at, may_be_data = 'the round', node, True
   for name in ('/'.join(scopes[i:]) for i in range(len(scopes))):
     found = [part for part, names in of_server.items() if name in names]
@@ -293,7 +244,7 @@ class ChunkSum:
   def __init__(
       self,
       *,
-      work: Union[graph_functions.GraphFunction, row_work.RowWork],
+      work: graph_functions.GraphFunction,
       parts: ServerParts,
       clients: Sequence[client_tensors.Leaf],
       broadcast: Sequence[tf.Tensor],
@@ -305,8 +256,7 @@ class ChunkSum:
 
     Args:
       work: The clients' work.
-      parts: The parts `zero` and `accumulate`; for work on rows, those of
-        `adding_rows`.
+      parts: The parts `zero` and `accumulate`.
       clients: The clients' data.
       broadcast: The value that the server broadcasts.
       server_seed: The seed of the zero's random numbers, int32 of shape [2].
@@ -316,12 +266,7 @@ class ChunkSum:
         needs it to append rows, and as many of them in each iteration.
     """
     self._num_turns = num_turns
-    self._work: Any = work
-    if isinstance(work, row_work.RowWork):
-      self._work = functools.partial(
-          work, always_named=work.always_named([*clients, *broadcast])
-      )
-    self._takes_seed = work.takes_seed
+    self._work = work
     self._parts = parts
     self._clients = clients
     self._broadcast = broadcast
@@ -340,40 +285,24 @@ class ChunkSum:
         end,
         add_client,
         appends=self._parts['accumulate'].appends,
-        rows=self._parts.row_places,
         num_parallel=1,
     )
-
-  def of_one(self, number: tf.Tensor) -> list[Any]:
-    """Adds the sum over one client, whose rows stay `tf.IndexedSlices`."""
-    total = self._accumulate(number, self._zero)
-    appends = self._parts['accumulate'].appends
-    rows = {
-        place: tf.concat([self._zero[place], total[place]], 0)
-        for place in appends
-    }
-    return _put(total, rows)
 
   def _accumulate(
       self, number: tf.Tensor, total: Sequence[tf.Tensor]
   ) -> list[Any]:
-    """Adds the result of a client to a sum, except for rows."""
+    """Adds the result of a client to a sum."""
     add = self._parts['accumulate']
     if add.takes_seed:
       seed = tf.gather(self._client_seeds, number)
       add = self._parts.with_seed('accumulate', seed)
-    rows = frozenset(self._parts.row_places.values())
-    result = [
-        leaf if place in rows else tf.convert_to_tensor(leaf)
-        for place, leaf in enumerate(self._train(number))
-    ]
-    return add(*total, *result)
+    return add(*total, *map(tf.convert_to_tensor, self._train(number)))
 
   def _train(self, number: tf.Tensor) -> list[tf.Tensor]:
     """Adds the work of a client; `sequences.reduce` is its loop."""
     picked = [client_tensors.pick(leaf, number) for leaf in self._clients]
     seed = None
-    if self._takes_seed:
+    if self._work.takes_seed:
       seed = tf.gather(self._client_seeds, number)
     return self._work(*picked, *self._broadcast, seed=seed)
 
@@ -384,7 +313,6 @@ class ChunkSum:
       body: Callable[..., tuple[tf.Tensor, Sequence[tf.Tensor]]],
       *,
       appends: frozenset[int],
-      rows: Collection[int] = (),
       num_parallel: int,
   ) -> list[tf.Tensor]:
     """Adds a loop over numbers, starting from the zero sum.
@@ -395,18 +323,16 @@ class ChunkSum:
       body: Maps a number and a sum to the next number and sum.
       appends: The leaves of the sum that `body` does not read and for which it
         returns rows to append.
-      rows: Likewise, but it returns `tf.IndexedSlices` to add to the leaf.
       num_parallel: The number of iterations that run at once.
 
     Returns:
       The sum after the last iteration.
     """
 
-    held: dict[int, Any] = {place: _RowSum(self._zero[place]) for place in rows}
-    for place in appends:
-      held[place] = _RowList(
-          self._zero[place], self._shapes[place], self._num_turns
-      )
+    held = {
+        place: _RowList(self._zero[place], self._shapes[place], self._num_turns)
+        for place in appends
+    }
     unread = {place: self._zero[place] for place in held}
     shapes = _put(self._shapes, dict.fromkeys(held, tf.TensorShape([])))
 
@@ -462,45 +388,6 @@ class _RowList:
   def read(self, after: tf.Tensor) -> tf.Tensor:
     """Returns all rows of a list."""
     return list_ops.tensor_list_concat(after, self._dtype, self._shape)
-
-
-class _RowSum:
-  """A sum to which rows are added in place, in the graph that is being built.
-
-  The sum is in a variable, whose rows TensorFlow writes several times faster
-  than those of a tensor. Tokens, integers without a meaning, order the ops.
-
-  Attributes:
-    start: The token after the sum was set to zero.
-  """
-
-  def __init__(self, zero: tf.Tensor):
-    self._dtype = zero.dtype
-    self._handle = tf.raw_ops.VarHandleOp(
-        dtype=zero.dtype, shape=zero.shape, shared_name=dataset_ops.ANONYMOUS
-    )
-    assigned = tf.raw_ops.AssignVariableOp(resource=self._handle, value=zero)
-    with tf.control_dependencies([assigned]):
-      self.start = tf.zeros([], tf.int32)
-
-  def add(self, rows: tf.IndexedSlices, after: tf.Tensor) -> tf.Tensor:
-    """Adds rows, none of them twice, after a token; returns the next token."""
-    with tf.control_dependencies([after]):
-      before = tf.raw_ops.ResourceGather(
-          resource=self._handle, indices=rows.indices, dtype=self._dtype
-      )
-    written = tf.raw_ops.ResourceScatterUpdate(
-        resource=self._handle,
-        indices=rows.indices,
-        updates=before + rows.values,
-    )
-    with tf.control_dependencies([written]):
-      return tf.identity(after)
-
-  def read(self, after: tf.Tensor) -> tf.Tensor:
-    """Returns the sum after a token."""
-    with tf.control_dependencies([after]):
-      return tf.raw_ops.ReadVariableOp(resource=self._handle, dtype=self._dtype)
 
 
 def _put(leaves: Sequence[Any], others: Mapping[int, Any]) -> list[Any]:

@@ -22,10 +22,8 @@ from absl import logging
 import tensorflow_federated as tff
 
 from tff_adaptive import _error_texts
-from tff_adaptive import _random_ops
 from tff_adaptive.data import random_streams
 from tff_adaptive.data import specs
-from tff_adaptive.runtime import client_seeds
 from tff_adaptive.runtime import computations
 from tff_adaptive.runtime import dataset_cache
 from tff_adaptive.runtime import native
@@ -75,17 +73,13 @@ def _hand_over(
     computation: tff.framework.ConcreteComputation, reason: str
 ) -> tff.framework.ConcreteComputation:
   """Warns that TFF's runtime takes over; returns the computation for it."""
-  message = f"TFF's native runtime takes over, because {reason}"
-  try:
-    handed_over = client_seeds.with_seeds(computation)
-  except _random_ops.UnsupportedRandomOpError as e:
-    message += f'; clients draw new random numbers in each run, because {e}'
-    # A copy, so that the table of programs does not keep the computation alive.
-    handed_over = tff.framework.ConcreteComputation.with_type(
-        computation, computation.type_signature
-    )
-  _warn(f'{message}. Its type: {_cut(computation.type_signature)}')
-  return handed_over
+  signature = computation.type_signature
+  _warn(
+      f"TFF's native runtime takes over, because {reason}. Its random numbers "
+      f'are new in each run. Its type: {_cut(signature)}'
+  )
+  # A copy, so that the table of programs does not keep the computation alive.
+  return tff.framework.ConcreteComputation.with_type(computation, signature)
 
 
 def _cut(signature: tff.FunctionType) -> str:

@@ -11,7 +11,6 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_adaptive import _error_texts
-from tff_adaptive import _stack
 from tff_adaptive.data import batching
 from tff_adaptive.runtime import compiled
 from tff_adaptive.runtime import computations
@@ -59,7 +58,6 @@ def export_round(
       `tf.data` pipeline would have to run.
     TypeError: If the state or the clients' data do not match the process.
     ValueError: If no client has a batch.
-    RuntimeError: With TensorFlow 2.14, which does not write StableHLO.
 
   Example:
     ```python
@@ -69,12 +67,6 @@ def export_round(
       file.write(runtime.export_round(process, cohort))
     ```
   """
-  if _stack.installed() is _stack.TF214:
-    current = _stack.CURRENT.packages['tensorflow']
-    raise RuntimeError(
-        'TensorFlow 2.14 does not write StableHLO; export the round with '
-        f'TensorFlow {current}, which `make venv` installs.'
-    )
   computation = process.next
   with compiled.compiled_context(strict=True, seed=seed):
     if state is None:

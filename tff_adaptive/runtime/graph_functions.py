@@ -361,22 +361,6 @@ class GraphFunction:
         appends=frozenset(appended),
     )
 
-  def passing(self, places: Mapping[int, int]) -> 'GraphFunction':
-    """Returns this function without some additions.
-
-    Args:
-      places: Some of `sums.find_added`.
-
-    Returns:
-      The function, which returns what is to be added in place of these sums.
-    """
-    results = list(self.serialized.results)
-    for place, other in places.items():
-      results[place] = self.serialized.parameters[len(results) + other]
-    return attrs.evolve(
-        self, serialized=attrs.evolve(self.serialized, results=results)
-    )
-
 
 def _set_control_flow_v2(is_enabled: bool) -> None:
   if is_enabled:

@@ -34,7 +34,6 @@ import tensorflow_federated as tff
 
 from tff_adaptive.data import cohort as cohort_lib
 from tff_adaptive.data import specs
-from tff_adaptive.runtime import client_seeds
 from tff_adaptive.runtime import record_buffers
 
 _SIGINT_BIT = 1 << (signal.SIGINT - 1)
@@ -237,7 +236,6 @@ def create_native_context(
     *,
     max_concurrent_computation_calls: int = -1,
     secure_sums_in_clear: bool = False,
-    seeded_clients: bool = False,
     default_num_clients: int = 0,
 ) -> tuple[tff.framework.SyncContext, Callable[[], None]]:
   """Creates a context that runs computations on TFF's native runtime.
@@ -252,10 +250,6 @@ def create_native_context(
     secure_sums_in_clear: Whether to compute secure sums in the clear, as TFF's
       test context does; otherwise the native runtime rejects them. Defaults to
       False.
-    seeded_clients: Whether random numbers of the clients' training (dropout)
-      depend on their data and the broadcast value, so that a repeated round
-      gives the same result. Defaults to False, as in TFF: each run draws new
-      numbers. It costs another pass over the data if there is dropout.
     default_num_clients: The number of clients if the argument does not tell,
       for example if it is equal at all clients. Defaults to 0, as in TFF.
 
@@ -294,11 +288,8 @@ def create_native_context(
       computation = tff.backends.test.replace_secure_intrinsics_with_bodies(
           computation
       )
-    computation = record_buffers.of_computation(
+    return record_buffers.of_computation(
         tff.backends.native.desugar_and_transform_to_native(computation)
-    )
-    return (
-        client_seeds.with_seeds(computation) if seeded_clients else computation
     )
 
   context = tff.framework.SyncExecutionContext(
@@ -322,7 +313,6 @@ def native_context(
     *,
     max_concurrent_computation_calls: int = -1,
     secure_sums_in_clear: bool = False,
-    seeded_clients: bool = False,
     default_num_clients: int = 0,
 ) -> Iterator[tff.framework.SyncContext]:
   """Runs TFF computations on TFF's native runtime within a `with` block.
@@ -346,7 +336,6 @@ def native_context(
   context, close = create_native_context(
       max_concurrent_computation_calls=max_concurrent_computation_calls,
       secure_sums_in_clear=secure_sums_in_clear,
-      seeded_clients=seeded_clients,
       default_num_clients=default_num_clients,
   )
   try:

@@ -21,7 +21,6 @@ from tff_adaptive.runtime import graph_functions
 from tff_adaptive.runtime import made_datasets
 from tff_adaptive.runtime import plans
 from tff_adaptive.runtime import round_keys
-from tff_adaptive.runtime import row_work
 from tff_adaptive.runtime import running
 from tff_adaptive.runtime import values
 
@@ -133,8 +132,6 @@ class CompiledRound(Round):
     computation, self._add_datasets = made_datasets.extract(computation)
     super().__init__(computation, *args)
     self._merges_chunks = self._parts.has_neutral_zero
-    # On a GPU, passes over whole tables cost little.
-    self._takes_rows = 'CPU' in self.plan.device
     self._functions: dict[Any, Any] = {}
     self._run = running.Runner()
 
@@ -165,20 +162,14 @@ class CompiledRound(Round):
       chunk_size: tf.Tensor,
       server_seed: tf.Tensor,
       client_seeds: tf.Tensor,
-      on_rows: Optional[row_work.RowWork] = None,
-      one_by_one: bool = False,
       **options: Any,
   ) -> list[tf.Tensor]:
     """Adds the round to the graph being built; returns its result's leaves."""
     part = functools.partial(self._parts.with_seed, seed=server_seed)
-    parts = self._parts
-    if on_rows is not None:
-      names = ('accumulate', 'merge') if one_by_one else ('accumulate',)
-      parts = parts.adding_rows(on_rows.results, names)
     with tf.device(f'/device:{self.plan.device}'):
       chunk_sum = chunks.ChunkSum(
-          work=on_rows or self._work.form_for(clients),
-          parts=parts,
+          work=self._work.form_for(clients),
+          parts=self._parts,
           clients=clients,
           broadcast=part('prepare')(*state),
           server_seed=server_seed,
@@ -186,53 +177,40 @@ class CompiledRound(Round):
           **options,
       )
       total = self._merge_chunks(
-          chunk_sum,
-          parts,
-          server_seed,
-          num_clients,
-          chunk_size,
-          one_by_one=one_by_one,
+          chunk_sum, server_seed, num_clients, chunk_size
       )
     return part('update')(*state, *part('report')(*total))
 
   def _merge_chunks(
       self,
       chunk_sum: chunks.ChunkSum,
-      parts: chunks.ServerParts,
       seed: tf.Tensor,
       num_clients: tf.Tensor,
       chunk_size: tf.Tensor,
-      *,
-      one_by_one: bool,
   ) -> list[tf.Tensor]:
     """Returns the sum over all clients, in the graph being built.
 
     Args:
       chunk_sum: The sum over a chunk.
-      parts: The parts of the round.
       seed: The seed of the server.
       num_clients: The number of clients.
       chunk_size: The number of clients in a chunk.
-      one_by_one: Whether it is 1 and rows of a client are added at once.
     """
     if not self._merges_chunks:
       return chunk_sum(tf.zeros([], tf.int32), num_clients)
 
     def sum_chunk(start):
-      if one_by_one:
-        return chunk_sum.of_one(start)
       return chunk_sum(start, tf.minimum(start + chunk_size, num_clients))
 
     def add_chunk(start, total):
-      merge = parts.with_seed('merge', seed, start)
+      merge = self._parts.with_seed('merge', seed, start)
       return start + chunk_size, merge(*total, *sum_chunk(start))
 
     return chunk_sum.loop(
         tf.zeros([], tf.int32),
         num_clients,
         add_chunk,
-        appends=parts['merge'].appends,
-        rows=parts.row_places if one_by_one else (),
+        appends=self._parts['merge'].appends,
         # Chunks run at the same time; only merging their sums is sequential.
         num_parallel=self.plan.num_parallel_clients,
     )
@@ -260,17 +238,11 @@ class CompiledRound(Round):
     layouts = collected.layouts()
     num_clients = len(clients)
     chunk_size = self.plan.chunk_size_of(num_clients)
-    on_rows = self._work.on_rows(layouts) if self._takes_rows else None
-    # Rows of a single client are added to the sum of all at once.
-    one_by_one = on_rows is not None and chunk_size == 1
-    form = (layouts, one_by_one)
-    if form not in self._functions:
-      self._functions[form] = self._build(
-          layouts, on_rows=on_rows, one_by_one=one_by_one
-      )
+    if layouts not in self._functions:
+      self._functions[layouts] = self._build(layouts)
     with chunks.errors_of_round(self._work, self._parts):
       result = self._run(
-          self._functions[form],
+          self._functions[layouts],
           *self._convert_state(state),
           *tf.nest.flatten(collected.leaves),
           tf.constant(num_clients),

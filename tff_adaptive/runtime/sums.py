@@ -1,9 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Finds what the parts of a round that sum do to the leaves of a sum.
-
-Such a part maps a sum and another value to the next sum.
-"""
+"""Finds the leaves of a sum to which a part of a round only appends rows."""
 
 import collections
 from collections.abc import Callable
@@ -48,31 +45,6 @@ def _count_uses(serialized: computations.Serialized) -> dict[str, int]:
       )
       for tensor in tensors
   )
-
-
-def find_added(serialized: computations.Serialized) -> dict[int, int]:
-  """Finds the leaves of a sum to which a part only adds others.
-
-  The part maps a sum and another value to the next sum. Returns the places of
-  the added leaves in the other value, by their places in the sum.
-  """
-  source, uses = _source_of(serialized), _count_uses(serialized)
-  count = len(serialized.results)
-  parameters = [source(tensor).name for tensor in serialized.parameters]
-  others = {name: place for place, name in enumerate(parameters[count:])}
-  added = {}
-  for place, result in enumerate(serialized.results):
-    node = source(result)
-    if node.op not in ('Add', 'AddV2') or len(node.input) != 2:
-      continue
-    total, other = (source(tensor).name for tensor in node.input)
-    if (
-        total == parameters[place]
-        and other in others
-        and uses[total] == uses[other] == uses[node.name] == 1
-    ):
-      added[place] = others[other]
-  return added
 
 
 def find_appended(serialized: computations.Serialized) -> dict[int, str]:

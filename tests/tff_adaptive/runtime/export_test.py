@@ -6,9 +6,7 @@ import functools
 import importlib.util
 import io
 import pathlib
-from unittest import mock
 
-from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 import pytest
@@ -17,7 +15,6 @@ import tensorflow_federated as tff
 
 from tests.tff_adaptive import testing
 from tests.tff_adaptive.runtime import equality_testing
-from tff_adaptive import _stack
 from tff_adaptive import algorithms
 from tff_adaptive import client_works
 from tff_adaptive import data
@@ -115,18 +112,6 @@ def _stock_fed_avg(model):
   )
 
 
-class OldStackTest(absltest.TestCase):
-
-  def test_is_refused(self):
-    with mock.patch.object(_stack, 'installed', return_value=_stack.TF214):
-      with self.assertRaisesRegex(RuntimeError, 'export the round with Tensor'):
-        runtime.export_round(_dense_process(), _clients(_dense))
-
-
-@absltest.skipIf(
-    _stack.installed() is _stack.TF214,
-    'TensorFlow 2.14 does not write StableHLO.',
-)
 class ExportTest(parameterized.TestCase):
 
   @parameterized.named_parameters(
