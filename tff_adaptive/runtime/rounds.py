@@ -57,6 +57,7 @@ class Round:
     Raises:
       UnsupportedComputationError: If the computation cannot be compiled.
     """
+    computation, self._add_datasets = made_datasets.extract(computation)
     self._form = computations.get_round_form(computation)
     self.plan = plan
     form = self._form.form
@@ -75,7 +76,7 @@ class Round:
 
   def split(self, argument: Any) -> tuple[Any, Any]:
     """Splits an argument, see `computations.RoundForm`."""
-    return self._form.split(argument)
+    return self._form.split(self._add_datasets(argument))
 
   def untrained(self) -> list[str]:
     """Returns the names of trainable weights that clients do not train."""
@@ -129,14 +130,10 @@ class CompiledRound(Round):
     Raises:
       UnsupportedComputationError: If the computation cannot be compiled.
     """
-    computation, self._add_datasets = made_datasets.extract(computation)
     super().__init__(computation, *args)
     self._merges_chunks = self._parts.has_neutral_zero
     self._functions: dict[Any, Any] = {}
     self._run = running.Runner()
-
-  def split(self, argument):
-    return super().split(self._add_datasets(argument))
 
   def _build(self, layouts: client_tensors.Layouts, **options: Any) -> Any:
     """Builds the function of a round for clients of a layout."""

@@ -169,6 +169,40 @@ class RayContextTest(compiled_testing.TestCase):
     ]
     self._assert_same_results(client_state_testing.process(), rounds)
 
+  def test_datasets_that_clients_make_of_their_ids(self):
+    @tff.tensorflow.computation(np.str_)
+    def make(client_id):
+      size = tf.strings.length(client_id)
+      return tf.data.Dataset.range(tf.cast(size, tf.int64)).batch(2)
+
+    @tff.tensorflow.computation(make.type_signature.result)
+    def add_up(batches):
+      return batches.reduce(
+          np.int64(0), lambda total, batch: total + tf.reduce_sum(batch)
+      )
+
+    @tff.federated_computation(tff.FederatedType(np.str_, tff.CLIENTS))
+    def add_up_all(ids):
+      datasets = tff.federated_map(make, ids)
+      return tff.federated_sum(tff.federated_map(add_up, datasets))
+
+    with self._installed():
+      self.assertEqual(add_up_all(['five5', 'ten', 'five5']), 10 + 3 + 10)
+
+  def test_a_broadcast_of_an_aggregate(self):
+    @tff.tensorflow.computation(np.float32, np.float32)
+    def squared_distance(value, mean):
+      return tf.square(value - mean)
+
+    @tff.federated_computation(tff.FederatedType(np.float32, tff.CLIENTS))
+    def variance(values):
+      mean = tff.federated_broadcast(tff.federated_mean(values))
+      distances = tff.federated_map(squared_distance, (values, mean))
+      return tff.federated_mean(distances)
+
+    with self._installed():
+      self.assertEqual(variance([1.0, 2.0, 6.0]), np.float32(14 / 3))
+
   def test_no_clients(self):
     nobody = equality_testing.cohort()[:0]
     self._assert_same_results(compiled_testing.process(), [nobody])
