@@ -11,9 +11,13 @@ from unittest import mock
 
 from absl.testing import parameterized
 import numpy as np
+import tensorflow as tf
 
 from tests.tff_adaptive import file_testing
+from tests.tff_adaptive import testing
+from tests.tff_adaptive.runtime import compiled_testing
 from tests.tff_adaptive.simulation import loop_testing
+from tff_adaptive import runtime
 from tff_adaptive.simulation import callbacks
 from tff_adaptive.simulation import checkpoints
 from tff_adaptive.simulation import kept_weights
@@ -315,3 +319,32 @@ class TrainingLoopTest(loop_testing.LoopTestCase):
     ):
       self.run_loop(total_rounds=number)
     self.assertEqual(self.run_loop(total_rounds=np.int64(2)).state['rounds'], 2)
+
+  def test_resumes_with_shuffled_datasets_to_the_bit(self):
+    clients = [
+        testing.dataset(size).unbatch().shuffle(size).batch(4)
+        for size in (9, 6)
+    ]
+
+    def train(name, total_rounds):
+      with runtime.compiled_context(strict=True) as context:
+
+        def cohort_fn(round_num):
+          context.begin_round(5, round_num)
+          return clients
+
+        result = self.run_loop(
+            name,
+            compiled_testing.process(),
+            cohort_fn=cohort_fn,
+            total_rounds=total_rounds,
+            evaluate_fn=None,
+        )
+      return tf.nest.flatten(result.state.global_model_weights.trainable)
+
+    whole = train('whole', 4)
+    halfway = train('parts', 2)
+    found = train('parts', 4)
+    self.assertTrue(any(map(np.any, map(np.subtract, halfway, found))))
+    for expected, leaf in zip(whole, found):
+      np.testing.assert_array_equal(expected, leaf)
