@@ -153,8 +153,8 @@ class Laboratory:
     mean = changes.mean(axis=0)
     known = {'squared_norm': np.mean(np.sum(changes**2, axis=1))}
     reports = {
-        report.value: tf.constant(known.get(report.value, loss), tf.float32)
-        for report in optimizer.client_reports
+        name: tf.constant(known.get(name, loss), tf.float32)
+        for name in optimizer.client_reports
     }
     state = optimizer.initialize(tf.TensorSpec(mean.shape, tf.float64))
     _, moved = optimizer.next(

@@ -46,9 +46,9 @@ def is_own(name: str) -> bool:
 def kind_of(name: str) -> str:
   """Returns the flag of a user's own rule, which its builder's signature tells.
 
-  A loss term returns a `LossTerm`, a server optimizer a `ReportsOptimizer` or,
-  if its name begins with `fed`, an `Optimizer`. Anything else is a client
-  optimizer, also what cannot be read, which `load` reports.
+  A loss term returns a `LossTerm`, a server optimizer a `ServerOptimizer`.
+  Anything else is a client optimizer, also what cannot be read, which `load`
+  reports.
 
   Args:
     name: The place, 'package.module:build_NAME'.

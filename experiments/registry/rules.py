@@ -3,8 +3,7 @@
 """The rows of the library's rules, algorithms and runtimes.
 
 Every client rule, server rule, loss term and schedule has a function
-`build_<name>`, whose return type identifies its kind. Client and server rules
-in `optimizers` share a return type; the names of server rules begin with `fed`.
+`build_<name>`. Its folder or its return type identifies its kind.
 """
 
 from collections.abc import Mapping
@@ -17,16 +16,17 @@ from experiments.registry import signatures
 
 # Arguments that the binaries supply, without flags.
 SUPPLIED = ('num_clients', 'total_rounds', 'trace_steps')
-_SCHEDULES = 'tff_adaptive.optimizers.schedules'
+_OPTIMIZERS = 'tff_adaptive.optimizers'
+_SCHEDULES = f'{_OPTIMIZERS}.schedules'
 
 
 def kind_of(builder: signatures.Builder) -> str:
   """Returns the flag that chooses a rule; a client rule if nothing tells."""
   if builder.returns.endswith('LossTerm'):
     return rows.LOSS_TERM
-  is_server_rule = builder.returns == 'ReportsOptimizer' or (
-      builder.returns == 'Optimizer'
-      and (builder.name.startswith('fed') or 'finalizers' in builder.reference)
+  is_server_rule = (
+      builder.returns == 'ServerOptimizer'
+      or f'{builder.module}.'.startswith(f'{_OPTIMIZERS}.server.')
   )
   return rows.SERVER_OPTIMIZER if is_server_rule else rows.CLIENT_OPTIMIZER
 
@@ -58,8 +58,7 @@ def create_optimizers(kind: str) -> tuple[rows.Row, ...]:
   """
   return tuple(
       create(kind, builder)
-      for package in ('optimizers', 'finalizers')
-      for builder in signatures.builders(f'tff_adaptive.{package}')
+      for builder in signatures.builders(_OPTIMIZERS)
       if builder.returns.endswith('Optimizer') and kind_of(builder) == kind
   )
 
@@ -117,13 +116,12 @@ _CLIENT_WEIGHTING = rows.Argument(
 def _algorithm(
     name: str, *parts: rows.Part, client_weighting: str = 'examples'
 ) -> rows.Row:
-  """Returns the row of `build_fed_opt` or of a builder on top of it."""
+  """Returns the row of `build_fed_opt` with the rules of a paper, if any."""
   row = _row(signatures.find(_ALGORITHMS, 'fed_opt'), _FLAGS)
   weighting = attrs.evolve(_CLIENT_WEIGHTING, default=client_weighting)
   return dataclasses.replace(
       row,
       name=name,
-      builder=f'{_ALGORITHMS}:build_{name}',
       arguments=(weighting, *row.arguments),
       supplied=tuple(n for n in row.supplied if n != weighting.name),
       parts=parts,

@@ -19,7 +19,7 @@ from experiments.report import views
 from experiments.run_results import run_folder
 from tff_adaptive import _files
 from tff_adaptive import analysis
-from tff_adaptive.optimizers import fedcada
+from tff_adaptive.optimizers.client import fedcada
 
 _Panels = dict[str, dict[str, analysis.BandCurve]]
 

@@ -68,13 +68,10 @@ def build_kinds(
     quoted: A number, not negative
   """
 
-def build_fed_half(learning_rate=1.0) -> tff.learning.optimizers.Optimizer:
-  pass
-
 def build_half(learning_rate=1.0) -> tff.learning.optimizers.Optimizer:
   pass
 
-def build_measured(learning_rate=1.0) -> 'finalizers.ReportsOptimizer':
+def build_measured(learning_rate=1.0) -> 'optimizers.ServerOptimizer':
   pass
 
 def build_penalty(mu=0.1) -> client_works.LossTerm:
@@ -272,11 +269,6 @@ class OwnRuleTest(parameterized.TestCase):
   @parameterized.parameters(
       ('build_half', 'client_optimizer', ['client_learning_rate']),
       ('build_untyped', 'client_optimizer', ['client_learning_rate']),
-      (
-          'build_fed_half',
-          'server_optimizer',
-          ['client_learning_rate', 'server_learning_rate'],
-      ),
       (
           'build_measured',
           'server_optimizer',

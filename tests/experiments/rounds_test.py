@@ -14,7 +14,7 @@ from tff_adaptive import runtime
 class RoundsTest(absltest.TestCase):
 
   def test_clients_that_keep_states_need_ids(self):
-    process = algorithms.build_scaffold(
+    process = algorithms.build_fed_opt(
         testing.functional_model(), optimizers.build_scaffold_sgd(3)
     )
     found = rounds.Rounds(process)

@@ -24,12 +24,10 @@ _LIBRARY = {
     'privacy': ('aggregators', 'optimizers'),
     'runtime': ('aggregators', 'data'),
     'client_works': ('aggregators', 'data', 'optimizers'),
-    'finalizers': ('aggregators', 'optimizers'),
     'algorithms': (
         'aggregators',
         'client_works',
         'data',
-        'finalizers',
         'optimizers',
         'privacy',
         'runtime',

@@ -13,10 +13,8 @@ import tensorflow_federated as tff
 
 from tests.tff_adaptive import testing
 from tff_adaptive import algorithms
-from tff_adaptive import finalizers
 from tff_adaptive import optimizers
 from tff_adaptive import runtime
-from tff_adaptive.aggregators import reports
 from tff_adaptive.optimizers import vector_optimizer
 
 _CLIENTS = testing.clients([6, 3])
@@ -53,10 +51,10 @@ class _BranchingVector(vector_optimizer.VectorOptimizer):
     return {}, tf.nest.map_structure(lambda x, g: x - rate * g, x, g)
 
 
-class _BranchingServer(finalizers.ReportsOptimizer):
+class _BranchingServer(optimizers.ServerOptimizer):
   """SGD of a server with a branch on the loss of the clients."""
 
-  client_reports = (reports.ClientReport.MEAN_LOSS,)
+  client_reports = optimizers.build_frank_wolfe().client_reports
 
   def initialize(self, specs):
     return collections.OrderedDict()

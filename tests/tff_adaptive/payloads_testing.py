@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The rules whose clients send more than a change of the model."""
 
-from tff_adaptive import finalizers
 from tff_adaptive import optimizers
 
 NUM_CLIENTS = 40
@@ -12,7 +11,7 @@ NUM_CLIENTS = 40
 RULES = {
     'scaffold_and_fedexp': (
         lambda: optimizers.build_scaffold_sgd(NUM_CLIENTS),
-        finalizers.build_fedexp,
+        optimizers.build_fedexp,
         ('control',),
         ('squared_norm',),
     ),
@@ -43,13 +42,13 @@ RULES = {
     ),
     'fedexp': (
         optimizers.build_delta_sgd,
-        finalizers.build_fedexp,
+        optimizers.build_fedexp,
         (),
         ('squared_norm',),
     ),
     'fedli_lu': (
         optimizers.build_sps,
-        finalizers.build_frank_wolfe,
+        optimizers.build_frank_wolfe,
         (),
         ('mean_loss',),
     ),
@@ -91,13 +90,13 @@ RULES = {
     ),
     'fedexprox_stops': (
         optimizers.build_sgd,
-        finalizers.build_fedexprox_stops,
+        optimizers.build_fedexprox_stops,
         (),
         ('squared_norm', 'final_loss'),
     ),
     'fednova': (
         optimizers.build_sgd,
-        finalizers.build_fednova,
+        optimizers.build_fednova,
         (),
         ('normalizer',),
     ),

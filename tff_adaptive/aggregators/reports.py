@@ -3,8 +3,7 @@
 """Aggregation of what clients report besides their model updates."""
 
 import collections
-from collections.abc import Callable, Mapping, Sequence
-import enum
+from collections.abc import Callable, Mapping
 import functools
 from typing import Any, Optional
 
@@ -130,15 +129,6 @@ class MaximumFactory(tff.aggregators.WeightedAggregationFactory):
 class _CountFactory(tff.aggregators.WeightedAggregationFactory):
   """Counts the clients with a weight above zero, whatever their values."""
 
-  def __init__(self, num_expected_clients: Optional[int] = None):
-    """Initializes the factory.
-
-    Args:
-      num_expected_clients: A constant to return instead of the count, which is
-        not private. Default `None`.
-    """
-    self._num_expected_clients = num_expected_clients
-
   def create(
       self, value_type: Any, weight_type: Any
   ) -> tff.templates.AggregationProcess:
@@ -148,18 +138,69 @@ class _CountFactory(tff.aggregators.WeightedAggregationFactory):
     def count(weight):
       return tf.cast(weight > 0, dtype)
 
-    @tff.tensorflow.computation(value_type)
-    def replace(total):
-      if self._num_expected_clients is None:
-        return total
-      return tf.constant(self._num_expected_clients, dtype)
-
     def total(value, weight):
       del value  # Unused.
-      counted = tff.federated_sum(tff.federated_map(count, weight))
-      return tff.federated_map(replace, counted)
+      return tff.federated_sum(tff.federated_map(count, weight))
 
     return _build_stateless(value_type, weight_type, total)
+
+
+class _ConstantFactory(tff.aggregators.WeightedAggregationFactory):
+  """Returns a constant, whatever the values of the clients."""
+
+  def __init__(self, constant: float):
+    self._constant = constant
+
+  def create(
+      self, value_type: Any, weight_type: Any
+  ) -> tff.templates.AggregationProcess:
+    dtype = tf.as_dtype(value_type.dtype)
+
+    @tff.tensorflow.computation
+    def constant():
+      return tf.constant(self._constant, dtype)
+
+    def result(value, weight):
+      del value, weight  # Unused.
+      return tff.federated_eval(constant, tff.SERVER)
+
+    return _build_stateless(value_type, weight_type, result)
+
+
+class _TotalFactory(tff.aggregators.WeightedAggregationFactory):
+  """Multiplies a mean by the number of clients."""
+
+  def __init__(
+      self,
+      mean: tff.aggregators.WeightedAggregationFactory,
+      num_clients: int,
+  ):
+    self._mean = mean
+    self._num_clients = num_clients
+
+  def create(
+      self, value_type: Any, weight_type: Any
+  ) -> tff.templates.AggregationProcess:
+    mean = self._mean.create(value_type, weight_type)
+
+    @tff.tensorflow.computation(value_type)
+    def multiply(value):
+      return value * tf.cast(self._num_clients, value.dtype)
+
+    @tff.federated_computation(
+        mean.initialize.type_signature.result,
+        tff.FederatedType(value_type, tff.CLIENTS),
+        tff.FederatedType(weight_type, tff.CLIENTS),
+    )
+    def next_fn(state, value, weight):
+      output = mean.next(state, value, weight)
+      return tff.templates.MeasuredProcessOutput(
+          output.state,
+          tff.federated_map(multiply, output.result),
+          output.measurements,
+      )
+
+    return tff.templates.AggregationProcess(mean.initialize, next_fn)
 
 
 _REDUCERS = _OrderedDict(sum=tf.add, min=tf.minimum, max=tf.maximum)
@@ -302,48 +343,8 @@ def stack_at_server(value: Any, keep: Optional[Any] = None) -> Any:
   return _accumulate(value, zero, accumulate, merge)
 
 
-class ClientReport(enum.Enum):
-  """A scalar that every client reports to a server rule.
-
-  Reports are averaged with the weights of the model updates, but for
-  `LAST_STEP_SIZE`, a maximum, and `NUM_CLIENTS`, a sum. The values are the
-  names that a `ReportsOptimizer` sees and, for all but these two, the names in
-  `payload_aggregators`.
-
-  Attributes:
-    SQUARED_NORM: The squared norm of the update, over all trainable weights.
-    MEAN_LOSS: The mean over local batches of the loss before each step; batches
-      have equal weights, whatever their size.
-    RECEIVED_MODEL_LOSS: The same mean, of the losses of the received model.
-    LAST_LOSS: The loss before the last local step.
-    LAST_STEP_SIZE: The step size of the last local step.
-    FINAL_LOSS: The mean loss of all examples of the client at its final model,
-      without loss term; costs one more pass over the data.
-    NUM_STEPS: The number of local steps.
-    NORMALIZER: The number of plain steps that the update amounts to, see
-      `tff_adaptive.finalizers.build_fednova`. The update is then divided by it.
-    NUM_CLIENTS: 1 for each healthy client. Under differential privacy the sum
-      is the expected number of clients.
-  """
-
-  SQUARED_NORM = 'squared_norm'
-  MEAN_LOSS = 'mean_loss'
-  RECEIVED_MODEL_LOSS = 'received_model_loss'
-  LAST_LOSS = 'last_loss'
-  LAST_STEP_SIZE = 'last_step_size'
-  FINAL_LOSS = 'final_loss'
-  NUM_STEPS = 'num_steps'
-  NORMALIZER = 'normalizer'
-  NUM_CLIENTS = 'num_clients'
-
-  @property
-  def is_maximum(self) -> bool:
-    """True if clients' scalars are combined by their maximum."""
-    return self is ClientReport.LAST_STEP_SIZE
-
-
 def build_reports_factory(
-    reports: Sequence[ClientReport],
+    reductions: Mapping[str, str],
     aggregators: Mapping[str, weighting.Aggregator],
     weighs_examples: bool,
     num_expected_clients: Optional[int] = None,
@@ -351,44 +352,83 @@ def build_reports_factory(
   """Builds the aggregation of clients' reports.
 
   Args:
-    reports: The reports.
+    reductions: The `reduction` of each `tff_adaptive.optimizers.Report`, by its
+      name.
     aggregators: Aggregation factories by the names of reports. By default a
-      report is averaged, or its maximum taken, in the clear.
+      report is reduced in the clear.
     weighs_examples: Whether clients are weighted by their examples.
     num_expected_clients: Under differential privacy, the expected number of
-      clients in a round. Default `None`: no privacy.
+      clients in a round; `aggregators` then have means for all but counts.
+      Default `None`: no privacy.
 
   Returns:
     The factory for ordered dictionaries of scalars by the reports' names.
 
   Raises:
     TypeError: If an aggregator is not an aggregation factory.
-    ValueError: If an aggregator is given for a maximum, or is unweighted while
-      clients are weighted by their examples.
+    ValueError: If an aggregator is given for a maximum, a weighted one for a
+      sum, or one for a mean is unweighted while clients are weighted by their
+      examples.
 
   Example:
 
     >>> factory = build_reports_factory(
-    ...     [ClientReport.SQUARED_NORM], {}, weighs_examples=True)
+    ...     {'squared_norm': 'mean'}, {}, weighs_examples=True)
     >>> isinstance(factory, tff.aggregators.WeightedAggregationFactory)
     True
   """
-  factories = _OrderedDict()
-  for report in reports:
-    if report is ClientReport.NUM_CLIENTS:
-      factories[report.value] = _CountFactory(num_expected_clients)
-      continue
-    given = aggregators.get(report.value)
-    if not report.is_maximum:
-      factories[report.value] = weighting.to_weighted(
-          given, weighs_examples, f'The aggregator of {report.value!r}'
+  build: Mapping[str, Callable[[Any, str], Any]] = {
+      'mean': lambda given, what: weighting.to_weighted(
+          given, weighs_examples, what
+      ),
+      'sum': functools.partial(_build_sum, num_expected_clients),
+      'max': _build_maximum,
+      'count': lambda *_: (
+          _CountFactory()
+          if num_expected_clients is None
+          else _ConstantFactory(num_expected_clients)
+      ),
+  }
+  return NamedFactory(
+      _OrderedDict(
+          (
+              name,
+              build[reduction](
+                  aggregators.get(name), f'The aggregator of {name!r}'
+              ),
+          )
+          for name, reduction in reductions.items()
       )
-      continue
-    if given is not None:
-      raise ValueError(
-          f'The report {report.value!r} is a maximum, not a sum, so '
-          f'{type(given).__name__} cannot aggregate it. Remove its aggregator, '
-          'or use a server rule that needs no maximum.'
-      )
-    factories[report.value] = MaximumFactory()
-  return NamedFactory(factories)
+  )
+
+
+def _build_sum(
+    num_expected_clients: Optional[int],
+    given: Optional[weighting.Aggregator],
+    what: str,
+) -> tff.aggregators.WeightedAggregationFactory:
+  """Returns the aggregation of a sum over healthy clients."""
+  if num_expected_clients is not None:
+    mean = weighting.to_weighted(given, False, what)
+    return _TotalFactory(mean, num_expected_clients)
+  if isinstance(given, tff.aggregators.WeightedAggregationFactory):
+    raise ValueError(
+        f'{what}, a sum, must be an unweighted aggregation factory, found '
+        f'{type(given).__name__}.'
+    )
+  # Clients that are not healthy send zeros.
+  return weighting.to_weighted(
+      given or tff.aggregators.SumFactory(), False, what
+  )
+
+
+def _build_maximum(
+    given: Optional[weighting.Aggregator], what: str
+) -> tff.aggregators.WeightedAggregationFactory:
+  if given is not None:
+    raise ValueError(
+        f'{what} is a {type(given).__name__}, but the report is a maximum, not '
+        'a sum, so that no aggregator can protect it. Remove its aggregator, '
+        'or use a server rule that needs no maximum.'
+    )
+  return MaximumFactory()

@@ -3,15 +3,11 @@
 """Federated algorithms, composed into TFF learning processes."""
 
 from tff_adaptive.algorithms.centralized import build_centralized
-from tff_adaptive.algorithms.compositions import build_adaalter
-from tff_adaptive.algorithms.compositions import build_fafed
-from tff_adaptive.algorithms.compositions import build_fedcada
-from tff_adaptive.algorithms.compositions import build_feddyn
-from tff_adaptive.algorithms.compositions import build_fedli_ls
-from tff_adaptive.algorithms.compositions import build_fedli_lu
-from tff_adaptive.algorithms.compositions import build_scaffold
 from tff_adaptive.algorithms.fed_opt import build_fed_opt
 from tff_adaptive.algorithms.hypergradients import build_model_loss
 from tff_adaptive.algorithms.hypergradients import Hypergradient
 from tff_adaptive.algorithms.hypergradients import hypergradient
+from tff_adaptive.algorithms.measured_update import (
+    build_measured_update_finalizer,
+)
 from tff_adaptive.algorithms.rate_tuning import build_rate_tuner

@@ -9,10 +9,10 @@ import tensorflow_federated as tff
 from tff_adaptive.algorithms import fed_opt
 from tff_adaptive.client_works import model_adapter
 from tff_adaptive.client_works import model_checks
-from tff_adaptive.finalizers import measured_update
 from tff_adaptive.optimizers import federated_optimizer
 from tff_adaptive.optimizers import optimizer as optimizer_lib
 from tff_adaptive.optimizers import schedules
+from tff_adaptive.optimizers import server_optimizer
 
 
 def _carry(optimizer: Any) -> Any:
@@ -23,7 +23,7 @@ def _carry(optimizer: Any) -> Any:
       optimizer,
       (
           federated_optimizer.FederatedOptimizer,
-          measured_update.ReportsOptimizer,
+          server_optimizer.ServerOptimizer,
       ),
   ):
     raise ValueError(

@@ -10,11 +10,11 @@ has four parts, which `build_fed_opt` composes:
 broadcast  x_t to the clients i of the cohort       (TFF's)
 train      delta_i = ClientOpt(x_t; batches) - x_t  (client_works)
 aggregate  delta = sum_i w_i delta_i / sum_i w_i    (aggregators, TFF's)
-update     x_{t+1} = ServerOpt(x_t, -delta)         (finalizers)
+update     x_{t+1} = ServerOpt(x_t, -delta)         (measured_update)
 ```
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Optional
 
 import tensorflow as tf
@@ -22,18 +22,19 @@ import tensorflow_federated as tff
 
 from tff_adaptive.aggregators import reports as reports_lib
 from tff_adaptive.aggregators import weighting
+from tff_adaptive.algorithms import measured_update
 from tff_adaptive.algorithms import scaled_rates
 from tff_adaptive.client_works import client_work
 from tff_adaptive.client_works import local_training
 from tff_adaptive.client_works import loss_terms
 from tff_adaptive.client_works import model_adapter
 from tff_adaptive.client_works import model_checks
-from tff_adaptive.finalizers import corrected_step
-from tff_adaptive.finalizers import measured_update
+from tff_adaptive.optimizers import client_reports
 from tff_adaptive.optimizers import federated_optimizer
 from tff_adaptive.optimizers import optimizer as optimizer_lib
 from tff_adaptive.optimizers import schedules
-from tff_adaptive.optimizers import sgd
+from tff_adaptive.optimizers import server_optimizer as server_optimizer_lib
+from tff_adaptive.optimizers.server import fedavg
 from tff_adaptive.privacy import differential_privacy
 
 
@@ -43,9 +44,7 @@ def build_fed_opt(
     client_optimizer: tff.learning.optimizers.Optimizer,
     server_optimizer: Optional[tff.learning.optimizers.Optimizer] = None,
     *,
-    client_weighting: tff.learning.ClientWeighting = (
-        tff.learning.ClientWeighting.NUM_EXAMPLES
-    ),
+    client_weighting: Optional[tff.learning.ClientWeighting] = None,
     model_aggregator: Optional[weighting.Aggregator] = None,
     payload_aggregators: Optional[Mapping[str, weighting.Aggregator]] = None,
     privacy: Optional[differential_privacy.DifferentialPrivacy] = None,
@@ -107,9 +106,11 @@ def build_fed_opt(
     server_optimizer: A `tff.learning.optimizers.Optimizer`. Default
       `tff_adaptive.optimizers.build_fedavg()`, the weighted mean of the
       clients' models.
-    client_weighting: `NUM_EXAMPLES`, the default and as in TFF, weights a
-      client by its examples in the round, over all epochs; `UNIFORM`, as in
-      Delta-SGD's paper, weights all healthy clients equally.
+    client_weighting: `NUM_EXAMPLES` weights a client by its examples in the
+      round, over all epochs; `UNIFORM`, as in Delta-SGD's paper, weights all
+      healthy clients equally. Default `None`: the `client_weighting` of the
+      client optimizer, which is `NUM_EXAMPLES`, as in TFF, unless its builder
+      says otherwise.
     model_aggregator: A weighted aggregation factory for the model update, such
       as `tff.learning.robust_aggregator()`, which sees float16 as float32. An
       unweighted one, such as `tff.learning.dp_aggregator(...)`, requires
@@ -190,17 +191,25 @@ def build_fed_opt(
     Algorithm 5 (weights by examples).
   """
   _check_client_optimizer(client_optimizer)
-  server_optimizer = server_optimizer or sgd.build_fedavg()
+  server_optimizer = server_optimizer or fedavg.build_fedavg()
+  if client_weighting is None:
+    client_weighting = getattr(
+        client_optimizer,
+        'client_weighting',
+        tff.learning.ClientWeighting.NUM_EXAMPLES,
+    )
   weighs_examples = (
       client_weighting == tff.learning.ClientWeighting.NUM_EXAMPLES
   )
-  if getattr(client_optimizer, 'corrects_server', False):
-    _check_weights_alike(client_optimizer, weighs_examples)
-    server_optimizer = corrected_step.CorrectedStep(
-        server_optimizer, client_optimizer
+  if isinstance(client_optimizer, federated_optimizer.FederatedOptimizer):
+    server_optimizer = client_optimizer.at_server(
+        server_optimizer, client_weighting
     )
-  reports = tuple(getattr(server_optimizer, 'client_reports', ()))
-  _check_normalizable(reports, client_optimizer)
+  client_update = None
+  if isinstance(server_optimizer, server_optimizer_lib.ServerOptimizer):
+    server_optimizer.check_client(client_optimizer)
+    client_update = server_optimizer.client_update
+  reports = server_optimizer_lib.client_reports_of(server_optimizer)
   _check_averaged_survey(client_optimizer, privacy is not None)
   adapter = model_adapter.build_model_adapter(model)
   weights_type = adapter.weights_type
@@ -210,7 +219,7 @@ def build_fed_opt(
   update = measured_update.build_measured_update_finalizer(
       server_optimizer, weights_type
   )
-  payloads = _payload_names(client_optimizer, reports, adapter.weights_spec)
+  payloads = _payloads(client_optimizer, reports, adapter.weights_spec)
   model_aggregator, payload_aggregators = (
       differential_privacy.choose_aggregators(
           privacy,
@@ -223,8 +232,8 @@ def build_fed_opt(
   )
   num_expected_clients = privacy.clients_per_round if privacy else None
   shared_aggregators = dict(payload_aggregators)
-  for report in reports:
-    shared_aggregators.pop(report.value, None)
+  for name in reports:
+    shared_aggregators.pop(name, None)
   train = client_work.build_local_training_client_work(
       model,
       client_optimizer,
@@ -234,6 +243,7 @@ def build_fed_opt(
       gradient_options=local_training.GradientOptions(clip_norm, weight_decay),
       loop_implementation=loop_implementation,
       reports=reports,
+      client_update=client_update,
       shared_aggregators=shared_aggregators,
       num_expected_clients=num_expected_clients,
       trace_steps=trace_steps,
@@ -260,17 +270,13 @@ def build_fed_opt(
   state_type = process.initialize.type_signature.result.member
   is_private = differential_privacy.is_private(state_type)
   _check_averaged_survey(client_optimizer, is_private)
-  if getattr(server_optimizer, 'scales_client_rate', False):
-    return scaled_rates.scale_client_rate(process, server_optimizer)
-  return process
+  return scaled_rates.scale_client_rate(process, server_optimizer)
 
 
 def _check_client_optimizer(optimizer: Any) -> None:
-  if isinstance(optimizer, measured_update.ReportsOptimizer):
-    names = [report.value for report in optimizer.client_reports]
+  if isinstance(optimizer, server_optimizer_lib.ServerOptimizer):
     raise ValueError(
-        'The client optimizer must not be a server rule, which needs reports '
-        f'of clients ({", ".join(names)}), found '
+        'The client optimizer must not be a rule of servers, found '
         f'{optimizer_lib.name_of(optimizer)}. Use it as the server optimizer.'
     )
 
@@ -285,29 +291,6 @@ def _check_averaged_survey(optimizer: Any, is_private: bool) -> None:
     )
 
 
-def _check_weights_alike(optimizer: Any, weighs_examples: bool) -> None:
-  if weighs_examples:
-    raise ValueError(
-        f'{optimizer_lib.name_of(optimizer)} sums the updates of all '
-        'clients with equal weights: pass '
-        '`client_weighting=tff.learning.ClientWeighting.UNIFORM`.'
-    )
-
-
-def _check_normalizable(
-    reports: Sequence[reports_lib.ClientReport], optimizer: Any
-) -> None:
-  """Raises if FedNova meets a client optimizer whose normalizer is unknown."""
-  normalizer = reports_lib.ClientReport.NORMALIZER
-  if normalizer in reports and not sgd.is_sgd(optimizer):
-    raise ValueError(
-        'FedNova needs the number of plain steps that an update amounts to, '
-        'which is known only for SGD with or without momentum, found the '
-        f'client optimizer {optimizer_lib.name_of(optimizer)}. Use '
-        '`tff_adaptive.optimizers.build_sgd`.'
-    )
-
-
 def _check_dtypes(weights_spec: Any) -> None:
   """Raises if TFF's aggregators do not support the dtypes of the weights."""
   for spec in tf.nest.flatten(weights_spec.trainable):
@@ -319,25 +302,28 @@ def _check_dtypes(weights_spec: Any) -> None:
       )
 
 
-def _payload_names(
+def _payloads(
     client_optimizer: Any,
-    reports: Sequence[reports_lib.ClientReport],
+    reports: Mapping[str, client_reports.Report],
     weights_spec: Any,
-) -> list[str]:
-  """Returns the names of the payloads that clients send besides the update."""
-  counted = reports_lib.ClientReport.NUM_CLIENTS
-  names = [report.value for report in reports if report is not counted]
+) -> dict[str, str]:
+  """Returns how what clients send besides the update is reduced, by name."""
+  payloads: dict[str, str] = {
+      name: report.reduction
+      for name, report in reports.items()
+      if report.reduction != 'count'
+  }
   if isinstance(client_optimizer, federated_optimizer.FederatedOptimizer):
     specs = tuple(tf.nest.flatten(weights_spec.trainable))
     with tf.Graph().as_default():
       shared = client_optimizer.initialize_shared(specs)
-    names.extend(shared)
-  return names
+    payloads.update(dict.fromkeys(shared, 'mean'))
+  return payloads
 
 
 def _build_aggregator(
     model_aggregator: Optional[weighting.Aggregator],
-    reports: Sequence[reports_lib.ClientReport],
+    reports: Mapping[str, client_reports.Report],
     payload_aggregators: Mapping[str, weighting.Aggregator],
     weighs_examples: bool,
     num_expected_clients: Optional[int],
@@ -351,7 +337,10 @@ def _build_aggregator(
   )
   if reports:
     reports_factory = reports_lib.build_reports_factory(
-        reports, payload_aggregators, weighs_examples, num_expected_clients
+        {name: report.reduction for name, report in reports.items()},
+        payload_aggregators,
+        weighs_examples,
+        num_expected_clients,
     )
     factory = reports_lib.NamedFactory(
         {'change': factory, 'reports': reports_factory}

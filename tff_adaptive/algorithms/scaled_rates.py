@@ -13,6 +13,7 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_adaptive.optimizers import schedules
+from tff_adaptive.optimizers import server_optimizer as server_optimizer_lib
 
 _LEARNING_RATE_KEY = tff.learning.optimizers.LEARNING_RATE_KEY
 _CLIENT_WORK_KEY = 'client_work'
@@ -125,22 +126,34 @@ def schedule_process(
   )
 
 
+def _scales_clients(optimizer: Any) -> bool:
+  if not isinstance(optimizer, server_optimizer_lib.ServerOptimizer):
+    return False
+  with tf.Graph().as_default():
+    state = optimizer.initialize(tf.TensorSpec([], tf.float32))
+    return optimizer.client_rate_scale(state) is not None
+
+
 def scale_client_rate(
-    process: tff.learning.templates.LearningProcess, server_optimizer: Any
+    process: tff.learning.templates.LearningProcess,
+    server_optimizer: tff.learning.optimizers.Optimizer,
 ) -> tff.learning.templates.LearningProcess:
   """Multiplies the clients' learning rate by a factor from the server rule.
 
   Args:
-    process: A process whose client optimizer has a learning rate.
-    server_optimizer: Its server rule, whose `client_rate_scale` maps the rule's
-      state to the factor of the next round.
+    process: A process.
+    server_optimizer: Its server rule.
 
   Returns:
-    The process with the factor. Its state holds the unscaled hyperparameters.
+    The process with the factor, or `process` if the rule has none. Its state
+    holds the unscaled hyperparameters.
 
   Raises:
-    ValueError: If the client optimizer has no learning rate.
+    ValueError: If there is a factor, but the client optimizer has no learning
+      rate.
   """
+  if not _scales_clients(server_optimizer):
+    return process
   state_type = process.initialize.type_signature.result.member
   _check_has_rate(
       process.get_hparams.type_signature.result[_CLIENT_WORK_KEY],

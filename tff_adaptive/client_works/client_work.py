@@ -3,7 +3,7 @@
 """The client work of every algorithm whose clients send model updates."""
 
 import collections
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 import functools
 from typing import Any, Optional
 
@@ -20,6 +20,7 @@ from tff_adaptive.client_works import model_checks
 from tff_adaptive.client_works import server_state as server_state_lib
 from tff_adaptive.client_works import totals
 from tff_adaptive.data import cohort
+from tff_adaptive.optimizers import client_reports
 from tff_adaptive.optimizers import federated_optimizer
 from tff_adaptive.optimizers import optimizer as optimizer_lib
 from tff_adaptive.optimizers import vectors
@@ -36,22 +37,6 @@ def _num_bytes(type_spec: Optional[tff.Type]) -> int:
     return 0
   specs = tf.nest.flatten(tff.types.type_to_tf_tensor_specs(type_spec))
   return sum(spec.shape.num_elements() * spec.dtype.size for spec in specs)
-
-
-def _has_step_size(optimizer: tff.learning.optimizers.Optimizer) -> bool:
-  """Returns whether steps are a known number times a common direction."""
-  state = optimizer.initialize(tf.TensorSpec([2], tf.float32))
-  report = optimizer_lib.step_report(optimizer, state)
-  if optimizer_lib.STEP_SIZE_KEY not in report:
-    return False
-  if optimizer_lib.takes_extra_args(optimizer):
-    return True
-  # A rule with a learning rate may still scale it per weight, as Adam does.
-  # Then the first step is not along the gradient.
-  _, (first, second) = optimizer.next(
-      state, tf.zeros([2]), tf.constant([1.0, 2.0])
-  )
-  return np.isclose(second, 2.0 * first)
 
 
 def _check_arguments(
@@ -71,14 +56,6 @@ def _check_arguments(
         '`loop_implementation` must be a member of '
         '`tff.learning.LoopImplementation`, found '
         f'{training.loop_implementation!r}.'
-    )
-  needs_step_size = reports_lib.ClientReport.LAST_STEP_SIZE in training.reports
-  if needs_step_size and not _has_step_size(optimizer):
-    raise ValueError(
-        "The server rule needs the clients' step sizes, but the client "
-        f'optimizer {optimizer_lib.name_of(optimizer)} has none that is common '
-        'to all weights. Use one with a step size, such as '
-        '`tff_adaptive.optimizers.build_armijo()`, or another server rule.'
     )
   loss_terms.check(training.loss_term)
   keeps_model = isinstance(training.loss_term, loss_terms.PreviousModelLossTerm)
@@ -125,6 +102,7 @@ class _ClientUpdate:
     data_type = tff.SequenceType(adapter.element_type)
     self.kept_type, self.input_type = None, data_type
     self.survey: Optional[tff.Computation] = None
+    self._num_survey_gradients = 0
     if getattr(training.optimizer, 'averages_surveys', False):
       self.survey = self._build_survey()
     if not tff.structure.flatten(kept_type):
@@ -145,9 +123,14 @@ class _ClientUpdate:
     @tff.tensorflow.computation(self.adapter.weights_type, self.input_type)
     def run(weights, dataset):
       model = self.adapter.build_local_model()
-      survey = tf.function(functools.partial(self.training.survey, model))
-      found = survey(weights, dataset)
-      num_examples = found.pop(federated_optimizer.Survey.NUM_EXAMPLES.value)
+
+      @tf.function
+      def look(weights, dataset):
+        found, data = self.training.survey(model, weights, dataset)
+        self._num_survey_gradients = data.num_gradients
+        return found, data.num_examples()
+
+      found, num_examples = look(weights, dataset)
       is_healthy = vectors.all_finite(found)
       weight = num_examples
       if not self.weighs_examples:
@@ -217,7 +200,9 @@ class _ClientUpdate:
     if kept:
       # Has one element, or none in the client's first participation.
       kept = client_input[cohort.STATE_KEY].reduce(kept, lambda _, s: s)
-    return local_training.RoundStart(shared, kept, round_num)
+    return local_training.RoundStart(
+        shared, kept, round_num, self._num_survey_gradients
+    )
 
   def _report(
       self, result: local_training.LocalResult, weights: Any, client_input: Any
@@ -279,7 +264,10 @@ def build_local_training_client_work(
     loop_implementation: tff.learning.LoopImplementation = (
         tff.learning.LoopImplementation.DATASET_REDUCE
     ),
-    reports: Sequence[reports_lib.ClientReport] = (),
+    reports: Optional[totals.Reports] = None,
+    client_update: Optional[
+        Callable[[client_reports.RoundEnd], model_adapter.Weights]
+    ] = None,
     shared_aggregators: Optional[Mapping[str, weighting.Aggregator]] = None,
     num_expected_clients: Optional[int] = None,
     trace_steps: bool = False,
@@ -347,7 +335,9 @@ def build_local_training_client_work(
     gradient_options: Clipping and weight decay of the gradients; neither by
       default.
     loop_implementation: See `tff.learning.LoopImplementation`.
-    reports: The clients' reports besides the update; none by default.
+    reports: The clients' reports besides the update, by name; none by default.
+    client_update: Maps the end of a client's round to what it sends in place of
+      its update, see `tff_adaptive.optimizers.ServerOptimizer`. Default `None`.
     shared_aggregators: Aggregation factories by the names of the shared parts
       of a `FederatedOptimizer`; means by default.
     num_expected_clients: Under differential privacy, the expected number of
@@ -364,10 +354,10 @@ def build_local_training_client_work(
   Raises:
     TypeError: If an argument does not have the documented type.
     ValueError: If an unweighted aggregator would ignore the examples, an
-      aggregator is given for a part that is not shared, a report needs the step
-      size of an optimizer that has none, gradients are averaged before the
-      training without the previous models of the loss term, or
-      `max_update_norm` is not above zero.
+      aggregator is given for a part that is not shared, a report reads what the
+      optimizer does not report, gradients are averaged before the training
+      without the previous models of the loss term, or `max_update_norm` is not
+      above zero.
 
   Example:
 
@@ -384,7 +374,8 @@ def build_local_training_client_work(
       loss_term,
       gradient_options,
       loop_implementation,
-      tuple(reports),
+      reports or {},
+      client_update,
       trace_steps,
       max_update_norm,
   )

@@ -9,7 +9,7 @@ protocol, `tff_adaptive.optimizers.ExtraArgsOptimizer` or
 """
 
 import collections
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 import functools
 from typing import Any, NamedTuple, Optional
 
@@ -19,14 +19,13 @@ import tensorflow_federated as tff
 
 from tff_adaptive import _autograph
 from tff_adaptive import _random_ops
-from tff_adaptive.aggregators import reports as reports_lib
 from tff_adaptive.client_works import data_passes
 from tff_adaptive.client_works import loss_terms
 from tff_adaptive.client_works import model_adapter
 from tff_adaptive.client_works import totals as totals_lib
+from tff_adaptive.optimizers import client_reports
 from tff_adaptive.optimizers import federated_optimizer
 from tff_adaptive.optimizers import optimizer as optimizer_lib
-from tff_adaptive.optimizers import sgd
 from tff_adaptive.optimizers import vectors
 
 _OrderedDict = collections.OrderedDict
@@ -109,11 +108,14 @@ class RoundStart(NamedTuple):
       `FederatedOptimizer`, under `'previous_model'` its final trainable weights
       of the last participation, a tuple of tensors.
     round_num: See `FederatedOptimizer.start_round`.
+    num_gradients: The number of gradients of each batch that were evaluated
+      before, in a survey that is averaged.
   """
 
   shared: Any = _OrderedDict()
   kept: Any = _OrderedDict()
   round_num: Any = 0
+  num_gradients: int = 0
 
 
 def _describe(parts: Mapping[str, Any]) -> dict[str, list[str]]:
@@ -137,7 +139,7 @@ class LocalResult(NamedTuple):
       0 for an unhealthy client.
     sent: The parts that the client sends for a `FederatedOptimizer`.
     kept: The parts that the client keeps, like `RoundStart.kept`.
-    reports: The `ClientReport`s, by name.
+    reports: The reports, by name.
     statistics: Scalars about the training, in the form of
       `tff_adaptive.aggregators.aggregate_statistics`.
     trace: Names to one number per step, if asked for.
@@ -186,7 +188,8 @@ class LocalTraining:
     loss_term: A term that is added to the loss of each batch, or `None`.
     gradient_options: Clipping and weight decay of the gradients.
     loop_implementation: See `tff.learning.LoopImplementation`.
-    reports: The reports that the server rule needs.
+    reports: The reports that the server rule needs, by name.
+    client_update: See `ServerOptimizer.client_update`; `None` for none.
     trace_steps: Whether to record every step.
     max_update_norm: The largest norm of a healthy client's update, or `None`.
   """
@@ -197,7 +200,8 @@ class LocalTraining:
   loop_implementation: tff.learning.LoopImplementation = (
       tff.learning.LoopImplementation.DATASET_REDUCE
   )
-  reports: Sequence[reports_lib.ClientReport] = ()
+  reports: totals_lib.Reports = attrs.field(factory=dict)
+  client_update: Optional[Callable[[client_reports.RoundEnd], Any]] = None
   trace_steps: bool = False
   max_update_norm: Optional[float] = None
 
@@ -223,9 +227,11 @@ class LocalTraining:
     """
     received = tuple(tf.nest.flatten(weights.trainable))
     run_loop = self._build_loop()
+    num_gradients = start.num_gradients
     if not getattr(self.optimizer, 'averages_surveys', False):
-      found = self.survey(model, weights, dataset, start)
+      found, data = self.survey(model, weights, dataset, start)
       start = start._replace(shared=_OrderedDict(start.shared, **found))
+      num_gradients = data.num_gradients
     optimizer_state = self._start_optimizer(received, hparams, start)
     _, report = totals_lib.split_report(self.optimizer, optimizer_state)
     initial = _LoopState(
@@ -238,15 +244,15 @@ class LocalTraining:
         self._step, model, self._batch_term(received, start), received
     )
     final = run_loop(step, dataset, lambda: initial)
-    if federated_optimizer.Survey.GRADIENT in getattr(
-        self.optimizer, 'surveys', ()
-    ):
+    if num_gradients:
       final = final._replace(totals=totals_lib.add_survey(final.totals))
     trained = optimizer_lib.final_weights(
         self.optimizer, final.optimizer_state, final.weights
     )
-    measured = self._measure(model, run_loop, dataset, trained, final)
-    return self._finish(model, received, trained, measured, final)
+    mean_loss = functools.partial(
+        data_passes.mean_loss, model, run_loop=run_loop, dataset=dataset
+    )
+    return self._finish(model, received, trained, mean_loss, final)
 
   def initial_kept(self, received: model_adapter.Weights) -> Any:
     """Returns the parts that a client holds in its first participation.
@@ -279,11 +285,10 @@ class LocalTraining:
       weights: tff.learning.models.ModelWeights,
       dataset: tf.data.Dataset,
       start: RoundStart = RoundStart(),
-  ) -> '_OrderedDict[str, Any]':
-    """Returns the statistics that the optimizer needs before the first step."""
+  ) -> tuple[_OrderedDict[str, Any], data_passes.DataSurvey]:
+    """Returns what the optimizer needs to know of the data, and the look."""
     received = tuple(tf.nest.flatten(weights.trainable))
-    return data_passes.survey(
-        getattr(self.optimizer, 'surveys', ()),
+    data = data_passes.DataSurvey(
         model,
         weights,
         self._build_loop(),
@@ -291,32 +296,10 @@ class LocalTraining:
         self._batch_term(received, start),
         self.gradient_options.apply,
     )
-
-  def _measure(
-      self,
-      model: model_adapter.LocalModel,
-      run_loop: Any,
-      dataset: tf.data.Dataset,
-      trained: model_adapter.Weights,
-      final: _LoopState,
-  ) -> dict[reports_lib.ClientReport, tf.Tensor]:
-    """Returns the reports that do not follow from the totals alone."""
-    measured = {}
-    if reports_lib.ClientReport.FINAL_LOSS in self.reports:
-      measured[reports_lib.ClientReport.FINAL_LOSS] = data_passes.mean_loss(
-          model, trained, run_loop, dataset
-      )
-    if reports_lib.ClientReport.NORMALIZER in self.reports:
-      measured[reports_lib.ClientReport.NORMALIZER] = sgd.steps_worth(
-          final.optimizer_state,
-          final.totals.num_steps,
-          getattr(self.loss_term, loss_terms.PROXIMAL_MU, 0.0),
-      )
-    return measured
-
-  @property
-  def _wants_received_loss(self) -> bool:
-    return reports_lib.ClientReport.RECEIVED_MODEL_LOSS in self.reports
+    found: _OrderedDict[str, Any] = _OrderedDict()
+    if isinstance(self.optimizer, federated_optimizer.FederatedOptimizer):
+      found = _autograph.call(self.optimizer.survey, data)
+    return found, data
 
   def _batch_term(
       self, received: model_adapter.Weights, start: RoundStart
@@ -363,23 +346,24 @@ class LocalTraining:
         self.gradient_options.apply(state.weights, evaluation.gradients),
         **extra_args,
     )
-    received_loss = again(received).loss if self._wants_received_loss else None
     taken = totals_lib.Step(
         evaluation,
-        received_loss,
+        received,
+        again and (lambda point: again(point).loss),
         *totals_lib.split_report(self.optimizer, optimizer_state),
     )
     return _LoopState(
         weights,
         optimizer_state,
         model.update_metrics(state.metrics, batch, evaluation),
-        totals_lib.add_step(state.totals, taken),
+        totals_lib.add_step(state.totals, taken, self.reports),
     )
 
   def _build_evaluations(self, model, loss_term, batch) -> tuple[Any, Any]:
     """Returns the evaluation that updates metrics, and one that does not."""
     repeats = optimizer_lib.evaluates_again(self.optimizer)
-    if not (repeats or self._wants_received_loss):
+    repeats |= any(r.evaluates_again for r in self.reports.values())
+    if not repeats:
       return lambda point: model.value_and_grad(point, batch, loss_term), None
     # All evaluations of a step use the same random numbers.
     seed = _random_ops.draw_seed()
@@ -429,24 +413,31 @@ class LocalTraining:
       model: model_adapter.LocalModel,
       received: model_adapter.Weights,
       trained: model_adapter.Weights,
-      measured: Mapping[reports_lib.ClientReport, tf.Tensor],
+      mean_loss: Callable[[model_adapter.Weights], tf.Tensor],
       final: _LoopState,
   ) -> LocalResult:
     """Returns the result of the training, zeros for an unhealthy client."""
     totals = final.totals
     change = tuple(r - t for r, t in zip(received, trained))
-    update = change
-    if reports_lib.ClientReport.NORMALIZER in measured:
-      worth = measured[reports_lib.ClientReport.NORMALIZER]
-      update = tuple(
-          tf.math.divide_no_nan(u, tf.cast(worth, u.dtype)) for u in update
-      )
     update, sent, kept = self._finish_optimizer(
-        update, final.optimizer_state, _specs(received)
+        change, final.optimizer_state, _specs(received)
     )
+    end = client_reports.RoundEnd(
+        received,
+        trained,
+        update,
+        tf.maximum(tf.cast(totals.num_steps, tf.float32), 1.0),
+        None,
+        final.optimizer_state,
+        self.loss_term,
+        mean_loss,
+    )
+    if self.client_update is not None:
+      update = _autograph.call(self.client_update, end)
+      end = end._replace(update=update)
     if isinstance(self.loss_term, loss_terms.PreviousModelLossTerm):
       kept[_PREVIOUS_MODEL_KEY] = trained
-    reports = totals_lib.finish_reports(totals, self.reports, update, measured)
+    reports = totals_lib.finish_reports(totals, self.reports, end)
     is_finite = vectors.all_finite(
         (update, totals.loss, totals.report_sum, sent, kept, reports)
     )

@@ -50,9 +50,6 @@ class PreviousModelLossTerm(abc.ABC):
     """
 
 
-# The attribute of a proximal term that holds its strength.
-PROXIMAL_MU = 'proximal_mu'
-
 LossTerm = Union[PlainLossTerm, PreviousModelLossTerm]
 
 
@@ -69,6 +66,28 @@ def check(loss_term: Any) -> None:
         '`loss_term` must be a function of (weights, received weights, batch) '
         f'or a `PreviousModelLossTerm`, found {type(loss_term).__name__}.'
     )
+
+
+class _Proximal:
+  """FedProx's term, see `build_fedprox`.
+
+  Attributes:
+    proximal_mu: Its strength.
+  """
+
+  def __init__(self, mu: float):
+    optimizer.check_rate('mu', mu, 'FedProx')
+    self.proximal_mu = mu
+
+  def __call__(self, weights, received, batch):
+    del batch  # Unused.
+    # A sum of squares in half precision overflows early.
+    dtype = vectors.step_dtype(weights)
+    squares = [
+        tf.reduce_sum(tf.square(tf.cast(w - r, dtype)))
+        for w, r in zip(weights, received)
+    ]
+    return 0.5 * self.proximal_mu * tf.add_n(squares)
 
 
 def build_fedprox(mu: float = 0.01) -> PlainLossTerm:
@@ -104,20 +123,7 @@ def build_fedprox(mu: float = 0.01) -> PlainLossTerm:
     Li et al., Federated Optimization in Heterogeneous Networks, MLSys 2020,
     https://arxiv.org/abs/1812.06127, equation (2).
   """
-  optimizer.check_rate('mu', mu, 'FedProx')
-
-  def loss_term(weights, received, batch):
-    del batch  # Unused.
-    # A sum of squares in half precision overflows early.
-    dtype = vectors.step_dtype(weights)
-    squares = [
-        tf.reduce_sum(tf.square(tf.cast(w - r, dtype)))
-        for w, r in zip(weights, received)
-    ]
-    return 0.5 * mu * tf.add_n(squares)
-
-  setattr(loss_term, PROXIMAL_MU, mu)
-  return loss_term
+  return _Proximal(mu)
 
 
 # The smallest product of two norms that a cosine divides by.

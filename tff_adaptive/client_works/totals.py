@@ -3,15 +3,16 @@
 """Totals over a client's local steps, and the metrics of a round."""
 
 import collections
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 import enum
 from typing import Any, NamedTuple, Optional
 
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_adaptive.aggregators import reports as reports_lib
+from tff_adaptive import _autograph
 from tff_adaptive.client_works import model_adapter
+from tff_adaptive.optimizers import client_reports
 from tff_adaptive.optimizers import optimizer as optimizer_lib
 from tff_adaptive.optimizers import vectors
 
@@ -64,13 +65,9 @@ def judge_client(
 
 
 _OrderedDict = collections.OrderedDict
-_ClientReport = reports_lib.ClientReport
 
 Scalars = collections.OrderedDict[str, tf.Tensor]
-
-# The reports that are means over steps, and all reports taken at each step.
-_MEANS = (_ClientReport.MEAN_LOSS, _ClientReport.RECEIVED_MODEL_LOSS)
-_STEPWISE = (*_MEANS, _ClientReport.LAST_LOSS, _ClientReport.LAST_STEP_SIZE)
+Reports = Mapping[str, client_reports.Report]
 
 
 class Step(NamedTuple):
@@ -78,15 +75,16 @@ class Step(NamedTuple):
 
   Attributes:
     evaluation: The evaluation of the batch at the weights before the step.
-    received_loss: The loss of the batch at the received weights, or `None` if
-      no report needs it.
+    received: The received weights.
+    loss_at: See `LocalStep`.
     num_gradient_evaluations: The gradient evaluations of the step, an int64
       scalar; 0 for a batch that the optimizer skips.
     report: The optimizer's report of the step, names to float32 scalars.
   """
 
   evaluation: model_adapter.Evaluation
-  received_loss: Optional[tf.Tensor]
+  received: model_adapter.Weights
+  loss_at: Optional[Callable[[model_adapter.Weights], tf.Tensor]]
   num_gradient_evaluations: tf.Tensor
   report: Scalars
 
@@ -102,7 +100,7 @@ class Totals(NamedTuple):
     report_sum: The sums of the optimizer's reports, by name.
     report_min: Their minima.
     report_max: Their maxima.
-    stepwise: The `ClientReport`s that are taken at each step, by name.
+    gathered: What the reports have gathered, by name.
     trace: The loss and the optimizer's report of every step, [num_steps] each;
       empty unless asked for.
   """
@@ -114,7 +112,7 @@ class Totals(NamedTuple):
   report_sum: Scalars
   report_min: Scalars
   report_max: Scalars
-  stepwise: Scalars
+  gathered: Scalars
   trace: Scalars
 
 
@@ -129,7 +127,7 @@ def split_report(
 
 def initial_totals(
     report_names: Sequence[str],
-    reports: Sequence[reports_lib.ClientReport],
+    reports: Reports,
     trace_steps: bool,
 ) -> Totals:
   """Returns the totals before the first step.
@@ -158,40 +156,46 @@ def initial_totals(
       report_sum=fill(0.0),
       report_min=fill(infinity),
       report_max=fill(-infinity),
-      stepwise=_OrderedDict(
-          (report.value, tf.zeros([]))
-          for report in reports
-          if report in _STEPWISE
+      gathered=_OrderedDict(
+          (name, tf.zeros([]))
+          for name, report in reports.items()
+          if report.on_step is not None
       ),
       trace=_OrderedDict((name, empty()) for name in traced),
   )
 
 
-def _next_stepwise(totals: Totals, step: Step, counts: tf.Tensor) -> Scalars:
-  """Returns the stepwise reports after a step; `counts` is 0.0 or 1.0."""
-  loss = step.evaluation.loss
-  newest = {
-      _ClientReport.MEAN_LOSS: loss,
-      _ClientReport.RECEIVED_MODEL_LOSS: step.received_loss,
-      _ClientReport.LAST_LOSS: loss,
-      _ClientReport.LAST_STEP_SIZE: step.report.get(
-          optimizer_lib.STEP_SIZE_KEY
-      ),
-  }
+class _StepReport(dict[str, tf.Tensor]):
+  """What a client optimizer reports of a step."""
 
-  def add(report, before):
-    value = tf.cast(newest[report], tf.float32)
-    if report in _MEANS:
-      return before + counts * value
-    return tf.where(counts > 0.0, value, before)
+  def __missing__(self, name: str):
+    raise ValueError(
+        f'A report of clients reads {name!r} of each step, but the client '
+        f'optimizer reports {list(self)} alone: use another one, or another '
+        'server rule.'
+    )
 
-  return _OrderedDict(
-      (name, add(_ClientReport(name), before))
-      for name, before in totals.stepwise.items()
+
+def _gather(
+    gathered: Scalars, step: Step, reports: Reports, counts: tf.Tensor
+) -> Scalars:
+  """Returns what reports have gathered after a step, if it counts."""
+  loss_at = step.loss_at
+  local_step = client_reports.LocalStep(
+      tf.cast(step.evaluation.loss, tf.float32),
+      _StepReport(step.report),
+      step.received,
+      loss_at and (lambda point: tf.cast(loss_at(point), tf.float32)),
   )
 
+  def add(name, before):
+    after = _autograph.call(reports[name].on_step, before, local_step)
+    return tf.where(counts, tf.cast(after, tf.float32), before)
 
-def add_step(totals: Totals, step: Step) -> Totals:
+  return _OrderedDict((name, add(name, t)) for name, t in gathered.items())
+
+
+def add_step(totals: Totals, step: Step, reports: Reports) -> Totals:
   """Returns the totals after one more step."""
 
   def merge(reduce_fn, accumulated, values):
@@ -228,7 +232,7 @@ def add_step(totals: Totals, step: Step) -> Totals:
       report_max=merge(
           add_extremum(tf.maximum), totals.report_max, step.report
       ),
-      stepwise=_next_stepwise(totals, step, tf.cast(counts, tf.float32)),
+      gathered=_gather(totals.gathered, step, reports, counts > 0),
       trace=merge(
           lambda before, value: tf.concat([before, value[tf.newaxis]], 0),
           totals.trace,
@@ -247,39 +251,27 @@ def add_survey(totals: Totals) -> Totals:
 
 
 def finish_reports(
-    totals: Totals,
-    reports: Sequence[reports_lib.ClientReport],
-    update: model_adapter.Weights,
-    measured: Mapping[reports_lib.ClientReport, tf.Tensor],
+    totals: Totals, reports: Reports, end: client_reports.RoundEnd
 ) -> Scalars:
   """Returns the reports of a client.
 
   Args:
     totals: The totals after the last step.
     reports: The reports that the server rule needs.
-    update: The model update, a tuple of tensors.
-    measured: The reports that do not follow from the totals.
+    end: The end of the client's round; nothing is gathered.
 
   Returns:
     A float32 scalar for each report's name, meaningless for a client without
     steps.
   """
-  num_steps = tf.maximum(tf.cast(totals.num_steps, tf.float32), 1.0)
 
-  def finish(report):
-    if report in measured:
-      return tf.cast(measured[report], tf.float32)
-    if report is _ClientReport.NUM_CLIENTS:
-      return tf.ones([])
-    if report is _ClientReport.NUM_STEPS:
-      return num_steps
-    if report is _ClientReport.SQUARED_NORM:
-      norm = vectors.norm(update, vectors.step_dtype(update))
-      return tf.cast(tf.square(norm), tf.float32)
-    value = totals.stepwise[report.value]
-    return value / num_steps if report in _MEANS else value
+  def finish(name, report):
+    own_end = end._replace(gathered=totals.gathered.get(name))
+    return tf.cast(_autograph.call(report.at_end, own_end), tf.float32)
 
-  return _OrderedDict((report.value, finish(report)) for report in reports)
+  return _OrderedDict(
+      (name, finish(name, report)) for name, report in reports.items()
+  )
 
 
 def to_statistics(

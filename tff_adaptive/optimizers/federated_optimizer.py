@@ -9,8 +9,7 @@ model and returned to it, or kept by the client until it participates again.
 
 import abc
 import collections
-from collections.abc import Collection, Mapping, Sequence
-import enum
+from collections.abc import Collection, Mapping
 from typing import Any, Optional, TypeVar
 
 import tensorflow as tf
@@ -48,20 +47,19 @@ def check_caller(value: Optional[tf.Tensor], owner: str) -> None:
     )
 
 
-class Survey(enum.Enum):
-  """A statistic of a client's data that a rule needs before the first step.
+class Survey(abc.ABC):
+  """A look at a client's data before the first step of a round."""
 
-  The values are the names under which `start_round` finds the statistics.
+  @abc.abstractmethod
+  def num_examples(self) -> tf.Tensor:
+    """Returns the number of examples, over all epochs; a float32 scalar."""
 
-  Attributes:
-    NUM_EXAMPLES: The number of the client's examples in the round, over all
-      epochs; a float32 scalar.
-    GRADIENT: The mean gradient of all examples at the received weights; costs
-      one more pass over the data.
-  """
+  @abc.abstractmethod
+  def mean_gradient(self) -> tuple[tf.Tensor, ...]:
+    """Returns the mean gradient of all examples at the received weights.
 
-  NUM_EXAMPLES = 'survey_num_examples'
-  GRADIENT = 'survey_gradient'
+    It costs one more pass over the data, and is in float32 or float64.
+    """
 
 
 class FederatedOptimizer(
@@ -72,8 +70,9 @@ class FederatedOptimizer(
   In a round the client work calls, on every client,
 
   ```
+  found = survey(data)
   state = initialize(specs)
-  state = start_round(state, shared, kept, round_num)
+  state = start_round(state, {**shared, **found}, kept, round_num)
   state, weights = next(state, weights, gradients, ...)      # every local step
   update = sent_update(state, update)
   sent, kept = finish_round(state)
@@ -88,18 +87,13 @@ class FederatedOptimizer(
   Attributes:
     averages_uniformly: Whether all healthy clients have equal weight in the
       mean of `sent`, whatever their weights in the mean of the model updates.
-    surveys: The statistics of the data that `start_round` finds in `shared`.
-    averages_surveys: Whether `start_round` gets the mean gradient over all
+    averages_surveys: Whether `start_round` gets the mean of `survey` over all
       clients of the round in place of the client's own. This needs an exchange
-      before training, which the compiled runtime does not run.
-    corrects_server: Whether `correct_change` replaces the mean update as the
-      direction of the server's step. It requires equally weighted clients.
+      before training.
   """
 
   averages_uniformly: bool = False
-  surveys: Sequence[Survey] = ()
   averages_surveys: bool = False
-  corrects_server: bool = False
 
   def initialize_shared(self, specs: Any) -> Parts:
     """Returns the shared parts that the server holds before the first round.
@@ -127,6 +121,20 @@ class FederatedOptimizer(
     del specs
     return collections.OrderedDict()
 
+  def survey(self, data: Survey) -> Parts:
+    """Returns what the rule needs to know of a client's data.
+
+    Args:
+      data: The data of the round.
+
+    Returns:
+      An ordered dictionary of names to structures of tensors in floating point,
+      which `start_round` finds in `shared`; empty, the default, for a rule that
+      looks at nothing.
+    """
+    del data
+    return collections.OrderedDict()
+
   @abc.abstractmethod
   def start_round(
       self, state: State, shared: Parts, kept: Parts, round_num: tf.Tensor
@@ -135,7 +143,8 @@ class FederatedOptimizer(
 
     Args:
       state: The state of `initialize`, with this round's hyperparameters.
-      shared: The parts sent by the server, like `initialize_shared`.
+      shared: The parts sent by the server, like `initialize_shared`, and those
+        of `survey`.
       kept: The parts held by the client, like `initialize_kept`.
       round_num: The number of finished rounds that updated `shared`, an int32
         scalar; without shared parts, of those with a healthy client.
@@ -182,35 +191,25 @@ class FederatedOptimizer(
     del shared, num_clients
     return mean_sent
 
-  def initialize_correction(self, specs: Any) -> Parts:
-    """Returns the state of the server's correction before the first round.
+  def at_server(
+      self,
+      optimizer: tff.learning.optimizers.Optimizer,
+      client_weighting: tff.learning.ClientWeighting,
+  ) -> tff.learning.optimizers.Optimizer:
+    """Returns the server optimizer, with what this rule does at the server.
 
     Args:
-      specs: A structure of `tf.TensorSpec`s, the trainable weights.
+      optimizer: The server optimizer.
+      client_weighting: How clients are weighted.
 
     Returns:
-      An ordered dictionary of names to structures of tensors; empty, the
-      default, unless `corrects_server`.
+      The optimizer that takes the server's steps; by default `optimizer`.
+
+    Raises:
+      ValueError: If the rule does not allow one of both.
     """
-    del specs
-    return collections.OrderedDict()
-
-  def correct_change(
-      self, held: Parts, change: Any, num_clients: tf.Tensor
-  ) -> tuple[Parts, Any]:
-    """Returns the direction of the server's step.
-
-    Args:
-      held: The state of the correction, like `initialize_correction`.
-      change: The mean update of the clients' models.
-      num_clients: The number of healthy clients, a float32 scalar.
-
-    Returns:
-      The new state of the correction, and the direction; by default `held` and
-      `change`.
-    """
-    del num_clients
-    return held, change
+    del client_weighting
+    return optimizer
 
 
 def _to_shared(value: Any) -> tf.Tensor:

@@ -45,10 +45,16 @@ class ExtraArgsOptimizer(
       and, if `evaluates_again`, `value_and_grad_fn` to optimizers that have it.
     evaluates_again: Whether `next` calls `value_and_grad_fn`, by default False.
       Only then does the loop fix the random numbers (dropout) of a step.
+    client_weighting: How `tff_adaptive.algorithms.build_fed_opt` weights
+      clients with this rule unless told, by default by their examples, as TFF
+      does.
   """
 
   takes_extra_args: bool = True
   evaluates_again: bool = False
+  client_weighting: tff.learning.ClientWeighting = (
+      tff.learning.ClientWeighting.NUM_EXAMPLES
+  )
 
   @abc.abstractmethod
   def next(

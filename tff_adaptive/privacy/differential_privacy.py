@@ -16,7 +16,6 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_adaptive.aggregators import reports as reports_lib
 from tff_adaptive.aggregators import weighting
 from tff_adaptive.optimizers import optimizer
 
@@ -116,10 +115,12 @@ class DifferentialPrivacy:
 
     ```python
     from tff_adaptive import algorithms
+    from tff_adaptive import optimizers
     from tff_adaptive import privacy
 
-    process = algorithms.build_fedcada(
+    process = algorithms.build_fed_opt(
         model,
+        optimizers.build_fedcada_adam(),
         privacy=privacy.DifferentialPrivacy(
             noise_multiplier=1.0,
             clients_per_round=100,
@@ -285,7 +286,7 @@ def choose_aggregators(
     model_aggregator: Optional[weighting.Aggregator],
     payload_aggregators: Mapping[str, weighting.Aggregator],
     *,
-    payloads: Sequence[str],
+    payloads: Mapping[str, str],
     trainable_type: Any,
     weighs_examples: bool,
 ) -> _Aggregators:
@@ -295,7 +296,8 @@ def choose_aggregators(
     privacy: See `build_fed_opt`.
     model_aggregator: See `build_fed_opt`.
     payload_aggregators: See `build_fed_opt`.
-    payloads: The names of what clients send besides the update.
+    payloads: How what clients send besides the update is reduced, by name, see
+      `tff_adaptive.optimizers.Report`.
     trainable_type: The type of the update.
     weighs_examples: Whether clients are weighted by their examples.
 
@@ -336,7 +338,7 @@ def choose_aggregators(
     )
   _check_dtypes(trainable_type)
   _check_no_maximum(payloads)
-  return privacy.build_aggregators(payloads)
+  return privacy.build_aggregators(list(payloads))
 
 
 def _check_dtypes(trainable_type: Any) -> None:
@@ -349,12 +351,12 @@ def _check_dtypes(trainable_type: Any) -> None:
       )
 
 
-def _check_no_maximum(payloads: Sequence[str]) -> None:
+def _check_no_maximum(payloads: Mapping[str, str]) -> None:
   """Raises if clients report a maximum, which is not a sum."""
-  for report in reports_lib.ClientReport:
-    if report.is_maximum and report.value in payloads:
+  for name, reduction in payloads.items():
+    if reduction == 'max':
       raise ValueError(
-          f'The report {report.value!r} is a maximum, not a sum, so noise '
+          f'The report {name!r} is a maximum, not a sum, so noise '
           'cannot make it private: use a server rule that needs no maximum.'
       )
 

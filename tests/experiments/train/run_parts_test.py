@@ -14,7 +14,6 @@ from experiments import registry
 from experiments.train import run_parts
 from tests.experiments import hparams_testing
 from tff_adaptive import algorithms
-from tff_adaptive import finalizers
 from tff_adaptive import optimizers
 from tff_adaptive import privacy
 from tff_adaptive.algorithms import fed_opt
@@ -38,13 +37,13 @@ _ALGORITHMS = (
     (
         'fedli_ls',
         optimizers.build_armijo,
-        finalizers.build_line_search_step,
+        optimizers.build_line_search_step,
         _EXAMPLES,
     ),
     (
         'fedli_lu',
         optimizers.build_delta_sgd,
-        finalizers.build_frank_wolfe,
+        optimizers.build_frank_wolfe,
         _EXAMPLES,
     ),
     (

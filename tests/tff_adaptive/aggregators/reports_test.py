@@ -164,91 +164,68 @@ class StatisticsTest(tf.test.TestCase):
       )
 
 
-_ClientReport = reports_lib.ClientReport
-
-
-def _build(reports, aggregators=None, weighs_examples=True):
+def _build(reductions, aggregators=None, weighs_examples=True, expected=None):
   return reports_lib.build_reports_factory(
-      reports, aggregators or {}, weighs_examples
+      reductions, aggregators or {}, weighs_examples, expected
   )
 
 
-@pytest.mark.usefixtures('native_runtime')
-class ClientReportsTest(tf.test.TestCase, parameterized.TestCase):
+_REDUCTIONS = {'a': 'mean', 'b': 'sum', 'c': 'max', 'd': 'count'}
 
-  def _aggregate(self, factory, reports, *clients):
+
+@pytest.mark.usefixtures('native_runtime')
+class ReductionsTest(tf.test.TestCase, parameterized.TestCase):
+
+  def _aggregate(self, factory, names, *clients):
     """Returns the result of clients, each a pair of values and a weight."""
     process = factory.create(
-        tff.to_type(_Dict((r.value, np.float32) for r in reports)),
+        tff.to_type(_Dict((name, np.float32) for name in names)),
         tff.TensorType(np.float32),
     )
-    values = [
-        _Dict(zip((r.value for r in reports), map(np.float32, client)))
-        for client, _ in clients
-    ]
+    values = [_Dict(zip(names, map(np.float32, given))) for given, _ in clients]
     weights = [np.float32(weight) for _, weight in clients]
     return process.next(process.initialize(), values, weights).result
 
-  def test_all_but_step_size_and_count_are_weighted_means(self):
-    reports = list(_ClientReport)
-    ones, twos = [1.0] * len(reports), [2.0] * len(reports)
-    result = self._aggregate(_build(reports), reports, (ones, 3.0), (twos, 1.0))
-    self.assertEqual(
-        result,
-        _Dict(
-            squared_norm=1.25,
-            mean_loss=1.25,
-            received_model_loss=1.25,
-            last_loss=1.25,
-            last_step_size=2.0,
-            final_loss=1.25,
-            num_steps=1.25,
-            normalizer=1.25,
-            num_clients=2.0,
-        ),
+  def test_reduces_each_in_its_own_way(self):
+    result = self._aggregate(
+        _build(_REDUCTIONS), 'abcd', ([1.0] * 4, 3.0), ([2.0] * 4, 1.0)
     )
-
-  def test_count_is_the_expected_one_under_privacy(self):
-    reports = [_ClientReport.NUM_CLIENTS]
-    factory = reports_lib.build_reports_factory(reports, {}, False, 7)
-    result = self._aggregate(factory, reports, ([1.0], 1.0), ([0.0], 0.0))
-    self.assertEqual(result, _Dict(num_clients=7.0))
+    self.assertEqual(result, _Dict(a=1.25, b=3.0, c=2.0, d=2.0))
 
   def test_client_without_weight_counts_nowhere(self):
     # It sends zeros, and the others have less.
-    reports = [_ClientReport.LAST_LOSS, _ClientReport.LAST_STEP_SIZE]
     result = self._aggregate(
-        _build(reports), reports, ([-3.0, -0.5], 2.0), ([0.0, 0.0], 0.0)
+        _build(_REDUCTIONS), 'abcd', ([-3.0] * 4, 2.0), ([0.0] * 4, 0.0)
     )
-    self.assertEqual(result, _Dict(last_loss=-3.0, last_step_size=-0.5))
+    self.assertEqual(result, _Dict(a=-3.0, b=-3.0, c=-3.0, d=1.0))
+
+  def test_under_privacy_sums_and_counts_are_of_the_expected_clients(self):
+    factory = _build({'b': 'sum', 'd': 'count'}, {}, False, 7)
+    result = self._aggregate(
+        factory, 'bd', ([1.0, 1.0], 1.0), ([2.0, 1.0], 1.0)
+    )
+    self.assertEqual(result, _Dict(b=7 * 1.5, d=7.0))
 
   def test_takes_an_aggregator_by_name(self):
-    reports = [_ClientReport.SQUARED_NORM, _ClientReport.MEAN_LOSS]
     factory = _build(
-        reports, {'mean_loss': tff.aggregators.SumFactory()}, False
+        {'a': 'mean', 'b': 'mean', 'c': 'sum'},
+        dict.fromkeys('bc', tff.aggregators.SumFactory()),
+        False,
     )
-    result = self._aggregate(
-        factory, reports, ([1.0, 1.0], 1.0), ([2.0, 2.0], 1.0)
-    )
-    self.assertEqual(result, _Dict(squared_norm=1.5, mean_loss=3.0))
+    result = self._aggregate(factory, 'abc', ([1.0] * 3, 1.0), ([2.0] * 3, 1.0))
+    self.assertEqual(result, _Dict(a=1.5, b=3.0, c=3.0))
 
   def test_unweighted_aggregator_under_weights_by_examples_raises(self):
-    with self.assertRaisesRegex(
-        ValueError, "aggregator of 'mean_loss' is unweighted"
-    ):
-      _build(
-          [_ClientReport.MEAN_LOSS], {'mean_loss': tff.aggregators.SumFactory()}
-      )
+    with self.assertRaisesRegex(ValueError, "aggregator of 'a' is unweighted"):
+      _build({'a': 'mean'}, {'a': tff.aggregators.SumFactory()})
+
+  def test_weighted_aggregator_of_a_sum_raises(self):
+    with self.assertRaisesRegex(ValueError, "aggregator of 'b', a sum, must"):
+      _build({'b': 'sum'}, {'b': tff.aggregators.MeanFactory()})
 
   def test_any_aggregator_of_a_maximum_raises(self):
-    with self.assertRaisesRegex(
-        ValueError, "'last_step_size' is a maximum, not a sum"
-    ):
-      _build(
-          [_ClientReport.LAST_STEP_SIZE],
-          {'last_step_size': tff.aggregators.MeanFactory()},
-          False,
-      )
+    with self.assertRaisesRegex(ValueError, "of 'c' .* a maximum, not a sum"):
+      _build({'c': 'max'}, {'c': tff.aggregators.MeanFactory()}, False)
 
 
 _CLIENT_TYPE = tff.to_type(_Dict(name=np.str_, place=np.int32, num=np.int32))

@@ -20,7 +20,6 @@ from tests.tff_adaptive import testing
 from tests.tff_adaptive.optimizers import rules_testing
 from tests.tff_adaptive.runtime import compiled_testing
 from tff_adaptive import algorithms
-from tff_adaptive import finalizers
 from tff_adaptive import optimizers
 from tff_adaptive.algorithms import fed_opt
 from tff_adaptive.optimizers import schedules
@@ -37,7 +36,7 @@ _OPTIMIZERS |= {
 _OF_FEDERATIONS = {
     'fedcada_adam': optimizers.build_fedcada_adam,
     'scaffold_sgd': lambda: optimizers.build_scaffold_sgd(10),
-    'fedexp': finalizers.build_fedexp,
+    'fedexp': optimizers.build_fedexp,
 }
 
 

@@ -16,7 +16,6 @@ from tests.tff_adaptive import testing
 from tests.tff_adaptive.optimizers import rules_testing
 from tff_adaptive import algorithms
 from tff_adaptive import data
-from tff_adaptive import finalizers
 from tff_adaptive import optimizers
 from tff_adaptive import runtime
 from tff_adaptive.client_works import loss_terms
@@ -212,7 +211,7 @@ class HypergradientsTest(parameterized.TestCase):
   def test_a_rule_without_a_rate_has_none(self):
     model = testing.least_squares_model(np.float64, 2)
     process = algorithms.build_fed_opt(
-        model, optimizers.build_sgd(0.05), finalizers.build_fedexp()
+        model, optimizers.build_sgd(0.05), optimizers.build_fedexp()
     )
     found = self._assert_equals_differences(
         model, process, ['client_learning_rate']
@@ -283,7 +282,7 @@ class HypergradientsTest(parameterized.TestCase):
     process = algorithms.build_fed_opt(
         testing.functional_model(),
         optimizers.build_sps(),
-        finalizers.build_fedexp(),
+        optimizers.build_fedexp(),
     )
     with self.assertRaisesRegex(ValueError, 'no learning rate in its state'):
       algorithms.hypergradient(process, lambda weights: 0.0)
@@ -297,7 +296,7 @@ class HypergradientsTest(parameterized.TestCase):
       algorithms.hypergradient(process, lambda weights: 0.0)
 
   def test_clients_that_keep_state_are_refused(self):
-    process = algorithms.build_scaffold(
+    process = algorithms.build_fed_opt(
         testing.functional_model(), optimizers.build_scaffold_sgd(4, 0.1)
     )
     with self.assertRaisesRegex(

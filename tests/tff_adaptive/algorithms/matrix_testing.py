@@ -15,10 +15,8 @@ from tests.tff_adaptive import testing
 from tests.tff_adaptive.optimizers import rules_testing
 from tests.tff_adaptive.runtime import compiled_testing
 from tff_adaptive import algorithms
-from tff_adaptive import finalizers
 from tff_adaptive import optimizers
 from tff_adaptive import runtime
-from tff_adaptive.finalizers import measured_update
 from tff_adaptive.optimizers import optimizer as optimizer_lib
 
 _NUM_CLIENTS = 2
@@ -51,7 +49,7 @@ _CLIENTS = {
 _LOSS_TERMS = tuple(registry.ROWS[registry.LOSS_TERM])
 _SERVERS = {
     'line_search_step_unit': functools.partial(
-        finalizers.build_line_search_step, 'unit'
+        optimizers.build_line_search_step, 'unit'
     ),
     **rules_testing.builders(registry.SERVER_OPTIMIZER),
 }
@@ -132,7 +130,7 @@ def _is_federated(client):
 
 @functools.cache
 def _reads_reports(server):
-  return isinstance(_SERVERS[server](), measured_update.ReportsOptimizer)
+  return isinstance(_SERVERS[server](), optimizers.ServerOptimizer)
 
 
 def _meet_in_a_round(client, server):

@@ -14,7 +14,6 @@ from tests.tff_adaptive import payloads_testing
 from tests.tff_adaptive import testing
 from tests.tff_adaptive.runtime import compiled_testing
 from tff_adaptive import algorithms
-from tff_adaptive import finalizers
 from tff_adaptive import optimizers
 
 _UNIFORM = tff.learning.ClientWeighting.UNIFORM
@@ -45,10 +44,10 @@ def _build(algorithm, **kwargs):
   """Builds FedCAda's client rule with FedExP, or FedLi-LU; both unweighted."""
   if algorithm == 'fedcada':
     client = optimizers.build_fedcada_adam(0.01)
-    server = finalizers.build_fedexp()
+    server = optimizers.build_fedexp()
   else:
     client = optimizers.build_sgd(0.1)
-    server = finalizers.build_frank_wolfe(learning_rate=3.0, momentum=0.5)
+    server = optimizers.build_frank_wolfe(learning_rate=3.0, momentum=0.5)
     # Losses below 1, where the clipping of TFF's aggregators starts.
     kwargs['loss_term'] = lambda *_: tf.constant(-1.3)
   kwargs.setdefault('client_weighting', _UNIFORM)
@@ -248,20 +247,15 @@ class BuildErrorsTest(tf.test.TestCase, parameterized.TestCase):
     with self.assertRaisesRegex(
         ValueError, "the clients' step sizes.*has none.*build_armijo"
     ):
-      algorithms.build_fedli_ls(testing.functional_model(), build())
+      algorithms.build_fed_opt(
+          testing.functional_model(),
+          build(),
+          optimizers.build_line_search_step(),
+      )
 
   def test_no_optimizer(self):
     with self.assertRaisesRegex(TypeError, 'client optimizer.*str'):
-      algorithms.build_fedli_ls(testing.functional_model(), 'armijo')
-
-  @parameterized.parameters(
-      'adaalter', 'fafed', 'fedcada', 'feddyn', 'scaffold'
-  )
-  def test_client_rule_without_state_across_rounds(self, name):
-    with self.assertRaisesRegex(TypeError, 'FederatedOptimizer`, found SGD'):
-      getattr(algorithms, f'build_{name}')(
-          testing.functional_model(), optimizers.build_sgd(0.1)
-      )
+      algorithms.build_fed_opt(testing.functional_model(), 'armijo')
 
   def test_client_rule_at_the_server(self):
     with self.assertRaisesRegex(
@@ -274,7 +268,9 @@ class BuildErrorsTest(tf.test.TestCase, parameterized.TestCase):
       )
 
   def test_server_rule_at_the_clients(self):
-    with self.assertRaisesRegex(ValueError, 'squared_norm.*server optimizer'):
+    with self.assertRaisesRegex(
+        ValueError, 'a rule of servers, found FedExP.*server opt'
+    ):
       algorithms.build_fed_opt(
-          testing.functional_model(), finalizers.build_fedexp()
+          testing.functional_model(), optimizers.build_fedexp()
       )

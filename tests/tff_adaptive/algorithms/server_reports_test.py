@@ -12,7 +12,6 @@ import tensorflow as tf
 from tests.tff_adaptive import testing
 from tests.tff_adaptive.runtime import compiled_testing
 from tff_adaptive import algorithms
-from tff_adaptive import finalizers
 from tff_adaptive import optimizers
 
 
@@ -25,9 +24,9 @@ def _infinite_client():
 @functools.cache
 def _process(server):
   build = dict(
-      fedexp=finalizers.build_fedexp,
-      fedli_ls=finalizers.build_line_search_step,
-      fedli_lu=lambda: finalizers.build_frank_wolfe(0.5, 0.01, 0.9),
+      fedexp=optimizers.build_fedexp,
+      fedli_ls=optimizers.build_line_search_step,
+      fedli_lu=lambda: optimizers.build_frank_wolfe(0.5, 0.01, 0.9),
   )[server]
   return algorithms.build_fed_opt(
       testing.functional_model(), optimizers.build_armijo(20.0), build()
@@ -143,10 +142,10 @@ class FedLiLUTest(tf.test.TestCase, parameterized.TestCase):
         )
         for n in (4, 10)
     ]
-    process = algorithms.build_fedli_lu(
+    process = algorithms.build_fed_opt(
         testing.least_squares_model(np.float64, num_outputs=1),
         optimizers.build_sgd(rate),
-        finalizers.build_frank_wolfe(4.0, objective_at=objective_at),
+        optimizers.build_frank_wolfe(4.0, objective_at=objective_at),
     )
     gammas = []
     with compiled_testing.installed('loop'):

@@ -10,7 +10,6 @@ import tensorflow_federated as tff
 from tests.tff_adaptive import testing
 from tests.tff_adaptive.runtime import compiled_testing
 from tff_adaptive import algorithms
-from tff_adaptive import finalizers
 from tff_adaptive import optimizers
 
 
@@ -67,7 +66,7 @@ class StockFedAvgTest(tf.test.TestCase, parameterized.TestCase):
       tff.learning.algorithms.build_weighted_fed_avg(
           testing.functional_model(),
           client_optimizer_fn=optimizers.build_sgd(0.1),
-          server_optimizer_fn=finalizers.build_fedexp(),
+          server_optimizer_fn=optimizers.build_fedexp(),
       )
 
   @parameterized.named_parameters(

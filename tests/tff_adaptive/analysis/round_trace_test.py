@@ -55,7 +55,7 @@ def _process(trace_steps=True, kind='delta_sgd'):
       ),
       'dropout': (algorithms.build_fed_opt, optimizers.build_delta_sgd()),
       'scaffold': (
-          algorithms.build_scaffold,
+          algorithms.build_fed_opt,
           optimizers.build_scaffold_sgd(4, 0.5),
       ),
   }[kind]

@@ -98,7 +98,7 @@ class ClientWorkTest(tf.test.TestCase, parameterized.TestCase):
           (_UNIFORM, [clients[:1], clients[1:], clients]),
           (tff.learning.ClientWeighting.NUM_EXAMPLES, [clients]),
       ):
-        process = algorithms.build_fedcada(
+        process = algorithms.build_fed_opt(
             testing.functional_model(),
             optimizers.build_fedcada_adam(0.1),
             client_weighting=weighting,

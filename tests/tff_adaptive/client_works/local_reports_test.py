@@ -14,12 +14,28 @@ from tests.tff_adaptive import testing
 from tests.tff_adaptive.client_works import training_testing
 from tff_adaptive import client_works
 from tff_adaptive import optimizers
-from tff_adaptive.aggregators import reports as reports_lib
 from tff_adaptive.client_works import local_training
 from tff_adaptive.optimizers import optimizer as optimizer_lib
 
-_Report = reports_lib.ClientReport
+_RULES = (
+    optimizers.build_fedexp(),
+    optimizers.build_fedexprox_stops(),
+    optimizers.build_fednova(tau_eff='steps'),
+    optimizers.build_line_search_step('max'),
+    *(
+        optimizers.build_frank_wolfe(objective_at=place)
+        for place in ('local_mean', 'received_model', 'last')
+    ),
+)
+_REPORTS = {
+    **{k: v for rule in _RULES for k, v in rule.client_reports.items()},
+    'num_clients': optimizers.Report(reduction='count'),
+}
 _Start = local_training.RoundStart
+
+
+def _reports(*names):
+  return {name: _REPORTS[name] for name in names}
 
 
 def _zeros():
@@ -102,12 +118,11 @@ class ReportsTest(tf.test.TestCase, parameterized.TestCase):
         testing.either_model(kind),
         optimizers.build_sgd(0.5),
         batches,
-        # The other two are tested with FedExProx and FedNova, which need them.
-        reports=[
-            report
-            for report in _Report
-            if report not in (_Report.FINAL_LOSS, _Report.NORMALIZER)
-        ],
+        reports=_reports(
+            # The other two are tested with FedExProx and FedNova.
+            *_REPORTS.keys()
+            - {'final_loss', 'normalizer'}
+        ),
     )
     update, losses = training_testing.plain_loop(batches, [0.5] * 3)
     _, received = training_testing.plain_loop(batches, [0.0] * 3)
@@ -138,7 +153,7 @@ class ReportsTest(tf.test.TestCase, parameterized.TestCase):
         testing.either_model(kind, dropout=0.5),
         optimizers.build_sgd(0.0),
         testing.client(10, seed=3),
-        reports=(_Report.MEAN_LOSS, _Report.RECEIVED_MODEL_LOSS),
+        reports=_reports('mean_loss', 'received_model_loss'),
     )
     self.assertEqual(*result.reports.values())
 
@@ -148,9 +163,49 @@ class ReportsTest(tf.test.TestCase, parameterized.TestCase):
         optimizers.build_sgd(0.1),
         testing.client(10, seed=3),
         loss_term=lambda *_: tf.constant(10.0),
-        reports=(_Report.RECEIVED_MODEL_LOSS,),
+        reports=_reports('received_model_loss'),
     )
     self.assertGreater(result.reports['received_model_loss'], 10.0)
+
+  def test_a_report_of_a_users_own_sees_steps_and_the_end(self):
+    batches = testing.client(10, seed=0)
+    result = training_testing.train(
+        testing.functional_model(),
+        optimizers.build_sgd(0.5),
+        batches,
+        reports={
+            'largest_loss': optimizers.Report(
+                at_end=lambda end: end.gathered + 0.0 * end.num_steps,
+                on_step=lambda before, step: tf.maximum(before, step.loss),
+            ),
+            'distance': optimizers.Report(
+                lambda end: tf.linalg.global_norm(
+                    [r - t for r, t in zip(end.received, end.trained)]
+                )
+            ),
+        },
+    )
+    update, losses = training_testing.plain_loop(batches, [0.5] * 3)
+    self.assertAllClose(
+        result.reports,
+        {'largest_loss': max(losses), 'distance': _norm(update)},
+        atol=1e-6,
+    )
+
+  def test_a_report_that_the_optimizer_does_not_make_is_named(self):
+    with self.assertRaisesRegex(
+        ValueError, "reads 'theta' of each step.*reports \\['step_size'\\]"
+    ):
+      training_testing.train(
+          testing.functional_model(),
+          optimizers.build_sgd(0.5),
+          testing.client(4, seed=0),
+          reports={
+              'theta': optimizers.Report(
+                  lambda end: end.gathered, lambda _, step: step.report['theta']
+              )
+          },
+      )
 
   @parameterized.parameters('empty', 'not_finite')
   @pytest.mark.sample(1)
@@ -160,9 +215,9 @@ class ReportsTest(tf.test.TestCase, parameterized.TestCase):
         testing.functional_model(),
         optimizers.build_sgd(0.5),
         batches,
-        reports=tuple(_Report),
+        reports=_REPORTS,
     )
-    self.assertAllEqual(list(result.reports.values()), np.zeros(len(_Report)))
+    self.assertAllEqual(list(result.reports.values()), np.zeros(len(_REPORTS)))
 
   def test_report_that_overflows_makes_a_client_unhealthy(self):
     # The change is finite in float32, its square is not.
@@ -170,7 +225,7 @@ class ReportsTest(tf.test.TestCase, parameterized.TestCase):
         testing.functional_model(),
         optimizers.build_sgd(1e25),
         testing.client(4, seed=0),
-        reports=(_Report.SQUARED_NORM,),
+        reports=_reports('squared_norm'),
     )
     self.assertFalse(result.is_healthy)
     self.assertAllEqual(_norm(result.update), 0.0)
@@ -211,7 +266,7 @@ class ReportsTest(tf.test.TestCase, parameterized.TestCase):
         testing.either_model(kind),
         optimizers.build_fafed(0.5),
         batches,
-        reports=(_Report.MEAN_LOSS, _Report.LAST_LOSS),
+        reports=_reports('mean_loss', 'last_loss'),
         start=_Start(
             collections.OrderedDict(momentum=_zeros(), second_moment=_zeros())
         ),

@@ -46,7 +46,7 @@ class FedProxTest(tf.test.TestCase):
     loss_terms.check(client_works.build_fedprox(0.1))
     for value, message in (
         (client_works.build_fedprox, r'Call it: `build_fedprox\(...\)`'),
-        (optimizers.build_sgd(0.1), 'must be a function of .* found _SGD'),
+        (optimizers.build_sgd(0.1), 'must be a function of .* found SGD'),
     ):
       with self.assertRaisesRegex(TypeError, message):
         loss_terms.check(value)

@@ -13,7 +13,7 @@ from tests.tff_adaptive import property_testing
 from tests.tff_adaptive.optimizers import path_testing
 from tests.tff_adaptive.optimizers import step_size_testing
 from tff_adaptive import optimizers
-from tff_adaptive.optimizers import armijo
+from tff_adaptive.optimizers.client import armijo
 
 
 def _plain_loop(curvatures, x, reset, max_step_size, c, beta, gamma, n):

@@ -25,7 +25,7 @@ import numpy as np
 import tensorflow as tf
 
 from tests.tff_adaptive.optimizers import federated_testing
-from tff_adaptive.optimizers import delta_sgd
+from tff_adaptive.optimizers.client import delta_sgd
 
 # The step size and theta where 0.2 and 1 grow.
 _GROWN = (0.20976176963, 1.0488088482)

@@ -109,7 +109,7 @@ class FafedTest(tf.test.TestCase, parameterized.TestCase):
     self.assertEqual(costs, [max(e - 1, 0) for e in expected])
 
   def test_first_round_with_a_healthy_client_warms_up(self):
-    process = algorithms.build_fafed(
+    process = algorithms.build_fed_opt(
         testing.functional_model(), optimizers.build_fafed(0.1)
     )
     healthy = dict(zip('ab', testing.clients([10, 3])))

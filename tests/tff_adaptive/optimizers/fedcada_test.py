@@ -25,7 +25,7 @@ from tests.tff_adaptive.optimizers import path_testing
 from tff_adaptive import algorithms
 from tff_adaptive import optimizers
 from tff_adaptive import runtime
-from tff_adaptive.optimizers import fedcada
+from tff_adaptive.optimizers.client import fedcada
 
 
 def _correction(option, beta, t):
@@ -192,7 +192,7 @@ class FedCAdaProcessTest(tf.test.TestCase):
   def test_carried_state_passes_through_the_process(self):
     with runtime.compiled_context(strict=True):
       store = federated_testing.Store(
-          algorithms.build_fedcada(
+          algorithms.build_fed_opt(
               testing.functional_model(),
               optimizers.build_fedcada_adam(0.05, carry_state=True),
           )

@@ -16,7 +16,6 @@ from tests.tff_adaptive.optimizers import federated_testing
 from tests.tff_adaptive.runtime import compiled_testing
 from tff_adaptive import algorithms
 from tff_adaptive import client_works
-from tff_adaptive import finalizers
 from tff_adaptive import optimizers
 
 _UNIFORM = tff.learning.ClientWeighting.UNIFORM
@@ -122,8 +121,8 @@ class FedDynTest(tf.test.TestCase, parameterized.TestCase):
     self.assertIn('learning_rate', store.state.finalizer)
     # These see reports of the clients, and report their own state.
     for server in (
-        finalizers.build_fedexp(),
-        finalizers.build_line_search_step('max'),
+        optimizers.build_fedexp(),
+        optimizers.build_line_search_step('max'),
     ):
       _run(_build(optimizers.build_feddyn(3), server), _COHORTS[:1])
 
@@ -146,7 +145,7 @@ class FedDynTest(tf.test.TestCase, parameterized.TestCase):
     specs = (tf.TensorSpec([2]),)
     state = rule.start_round(
         rule.initialize(specs),
-        {'survey_num_examples': tf.constant(4.0)},
+        {'num_examples': tf.constant(4.0)},
         rule.initialize_kept(specs),
         0,
     )

@@ -11,7 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 from tff_adaptive import optimizers
-from tff_adaptive.optimizers import fedmuon
+from tff_adaptive.optimizers.client import fedmuon
 
 _GOLDENS = pathlib.Path(__file__).parents[2] / 'goldens/tuning_free.json'
 _MATRIX = np.array([[2.0, 0.5, -1.0], [0.25, 1.0, 0.5]])

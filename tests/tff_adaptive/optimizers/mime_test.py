@@ -94,7 +94,7 @@ class MimeTest(tf.test.TestCase):
     state = rule.initialize(tf.TensorSpec(x.shape, tf.float64))
     momentum, mean = np.array([1.0, 2.0]), np.array([-1.0, 0.5])
     shared = dict(momentum=tf.constant(momentum))
-    shared['survey_gradient'] = tf.constant(mean)
+    shared['received_gradient'] = tf.constant(mean)
     state = rule.start_round(state, shared, {}, 0)
     evaluate = federated_testing.to_batch(batch)
     y = tf.constant(x)

@@ -10,7 +10,6 @@ import numpy as np
 import tensorflow as tf
 
 from experiments import registry
-from tff_adaptive import finalizers
 from tff_adaptive.optimizers import optimizer as optimizer_lib
 
 
@@ -165,7 +164,7 @@ _CLIENTS = builders(registry.CLIENT_OPTIMIZER)
 _SERVERS = {
     name: build
     for name, build in builders(registry.SERVER_OPTIMIZER).items()
-    if not isinstance(build(), finalizers.ReportsOptimizer)
+    if not getattr(build(), 'client_reports', None)
 }
 _ALL = {**_CLIENTS, **_SERVERS}
 

@@ -129,7 +129,7 @@ class ScaffoldTest(tf.test.TestCase, parameterized.TestCase):
 
 def _scaffold(num_clients, **kwargs):
   return federated_testing.Store(
-      algorithms.build_scaffold(
+      algorithms.build_fed_opt(
           testing.functional_model(),
           optimizers.build_scaffold_sgd(num_clients, 0.1),
           **kwargs,

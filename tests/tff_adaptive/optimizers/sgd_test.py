@@ -8,7 +8,7 @@ import tensorflow_federated as tff
 
 from tests.tff_adaptive.optimizers import path_testing
 from tff_adaptive import optimizers
-from tff_adaptive.optimizers import sgd
+from tff_adaptive.optimizers.client import sgd
 
 
 class SgdTest(tf.test.TestCase, parameterized.TestCase):
@@ -56,14 +56,14 @@ class SgdTest(tf.test.TestCase, parameterized.TestCase):
 class FedAvgTest(tf.test.TestCase):
 
   def test_moves_by_the_rate_times_the_mean_change(self):
-    optimizer = sgd.build_fedavg(0.5)
+    optimizer = optimizers.build_fedavg(0.5)
     state = optimizer.initialize(tf.TensorSpec([2], tf.float32))
     change = tf.constant([0.25, -1.0])
     _, weights = optimizer.next(state, tf.constant([1.0, 2.0]), -change)
     self.assertAllClose(weights, [1.125, 1.5])
 
   def test_default_takes_the_mean_of_the_clients(self):
-    optimizer = sgd.build_fedavg()
+    optimizer = optimizers.build_fedavg()
     state = optimizer.initialize(tf.TensorSpec([], tf.float32))
     _, weights = optimizer.next(state, tf.constant(3.0), tf.constant(2.0))
     self.assertAllEqual(weights, 1.0)

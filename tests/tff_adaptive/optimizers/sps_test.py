@@ -28,7 +28,7 @@ from tests.tff_adaptive.optimizers import federated_testing
 from tests.tff_adaptive.optimizers import path_testing
 from tests.tff_adaptive.optimizers import step_size_testing
 from tff_adaptive import optimizers
-from tff_adaptive.optimizers import sps
+from tff_adaptive.optimizers.client import sps
 
 _BUILDERS = (sps.build_sps, sps.build_sps_max, sps.build_sps_smooth)
 

@@ -242,8 +242,10 @@ class RefusalsTest(tf.test.TestCase, parameterized.TestCase):
     with self.assertRaisesRegex(
         ValueError, "'last_step_size'.*not a sum.*needs no maximum"
     ):
-      algorithms.build_fedli_ls(
+      algorithms.build_fed_opt(
           testing.functional_model(),
+          optimizers.build_armijo(),
+          optimizers.build_line_search_step(),
           client_weighting=_UNIFORM,
           privacy=_privacy('sgd', 1.0, 1.0),
       )

@@ -136,8 +136,20 @@ class ExportTest(parameterized.TestCase):
           ),
           _cnn,
       ),
-      ('fedcada_lstm', algorithms.build_fedcada, _lstm),
-      ('fedli_dense', algorithms.build_fedli_ls, _dense),
+      (
+          'fedcada_lstm',
+          lambda m: algorithms.build_fed_opt(
+              m, optimizers.build_fedcada_adam()
+          ),
+          _lstm,
+      ),
+      (
+          'fedli_dense',
+          lambda m: algorithms.build_fed_opt(
+              m, optimizers.build_armijo(), optimizers.build_line_search_step()
+          ),
+          _dense,
+      ),
   )
   @pytest.mark.sample(1)
   def test_jax_has_the_results_of_the_runtime(self, build, build_layers):

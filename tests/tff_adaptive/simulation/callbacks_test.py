@@ -309,7 +309,7 @@ def _build_accountant():
 
 def _initial_state(**kwargs):
   """Returns the initial state of a private process with a payload."""
-  process = algorithms.build_scaffold(
+  process = algorithms.build_fed_opt(
       testing.functional_model(),
       optimizers.build_scaffold_sgd(100),
       client_weighting=tff.learning.ClientWeighting.UNIFORM,

@@ -1,0 +1,151 @@
+# Copyright 2026 The tff_adaptive Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""The finalizer, which takes a step of the server optimizer and measures it."""
+
+import collections
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_adaptive import _autograph
+from tff_adaptive.optimizers import server_optimizer
+from tff_adaptive.optimizers import vectors
+
+_OrderedDict = collections.OrderedDict
+
+
+def _is_spoilt(old: Any, new: Any) -> tf.Tensor:
+  """Returns whether a finite entry has become non-finite, as by overflow."""
+  spoilt = [
+      tf.reduce_any(tf.math.is_finite(o) & ~tf.math.is_finite(n))
+      for o, n in zip(tf.nest.flatten(old), tf.nest.flatten(new))
+      if o.dtype.is_floating
+  ]
+  return tf.reduce_any(spoilt) if spoilt else tf.constant(False)
+
+
+def _apply(
+    optimizer: tff.learning.optimizers.Optimizer,
+    state: Any,
+    weights: tff.learning.models.ModelWeights,
+    update: Any,
+) -> Any:
+  """Returns the state, the weights and the measurements after a round."""
+  change, options = update, {}
+  sees_reports = bool(server_optimizer.client_reports_of(optimizer))
+  if sees_reports:
+    change, options = update['change'], {'reports': update['reports']}
+  before = (state, weights.trainable)
+  after = _autograph.call(optimizer.next, *before, change, **options)
+  rejected = ~vectors.all_finite(update) | _is_spoilt(before, after)
+
+  def stay():
+    if not sees_reports:
+      return before
+    held = _autograph.call(optimizer.after_rejection, state, change, **options)
+    return held, weights.trainable
+
+  new_state, new_trainable = tf.cond(rejected, stay, lambda: after)
+  norm = vectors.norm(change, vectors.step_dtype(change))
+  measurements = _OrderedDict(
+      update_non_finite=tf.cast(rejected, tf.int32),
+      update_norm=tf.where(rejected, tf.zeros_like(norm), norm),
+  )
+  if isinstance(optimizer, server_optimizer.ServerOptimizer):
+    nothing = tf.constant(float('nan'))
+    for name, value in _autograph.call(optimizer.report, new_state).items():
+      value = tf.cast(value, tf.float32)
+      measurements[name] = tf.where(rejected, nothing, value)
+  new_weights = tff.learning.models.ModelWeights(
+      new_trainable, weights.non_trainable
+  )
+  return new_state, new_weights, measurements
+
+
+def build_measured_update_finalizer(
+    optimizer: tff.learning.optimizers.Optimizer, weights_type: tff.Type
+) -> tff.learning.templates.FinalizerProcess:
+  """Builds the finalizer that takes one step of a server optimizer.
+
+  An update is rejected, and model and optimizer state do not change, if an
+  entry of the update is not finite, or if an entry of the new state or model is
+  not finite but was so before. For example, the square of 1e20 overflows
+  float32, and a coordinate with an infinite second moment would never move.
+
+  Args:
+    optimizer: The server optimizer, which takes the update as its gradient. For
+      one to which clients report, the update is an ordered dictionary of
+      `change`, the gradient, and `reports`.
+    weights_type: The unplaced `tff.Type` of the model's
+      `tff.learning.models.ModelWeights`.
+
+  Returns:
+    A `tff.learning.templates.FinalizerProcess`. It measures
+    `update_non_finite`, 1 if the update was rejected, else 0; `update_norm`,
+    the norm of the update over all trainable weights, 0 if it was rejected; and
+    the report of a `ServerOptimizer`, NaN if the update was rejected.
+
+  Raises:
+    TypeError: If `optimizer` is not an optimizer, or its `client_reports` are
+      no reports.
+    ValueError: If it is a rule of clients.
+
+  Example:
+
+    >>> weights_type = tff.to_type(tff.learning.models.ModelWeights(
+    ...     trainable=tff.TensorType(np.float32, [3]), non_trainable=()))
+    >>> finalizer = build_measured_update_finalizer(
+    ...     tff.learning.optimizers.build_sgdm(1.0), weights_type)
+    >>> finalizer.initialize.type_signature.compact_representation()
+    '( -> <learning_rate=float32>@SERVER)'
+  """
+  server_optimizer.check(optimizer)
+  specs = tff.types.type_to_tf_tensor_specs(weights_type.trainable)
+  update_type = weights_type.trainable
+  if client_reports := server_optimizer.client_reports_of(optimizer):
+    reports = [(name, np.float32) for name in client_reports]
+    update_type = tff.to_type(
+        _OrderedDict(change=update_type, reports=_OrderedDict(reports))
+    )
+
+  @tff.tensorflow.computation
+  def initial_state():
+    return optimizer.initialize(specs)
+
+  state_type = initial_state.type_signature.result
+
+  @tff.tensorflow.computation(state_type, weights_type, update_type)
+  @tf.function
+  def apply(state, weights, update):
+    return _apply(optimizer, state, weights, update)
+
+  @tff.federated_computation
+  def initialize():
+    return tff.federated_eval(initial_state, tff.SERVER)
+
+  @tff.federated_computation(
+      initialize.type_signature.result,
+      tff.FederatedType(weights_type, tff.SERVER),
+      tff.FederatedType(update_type, tff.SERVER),
+  )
+  def next_fn(state, weights, update):
+    return tff.templates.MeasuredProcessOutput(
+        *tff.federated_map(apply, (state, weights, update))
+    )
+
+  @tff.tensorflow.computation(state_type)
+  def get_hparams(state):
+    return optimizer.get_hparams(state)
+
+  @tff.tensorflow.computation(state_type, get_hparams.type_signature.result)
+  def set_hparams(state, hparams):
+    return optimizer.set_hparams(state, hparams)
+
+  return tff.learning.templates.FinalizerProcess(
+      initialize,
+      next_fn,
+      get_hparams_fn=get_hparams,
+      set_hparams_fn=set_hparams,
+  )

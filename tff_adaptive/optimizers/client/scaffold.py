@@ -1,0 +1,161 @@
+# Copyright 2026 The tff_adaptive Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""SCAFFOLD's client rule: gradient descent with control variates."""
+
+import collections
+
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_adaptive.optimizers import federated_optimizer
+from tff_adaptive.optimizers import optimizer
+from tff_adaptive.optimizers import vectors
+
+# The correction, c - c_i, is frozen in the round and added to every gradient.
+_MOMENT_KEYS = ('client_control', 'correction', 'gradient_sum')
+
+
+class _ScaffoldSGD(
+    optimizer.HparamsInState, federated_optimizer.FederatedOptimizer
+):
+  """SCAFFOLD's client rule, see `build_scaffold_sgd`."""
+
+  client_weighting = tff.learning.ClientWeighting.UNIFORM
+  # The server control is a mean over clients, whatever their examples.
+  averages_uniformly = True
+
+  def __init__(self, num_clients: int, learning_rate: float):
+    optimizer.check_rate('learning_rate', learning_rate, 'SCAFFOLD')
+    optimizer.check_count('num_clients', num_clients, 'SCAFFOLD')
+    super().__init__({'learning_rate': learning_rate})
+    self._num_clients = num_clients
+
+  def initialize_shared(self, specs):
+    return collections.OrderedDict(control=vectors.fill_moments(specs))
+
+  def initialize_kept(self, specs):
+    return self.initialize_shared(specs)
+
+  def initialize(self, specs):
+    return collections.OrderedDict(
+        self._hparams,
+        num_steps=tf.zeros([], tf.int32),
+        **dict.fromkeys(_MOMENT_KEYS, vectors.fill_moments(specs)),
+    )
+
+  def start_round(self, state, shared, kept, round_num):
+    del round_num  # Unused.
+    correction = tf.nest.map_structure(
+        tf.subtract, shared['control'], kept['control']
+    )
+    return collections.OrderedDict(
+        state, client_control=kept['control'], correction=correction
+    )
+
+  def finish_round(self, state):
+    # c_i - c + (x_t - y_K) / (K eta) is the mean gradient of the local steps,
+    # each of which moves the model by -eta (g - c_i + c).
+    num_steps = tf.maximum(state['num_steps'], 1)
+    control = vectors.divide(state['gradient_sum'], num_steps)
+    change = tf.nest.map_structure(
+        tf.subtract, control, state['client_control']
+    )
+    return (
+        collections.OrderedDict(control=change),
+        collections.OrderedDict(control=control),
+    )
+
+  def update_shared(self, shared, mean_sent, num_clients):
+    def add(control, mean_change):
+      share = tf.cast(num_clients, control.dtype) / self._num_clients
+      return control + share * mean_change
+
+    return tf.nest.map_structure(add, shared, mean_sent)
+
+  def next(
+      self, state, weights, gradients, *, value=None, value_and_grad_fn=None
+  ):
+    del value_and_grad_fn  # Unused.
+    federated_optimizer.check_caller(value, 'SCAFFOLD')
+    gradients = optimizer.dense_gradients(weights, gradients)
+    optimizer.check_moments(weights, state, _MOMENT_KEYS)
+    # The controls also move weights that have no gradient.
+    gradients = tf.nest.map_structure(
+        lambda total, g: tf.cast(g, total.dtype),
+        state['gradient_sum'],
+        vectors.with_zeros(weights, gradients),
+    )
+    new_state = collections.OrderedDict(
+        state,
+        num_steps=state['num_steps'] + 1,
+        gradient_sum=tf.nest.map_structure(
+            tf.add, state['gradient_sum'], gradients
+        ),
+    )
+    directions = tf.nest.map_structure(
+        lambda w, g, c: tf.cast(g + c, w.dtype),
+        weights,
+        gradients,
+        state['correction'],
+    )
+    moved = vectors.descend(weights, directions, state['learning_rate'])
+    return new_state, moved
+
+  def report(self, state):
+    return collections.OrderedDict(step_size=state['learning_rate'])
+
+
+def build_scaffold_sgd(
+    num_clients: int, learning_rate: float = 0.1
+) -> federated_optimizer.FederatedOptimizer:
+  """Builds SCAFFOLD's client rule, with option II for the control variates.
+
+  With c the control of the server and c_i that of client i, 0 at first, x_t
+  the received model and K the number of local steps:
+
+  ```
+  y    = y - learning_rate * (g(y) - c_i + c)                 (each local step)
+  c_i+ = c_i - c + (x_t - y_K) / (K * learning_rate)
+  c    = c + 1 / num_clients * sum over the cohort of (c_i+ - c_i)
+  ```
+
+  c_i+ is the mean of the local gradients, and is computed as such. A client
+  that is not sampled, or not healthy, keeps its c_i.
+
+  The server sends c with the model, and clients return c_i+ - c_i with their
+  update. The client keeps c_i; in a simulation it is in the client state store.
+  A client's message reveals its mean gradient.
+
+  `build_fed_opt` weights the updates equally unless told, as in Algorithm 1;
+  controls always have equal weights. `tff_adaptive.simulation.run_training`
+  with a `ClientStateStore` keeps the clients' controls.
+
+  Args:
+    num_clients: The number of all clients, sampled or not, positive.
+    learning_rate: The step size, not negative. Default 0.1, ours.
+
+  Returns:
+    A `FederatedOptimizer` with the hyperparameter `learning_rate`. It shares
+    and keeps `control`, with the structure of the weights, in float32 or
+    float64.
+
+  Raises:
+    TypeError: If `num_clients` is not an integer, or `learning_rate` is not a
+      number.
+    ValueError: If an argument is out of its range.
+
+  Example:
+
+    >>> rule = build_scaffold_sgd(num_clients=10, learning_rate=0.5)
+    >>> state = rule.initialize(tf.TensorSpec([], tf.float32))
+    >>> one = tf.constant(1.0)
+    >>> state, x = rule.next(state, one, one, value=one)
+    >>> _, kept = rule.finish_round(state)
+    >>> float(x), float(kept['control'])
+    (0.5, 1.0)
+
+  References:
+    Karimireddy et al., SCAFFOLD: Stochastic Controlled Averaging for Federated
+    Learning, ICML 2020, https://arxiv.org/abs/1910.06378, Algorithm 1.
+  """
+  return _ScaffoldSGD(num_clients, learning_rate)

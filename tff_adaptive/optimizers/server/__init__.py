@@ -1,0 +1,3 @@
+# Copyright 2026 The tff_adaptive Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""The rules of the server, one file each."""

@@ -1,0 +1,369 @@
+# Copyright 2026 The tff_adaptive Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""FedLi's server rules without hyperparameters: line search, Frank-Wolfe."""
+
+import collections
+from typing import Any, Literal, Union
+
+import numpy as np
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_adaptive.optimizers import client_reports
+from tff_adaptive.optimizers import optimizer
+from tff_adaptive.optimizers import server_optimizer
+from tff_adaptive.optimizers import vectors
+from tff_adaptive.optimizers.server import fedavg
+
+MAX = 'max'
+UNIT = 'unit'
+
+_State = collections.OrderedDict[str, Any]
+
+
+class _LargestStep(optimizer.HparamsInState, server_optimizer.ServerOptimizer):
+  """The server rule of FedLi-LS with the clients' largest last step size."""
+
+  client_reports = {
+      'last_step_size': client_reports.Report(
+          at_end=lambda end: end.gathered,
+          on_step=lambda _, step: step.report[optimizer.STEP_SIZE_KEY],
+          reduction='max',
+      )
+  }
+
+  def check_client(self, client_optimizer):
+    if not _has_step_size(client_optimizer):
+      raise ValueError(
+          "The server rule needs the clients' step sizes, but the client "
+          f'optimizer {optimizer.name_of(client_optimizer)} has none that is '
+          'common to all weights. Use one with a step size, such as '
+          '`tff_adaptive.optimizers.build_armijo()`, or another server rule.'
+      )
+
+  def initialize(self, specs: Any) -> _State:
+    step_size = tf.ones([], vectors.step_dtype(specs))
+    return collections.OrderedDict(server_step_size=step_size)
+
+  def step(self, state, weights, gradients, reports):
+    del state  # Unused.
+    step_size = tf.cast(reports['last_step_size'], vectors.step_dtype(weights))
+    new_state = collections.OrderedDict(server_step_size=step_size)
+    return new_state, vectors.descend(weights, gradients, step_size)
+
+  def report(self, state):
+    return collections.OrderedDict(state)
+
+
+def _has_step_size(
+    client_optimizer: tff.learning.optimizers.Optimizer,
+) -> bool:
+  """Returns whether steps are a known number times a common direction."""
+  state = client_optimizer.initialize(tf.TensorSpec([2], tf.float32))
+  report = optimizer.step_report(client_optimizer, state)
+  if optimizer.STEP_SIZE_KEY not in report:
+    return False
+  if optimizer.takes_extra_args(client_optimizer):
+    return True
+  # A rule with a learning rate may still scale it per weight, as Adam does.
+  # Then the first step is not along the gradient.
+  _, (first, second) = client_optimizer.next(
+      state, tf.zeros([2]), tf.constant([1.0, 2.0])
+  )
+  return np.isclose(second, 2.0 * first)
+
+
+def parse_scale(text: str) -> Union[str, float]:
+  """Parses the argument of `build_line_search_step` from a flag's text.
+
+  Args:
+    text: 'max', 'unit' or a number, such as '0.5'.
+
+  Returns:
+    The number, or the text itself if it is not a number.
+
+  Example:
+
+    >>> parse_scale('unit'), parse_scale('0.5')
+    ('unit', 0.5)
+  """
+  try:
+    return float(text)
+  except ValueError:
+    return text
+
+
+def build_line_search_step(
+    scale: Union[str, float] = MAX,
+) -> tff.learning.optimizers.Optimizer:
+  """Builds the server rule of FedLi-LS.
+
+  With D the weighted mean of the clients' updates:
+
+  ```
+  x_{t+1} = x_t + eta_s * D
+  eta_s   = the largest step size accepted in the last local step of a client of
+            the round          (`'max'`, for objectives that are not convex)
+            1                     (`'unit'`, for convex ones)
+            a constant            (a number)
+  ```
+
+  FedLi-LS has `tff_adaptive.optimizers.build_armijo` on the clients; `'max'`
+  needs a client rule with a step size. The objective of all clients together
+  may increase even if every client's line search succeeds and all objectives
+  are convex.
+
+  Args:
+    scale: `'max'`, the default, `'unit'`, or a number that is not negative.
+      With `'max'` each client reports one more number, `last_step_size`, in the
+      clear: a maximum is not a sum, so no secure or private aggregator applies
+      to it, and privacy of the updates alone does not make the model private.
+
+  Returns:
+    With `'max'` a `ServerOptimizer` without hyperparameters, for client
+    optimizers with a step size. Its state is an ordered dictionary of
+    `server_step_size`, the last eta_s, also a metric of the round. Otherwise
+    `tff_adaptive.optimizers.build_fedavg` with that step size.
+
+  Raises:
+    TypeError: If `scale` is neither a text nor a number.
+    ValueError: If it is not one of these.
+
+  Example:
+
+    >>> rule = build_line_search_step('max')
+    >>> state = rule.initialize(tf.TensorSpec([], tf.float32))
+    >>> _, x = rule.next(state, tf.constant(0.0), tf.constant(-2.0),
+    ...                  reports={'last_step_size': tf.constant(0.5)})
+    >>> float(x)
+    1.0
+
+  References:
+    Towards Hyper-parameter-free Federated Learning, 2024,
+    https://arxiv.org/abs/2408.17145v1, section 3, Algorithm FedLi-LS and
+    StepSizeSync. Deviation: the global descent of its Remark 1 does not hold;
+    the tests have a counterexample. The published code averages the models and
+    never takes the step.
+  """
+  if scale == MAX:
+    return _LargestStep({})
+  if scale == UNIT:
+    return fedavg.build_fedavg(1.0)
+  if isinstance(scale, str):
+    raise ValueError(
+        f"`scale` must be '{MAX}', '{UNIT}' or a number, found {scale!r}."
+    )
+  optimizer.check_rate('scale', scale, 'The line search step')
+  return fedavg.build_fedavg(scale)
+
+
+def _mean_over_steps(end: client_reports.RoundEnd) -> tf.Tensor:
+  assert end.gathered is not None
+  return end.gathered / end.num_steps
+
+
+def _add_received_loss(
+    total: tf.Tensor, step: client_reports.LocalStep
+) -> tf.Tensor:
+  assert step.loss_at is not None
+  return total + step.loss_at(step.received)
+
+
+# The values of `objective_at`, and what they need clients to report.
+_OBJECTIVES = {
+    'local_mean': (
+        'mean_loss',
+        client_reports.Report(
+            _mean_over_steps, lambda total, step: total + step.loss
+        ),
+    ),
+    'received_model': (
+        'received_model_loss',
+        client_reports.Report(
+            _mean_over_steps,
+            _add_received_loss,
+            evaluates_again=True,
+        ),
+    ),
+    'last': (
+        'last_loss',
+        client_reports.Report(
+            lambda end: end.gathered, lambda _, step: step.loss
+        ),
+    ),
+}
+
+
+class _FrankWolfe(optimizer.HparamsInState, server_optimizer.ServerOptimizer):
+  """The step of FedLi-LU, see `build_frank_wolfe`."""
+
+  def __init__(self, hparams: _State, objective_at: str):
+    for name, value in hparams.items():
+      optimizer.check_rate(name, value, 'Frank-Wolfe')
+    optimizer.check_positive(
+        'learning_rate', hparams['learning_rate'], 'Frank-Wolfe'
+    )
+    optimizer.check_choice(
+        'objective_at', objective_at, _OBJECTIVES, 'Frank-Wolfe'
+    )
+    super().__init__(hparams)
+    # Without momentum there is neither a velocity nor the hyperparameter.
+    self._has_momentum = hparams['momentum'] > 0.0
+    if not self._has_momentum:
+      del self._hparams['momentum']
+    self._objective, report = _OBJECTIVES[objective_at]
+    self.client_reports = {self._objective: report}
+
+  def initialize(self, specs: Any) -> _State:
+    dtype = vectors.step_dtype(specs)
+    hparams = tf.nest.map_structure(
+        lambda value: tf.constant(value, dtype), self._hparams
+    )
+    state = collections.OrderedDict(
+        hparams, gamma=tf.ones([], dtype), objective=tf.zeros([], dtype)
+    )
+    if self._has_momentum:
+      state['velocity'] = vectors.zeros(specs)
+    return state
+
+  def step(self, state, weights, gradients, reports):
+    dtype = vectors.step_dtype(weights)
+    rate, decay, epsilon = (
+        tf.cast(state[key], dtype)
+        for key in ('learning_rate', 'weight_decay', 'epsilon')
+    )
+    objective = tf.cast(reports[self._objective], dtype)
+    points, changes = _cast(weights, dtype), _cast(gradients, dtype)
+    decays = [decay * point for point in points]
+    gamma = _gamma(objective, changes, decays, rate, epsilon)
+    new_state = collections.OrderedDict(state, gamma=gamma, objective=objective)
+    moved = [
+        point - rate * (d + gamma * c)
+        for point, d, c in zip(points, decays, changes)
+    ]
+    if self._has_momentum:
+      momentum = tf.cast(state['momentum'], dtype)
+      velocity = [
+          momentum * z - rate * gamma * (c + d)
+          for z, c, d in zip(_cast(state['velocity'], dtype), changes, decays)
+      ]
+      moved = [point + momentum * z for point, z in zip(moved, velocity)]
+      new_state['velocity'] = _cast_like(velocity, state['velocity'])
+    return new_state, _cast_like(moved, weights)
+
+  def report(self, state):
+    return collections.OrderedDict(
+        gamma=state['gamma'], objective=state['objective']
+    )
+
+
+def _gamma(
+    objective: tf.Tensor,
+    changes: list[tf.Tensor],
+    decays: list[tf.Tensor],
+    rate: tf.Tensor,
+    epsilon: tf.Tensor,
+) -> tf.Tensor:
+  """Returns the step size along the updates, divided by the learning rate."""
+  inner_product = vectors.inner(changes, decays, rate.dtype)
+  gamma = tf.math.divide_no_nan(
+      objective - rate * inner_product,
+      rate * tf.square(vectors.norm(changes, rate.dtype)) + epsilon,
+  )
+  return tf.clip_by_value(gamma, 0.0, 1.0)
+
+
+def _cast(structure: Any, dtype: tf.DType) -> list[tf.Tensor]:
+  """Returns the leaves of a structure, cast to a dtype."""
+  return [tf.cast(leaf, dtype) for leaf in tf.nest.flatten(structure)]
+
+
+def _cast_like(leaves: list[tf.Tensor], structure: Any) -> Any:
+  """Returns the leaves in the structure of another, cast to its dtypes."""
+  return tf.nest.map_structure(
+      lambda leaf, like: tf.cast(leaf, like.dtype),
+      tf.nest.pack_sequence_as(structure, leaves),
+      structure,
+  )
+
+
+def build_frank_wolfe(
+    learning_rate: float = 1.0,
+    weight_decay: float = 0.0,
+    momentum: float = 0.0,
+    epsilon: float = 1e-5,
+    *,
+    objective_at: Literal[
+        'local_mean', 'received_model', 'last'
+    ] = 'local_mean',
+) -> server_optimizer.ServerOptimizer:
+  """Builds the server rule of FedLi-LU.
+
+  With Delta = -sum_i w_i delta_i, minus the weighted mean of the clients'
+  updates, fbar the weighted mean of their losses, and r = weight_decay * x_t:
+
+  ```
+  gamma   = clip((fbar - eta <Delta, r>) / (eta |Delta|^2 + epsilon), 0, 1)
+  z_t     = momentum * z_{t-1} - eta * gamma * (Delta + r)          (z_{-1} = 0)
+  x_{t+1} = x_t - eta * (r + gamma * Delta) + momentum * z_t
+  ```
+
+  where eta is the learning rate. The step size along the mean update is
+  eta * gamma, in [0, eta]. With the defaults this is FedAvg, unless the Polyak
+  step size fbar / |Delta|^2 is smaller than 1; it is then used instead. If the
+  loss is not positive, gamma is 0 (without weight decay).
+
+  Each client reports its loss, one more number, as `mean_loss`,
+  `received_model_loss` or `last_loss`. The round's metrics include `gamma` and
+  `objective`, fbar.
+
+  Args:
+    learning_rate: eta, the proximal rate, above zero. Default 1.0. The authors'
+      code uses 0.01 with weight decay 1e-5 and momentum 0.9; gamma is then
+      nearly always 1, and the server moves far more slowly than FedAvg.
+    weight_decay: The strength of the regularizer, not negative. Default 0. The
+      objective does not include it.
+    momentum: mu, not negative. Default 0.
+    epsilon: Added to the denominator, not negative. Default 1e-5, as in the
+      code of deep Frank-Wolfe.
+    objective_at: Whether fbar is the mean over a client's batches of the loss
+      before each local step (`'local_mean'`, the default, at no cost); the mean
+      of the same batches' losses at the received model (`'received_model'`, as
+      the linearization requires, at the cost of one more pass); or the loss
+      before the last local step (`'last'`). Batches have equal weights, and
+      losses include loss terms.
+
+  Returns:
+    A `ServerOptimizer` with the hyperparameters `learning_rate`,
+    `weight_decay`, `momentum` (if above 0) and `epsilon`, for
+    `tff_adaptive.algorithms.build_fed_opt`. Its state is an ordered dictionary
+    of these, of `gamma` and `objective` of the last round and, with momentum,
+    of `velocity`, z, with the weights' structure.
+
+  Raises:
+    TypeError: If an argument is not a number.
+    ValueError: If an argument is out of its range.
+
+  Example:
+
+    >>> rule = build_frank_wolfe(epsilon=0.0)
+    >>> state = rule.initialize(tf.TensorSpec([2], tf.float32))
+    >>> _, x = rule.next(state, tf.zeros([2]), tf.constant([1.0, 2.0]),
+    ...                  reports={'mean_loss': tf.constant(0.5)})
+    >>> [round(float(value), 2) for value in x]  # gamma = 0.5 / 5
+    [-0.1, -0.2]
+
+  References:
+    Towards Hyper-parameter-free Federated Learning, 2024,
+    https://arxiv.org/abs/2408.17145v1, Algorithm FedLi-LU; Berrada, Zisserman,
+    Kumar, Deep Frank-Wolfe For Neural Network Optimization, ICLR 2019,
+    https://arxiv.org/abs/1811.07591, whose published optimizer the formula
+    follows. The code published with FedLi never takes this step.
+  """
+  hparams = collections.OrderedDict(
+      learning_rate=learning_rate,
+      weight_decay=weight_decay,
+      momentum=momentum,
+      epsilon=epsilon,
+  )
+  return _FrankWolfe(hparams, objective_at)

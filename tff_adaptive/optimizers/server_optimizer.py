@@ -1,0 +1,205 @@
+# Copyright 2026 The tff_adaptive Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""The protocol of server optimizers that see more than the mean update."""
+
+import abc
+import collections
+from collections.abc import Mapping
+from typing import Any, Optional, TypeVar
+
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_adaptive import _autograph
+from tff_adaptive.optimizers import client_reports as client_reports_lib
+from tff_adaptive.optimizers import federated_optimizer
+from tff_adaptive.optimizers import optimizer as optimizer_lib
+
+State = TypeVar('State')
+Weights = TypeVar('Weights')
+Hparams = TypeVar('Hparams')
+
+
+class ServerOptimizer(
+    tff.learning.optimizers.Optimizer[State, Weights, Hparams]
+):
+  """A server optimizer that says what clients report and send.
+
+  It extends TFF's protocol by a keyword of `next`, as
+  `tff_adaptive.optimizers.ExtraArgsOptimizer` does for clients, and is for
+  `tff_adaptive.algorithms.build_fed_opt`. A rule implements `step`.
+
+  Attributes:
+    client_reports: What each client reports besides its update, by name. The
+      names are also those of `payload_aggregators`. None by default.
+  """
+
+  client_reports: Mapping[str, client_reports_lib.Report] = {}
+
+  def check_client(self, optimizer: tff.learning.optimizers.Optimizer) -> None:
+    """Raises a `ValueError` if clients must not use an optimizer.
+
+    Args:
+      optimizer: The client optimizer. By default all are allowed.
+    """
+    del optimizer
+
+  def client_update(self, end: client_reports_lib.RoundEnd) -> Any:
+    """Returns what a client sends in place of its update.
+
+    Args:
+      end: The end of the client's round; nothing is gathered.
+
+    Returns:
+      A tuple of tensors like `end.update`, which is the default.
+    """
+    return end.update
+
+  def client_rate_scale(self, state: State) -> Optional[tf.Tensor]:
+    """Returns a factor of the clients' learning rate in the next round.
+
+    Args:
+      state: The state before the round.
+
+    Returns:
+      A scalar; `None`, the default, leaves the rate as it is.
+    """
+    del state
+    return None
+
+  def next(
+      self,
+      state: State,
+      weights: Weights,
+      gradients: Any,
+      *,
+      reports: Optional[Mapping[str, tf.Tensor]] = None,
+  ) -> tuple[State, Weights]:
+    """Takes one step, see `step`.
+
+    Args:
+      state: As for `step`.
+      weights: As for `step`.
+      gradients: As for `step`.
+      reports: As for `step`. `None`, the default, in the algorithms of
+        `tff.learning`, which have no reports.
+
+    Returns:
+      The new state and the new weights.
+
+    Raises:
+      ValueError: If there are no reports, but the rule needs some.
+    """
+    if reports is None and self.client_reports:
+      raise ValueError(
+          'This server rule needs reports of clients '
+          f'({", ".join(self.client_reports)}), which were not given: use it '
+          'as the server optimizer of '
+          '`tff_adaptive.algorithms.build_fed_opt`. Clients and the algorithms '
+          'of `tff.learning` have no such reports.'
+      )
+    return _autograph.call(
+        self.step, state, weights, gradients, _Reports(reports or {})
+    )
+
+  @abc.abstractmethod
+  def step(
+      self,
+      state: State,
+      weights: Weights,
+      gradients: Any,
+      reports: Mapping[str, tf.Tensor],
+  ) -> tuple[State, Weights]:
+    """Takes one step.
+
+    Args:
+      state: The state returned by `initialize` or by the previous `next`.
+      weights: A structure of tensors, the global model.
+      gradients: A structure like it, minus the mean update of the clients.
+      reports: Maps each name of `client_reports` to what the healthy clients'
+        scalars are reduced to, a float32 scalar.
+
+    Returns:
+      The new state and the new weights.
+    """
+
+  def after_rejection(
+      self, state: State, gradients: Any, reports: Mapping[str, tf.Tensor]
+  ) -> State:
+    """Returns the state after a round whose step was rejected.
+
+    Args:
+      state: The state before the step.
+      gradients: As for `step`, of any values.
+      reports: As for `step`.
+
+    Returns:
+      A state like `state`, which is the default.
+    """
+    del gradients, reports
+    return state
+
+  def report(self, state: State) -> 'collections.OrderedDict[str, tf.Tensor]':
+    """Returns scalars that describe the step that ended in `state`.
+
+    Args:
+      state: A state returned by `next`.
+
+    Returns:
+      An ordered dictionary from names to scalars, which become metrics of the
+      round.
+    """
+    del state
+    return collections.OrderedDict()
+
+
+class _Reports(dict[str, tf.Tensor]):
+  """The reports that a rule asked for."""
+
+  def __missing__(self, name: str):
+    raise ValueError(
+        f'The server rule reads the report {name!r}, but its `client_reports` '
+        f'name {list(self)} alone: name it there, too.'
+    )
+
+
+def check(optimizer: Any) -> None:
+  """Raises unless a server can use an optimizer.
+
+  Args:
+    optimizer: The server optimizer.
+
+  Raises:
+    TypeError: If it is not an optimizer, or its `client_reports` are no
+      reports.
+    ValueError: If it is a rule of clients.
+  """
+  optimizer_lib.check_optimizer(optimizer, 'The server optimizer')
+  if optimizer_lib.evaluates_again(optimizer):
+    raise ValueError(
+        'The server optimizer must not evaluate batches again, as a server has '
+        f'none, found {optimizer_lib.name_of(optimizer)}. Use it as the client '
+        'optimizer.'
+    )
+  if isinstance(optimizer, federated_optimizer.FederatedOptimizer):
+    raise ValueError(
+        'The server optimizer must not be a client rule, found '
+        f'{optimizer_lib.name_of(optimizer)}. Use it as the client optimizer.'
+    )
+  found = client_reports_of(optimizer)
+  if not isinstance(found, Mapping) or not all(
+      isinstance(report, client_reports_lib.Report) for report in found.values()
+  ):
+    raise TypeError(
+        '`client_reports` must map names to `tff_adaptive.optimizers.Report`s, '
+        f'found {found}.'
+    )
+
+
+def client_reports_of(
+    optimizer: tff.learning.optimizers.Optimizer,
+) -> Mapping[str, client_reports_lib.Report]:
+  """Returns what clients report to a server optimizer, by name."""
+  if isinstance(optimizer, ServerOptimizer):
+    return optimizer.client_reports
+  return {}
