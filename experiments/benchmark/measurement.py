@@ -30,7 +30,7 @@ from tff_adaptive.data import batching
 from tff_adaptive.data import client_data
 from tff_adaptive.data import cohort
 from tff_adaptive.data import sampling
-from tff_adaptive.runtime.scale_out import context as context_lib
+from tff_adaptive.runtime.scale_out import clusters
 
 SEED = 0
 _SECONDS_PER_SAMPLE = 0.1
@@ -258,8 +258,8 @@ def open_contexts(
   """
   num_workers = sum(r.arguments.get('num_workers', 0) for r in runtimes)
   with contextlib.ExitStack() as stack:
-    if num_workers and context_lib.connect(None, num_workers):
-      stack.callback(context_lib.disconnect)
+    if num_workers and clusters.connect(None, num_workers):
+      stack.callback(clusters.disconnect)
     contexts = []
     with command_line.errors_as(command_line.UserError, ValueError):
       for runtime in runtimes:

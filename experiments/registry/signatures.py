@@ -19,6 +19,7 @@ from typing import Any, Optional
 import attrs
 
 from experiments import flag_table
+from experiments.registry import parsers
 from experiments.registry import rows
 
 _TYPES = {'float': float, 'int': int, 'bool': bool, 'str': str}
@@ -240,6 +241,8 @@ def _read_default(module: str, node: ast.arg, default: ast.expr) -> Any:
 
 def _parser_of(module: str, argument: str) -> Optional[str]:
   """Returns the place of an argument's parser, if there is one."""
+  if known := parsers.OF_ARGUMENTS.get((module, argument)):
+    return f'{known.__module__}:{known.__name__}'
   name = f'parse_{argument}'
   nodes = _parse(module).body
   if any(isinstance(n, ast.FunctionDef) and n.name == name for n in nodes):

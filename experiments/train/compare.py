@@ -253,8 +253,8 @@ def _check_folders(trials: Sequence[trials_lib.Trial]):
       is_moved = name == 'initial_weights' and found and value
       if not is_moved and (name != 'total_rounds' or value < found):
         raise command_line.UserError(
-            f'{trial.folder} holds a run with --{name}={found}, but --{name}='
-            f'{value} was given; choose another --experiment_name'
+            f'{trial.folder} holds a run with {name}={found}, but {name}='
+            f'{value} was given; choose another experiment_name'
         )
 
 

@@ -14,7 +14,6 @@ from experiments import registry
 from experiments import settings as settings_lib
 from tff_adaptive import privacy as privacy_lib
 from tff_adaptive import runtime
-from tff_adaptive.algorithms import rate_tuning
 from tff_adaptive.data import checks
 from tff_adaptive.data import client_data
 from tff_adaptive.data import cohort
@@ -26,6 +25,7 @@ from tff_adaptive.simulation import kept_weights
 from tff_adaptive.simulation import pooled_cohorts
 from tff_adaptive.simulation import run_directory
 from tff_adaptive.simulation import task as task_lib
+from tff_adaptive.tuning import rate_tuning
 
 
 def build_privacy_callbacks(

@@ -22,7 +22,6 @@ from experiments.train import evaluations as evaluations_lib
 from experiments.train import run_parts
 from experiments.train import warm_start
 from tff_adaptive import runtime
-from tff_adaptive.algorithms import rate_tuning
 from tff_adaptive.analysis import client_plots
 from tff_adaptive.analysis import training_curve
 from tff_adaptive.data import client_data
@@ -35,6 +34,7 @@ from tff_adaptive.simulation import run_health
 from tff_adaptive.simulation import task as task_lib
 from tff_adaptive.simulation import trackers
 from tff_adaptive.simulation import training_loop
+from tff_adaptive.tuning import rate_tuning
 
 _CHOOSE = {
     registry.COMPILED: runtime.choose_plan,

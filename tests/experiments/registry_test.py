@@ -8,6 +8,7 @@ from absl.testing import parameterized
 
 from experiments import hparams
 from experiments import registry
+from experiments.registry import parsers
 from tff_adaptive.optimizers.client import fedcada
 
 _ROWS = [
@@ -95,3 +96,18 @@ class RegistryTest(parameterized.TestCase):
           use = (kind, argument.type, argument.choices)
           flag = row.flag_name(argument)
           self.assertEqual(uses.setdefault(flag, use), use, flag)
+
+
+class ParsersTest(parameterized.TestCase):
+
+  def test_parses_tables(self):
+    self.assertEqual(parsers.parse_factors('0:1, 100:0.5'), {0: 1.0, 100: 0.5})
+    for text in ('', '0', '0:1:2', 'a:1', '0:b'):
+      with self.assertRaisesRegex(ValueError, f"0:1,100:0.5.*found '{text}'"):
+        parsers.parse_factors(text)
+    with self.assertRaisesRegex(ValueError, "once, found '0:1,0:2'"):
+      parsers.parse_factors('0:1,0:2')
+
+  def test_scales_are_numbers_or_texts(self):
+    self.assertEqual(parsers.parse_scale('unit'), 'unit')
+    self.assertEqual(parsers.parse_scale('0.5'), 0.5)

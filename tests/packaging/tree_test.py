@@ -30,8 +30,8 @@ _LIBRARY = {
         'data',
         'optimizers',
         'privacy',
-        'runtime',
     ),
+    'tuning': ('client_works', 'data', 'optimizers', 'privacy', 'runtime'),
     'simulation': ('client_works', 'data', 'privacy', 'runtime'),
     'analysis': ('data', 'runtime', 'simulation'),
 }

@@ -4,10 +4,6 @@
 
 from tff_adaptive.algorithms.centralized import build_centralized
 from tff_adaptive.algorithms.fed_opt import build_fed_opt
-from tff_adaptive.algorithms.hypergradients import build_model_loss
-from tff_adaptive.algorithms.hypergradients import Hypergradient
-from tff_adaptive.algorithms.hypergradients import hypergradient
 from tff_adaptive.algorithms.measured_update import (
     build_measured_update_finalizer,
 )
-from tff_adaptive.algorithms.rate_tuning import build_rate_tuner

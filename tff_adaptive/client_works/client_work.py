@@ -266,7 +266,7 @@ def build_local_training_client_work(
     ),
     reports: Optional[totals.Reports] = None,
     client_update: Optional[
-        Callable[[client_reports.RoundEnd], model_adapter.Weights]
+        Callable[[client_reports.ClientRoundEnd], model_adapter.Weights]
     ] = None,
     shared_aggregators: Optional[Mapping[str, weighting.Aggregator]] = None,
     num_expected_clients: Optional[int] = None,

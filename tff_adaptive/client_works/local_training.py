@@ -201,7 +201,7 @@ class LocalTraining:
       tff.learning.LoopImplementation.DATASET_REDUCE
   )
   reports: totals_lib.Reports = attrs.field(factory=dict)
-  client_update: Optional[Callable[[client_reports.RoundEnd], Any]] = None
+  client_update: Optional[Callable[[client_reports.ClientRoundEnd], Any]] = None
   trace_steps: bool = False
   max_update_norm: Optional[float] = None
 
@@ -422,7 +422,7 @@ class LocalTraining:
     update, sent, kept = self._finish_optimizer(
         change, final.optimizer_state, _specs(received)
     )
-    end = client_reports.RoundEnd(
+    end = client_reports.ClientRoundEnd(
         received,
         trained,
         update,

@@ -251,7 +251,7 @@ def add_survey(totals: Totals) -> Totals:
 
 
 def finish_reports(
-    totals: Totals, reports: Reports, end: client_reports.RoundEnd
+    totals: Totals, reports: Reports, end: client_reports.ClientRoundEnd
 ) -> Scalars:
   """Returns the reports of a client.
 

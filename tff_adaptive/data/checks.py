@@ -82,8 +82,8 @@ def check_clients(
       problem = find_bad_label(examples[label_key], num_classes)
       if problem:
         raise ValueError(
-            f'Client {client_id!r} {problem} (--bad_clients=reject does not '
-            'apply to labels).'
+            f'Client {client_id!r} {problem} (`bad_clients="reject"` does '
+            'not apply to labels).'
         )
     problem = _find_bad_features(examples)
     if problem:
@@ -203,7 +203,7 @@ def _report(
   if policy == ERROR:
     raise ValueError(
         f'Client {client_id!r}{others} {problem}; fix the data, or train '
-        'without such clients with --bad_clients=reject.'
+        'without such clients with `bad_clients="reject"`.'
     )
   logging.warning(
       '%d of %d checked clients are bad and will be rejected when sampled: '

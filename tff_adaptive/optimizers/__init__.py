@@ -46,9 +46,9 @@ from tff_adaptive.optimizers.client.sm3 import build_sm3
 from tff_adaptive.optimizers.client.sps import build_sps
 from tff_adaptive.optimizers.client.sps import build_sps_max
 from tff_adaptive.optimizers.client.sps import build_sps_smooth
+from tff_adaptive.optimizers.client_reports import ClientRoundEnd
 from tff_adaptive.optimizers.client_reports import LocalStep
 from tff_adaptive.optimizers.client_reports import Report
-from tff_adaptive.optimizers.client_reports import RoundEnd
 from tff_adaptive.optimizers.federated_optimizer import FederatedOptimizer
 from tff_adaptive.optimizers.federated_optimizer import Survey
 from tff_adaptive.optimizers.optimizer import ExtraArgsOptimizer

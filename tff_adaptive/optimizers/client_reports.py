@@ -32,7 +32,7 @@ class LocalStep(NamedTuple):
   loss_at: Optional[Callable[[Any], tf.Tensor]]
 
 
-class RoundEnd(NamedTuple):
+class ClientRoundEnd(NamedTuple):
   """The end of a client's round, for a report.
 
   Attributes:
@@ -59,7 +59,7 @@ class RoundEnd(NamedTuple):
   mean_loss: Callable[[Any], tf.Tensor]
 
 
-def _nothing(end: RoundEnd) -> tf.Tensor:
+def _nothing(end: ClientRoundEnd) -> tf.Tensor:
   del end  # Unused.
   return tf.ones([])
 
@@ -89,7 +89,7 @@ class Report:
     ...     on_step=lambda total, step: total + step.loss)
   """
 
-  at_end: Callable[[RoundEnd], tf.Tensor] = _nothing
+  at_end: Callable[[ClientRoundEnd], tf.Tensor] = _nothing
   on_step: Optional[Callable[[tf.Tensor, LocalStep], tf.Tensor]] = None
   reduction: Literal['mean', 'sum', 'max', 'count'] = attrs.field(
       default='mean', validator=attrs.validators.in_(_REDUCTIONS)
@@ -101,6 +101,6 @@ class Report:
 NUM_CLIENTS = Report(reduction='count')
 
 
-def squared_norm(end: RoundEnd) -> tf.Tensor:
+def squared_norm(end: ClientRoundEnd) -> tf.Tensor:
   """Returns the squared norm of a client's update, over all its weights."""
   return tf.square(vectors.norm(end.update, vectors.step_dtype(end.update)))

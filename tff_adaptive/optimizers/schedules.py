@@ -119,36 +119,6 @@ def build_inverse_sqrt() -> Schedule:
   return lambda round_num: tf.math.rsqrt(tf.cast(round_num, tf.float32) + 1.0)
 
 
-def parse_factors(text: str) -> dict[int, float]:
-  """Parses the argument of `build_table` from a flag's text.
-
-  Args:
-    text: Pairs of a round and a factor, such as '0:1,100:0.5'.
-
-  Returns:
-    A dictionary from rounds to factors.
-
-  Raises:
-    ValueError: If the text has another form.
-
-  Example:
-
-    >>> parse_factors('0:1,100:0.5')
-    {0: 1.0, 100: 0.5}
-  """
-  try:
-    pairs = [pair.split(':') for pair in text.split(',')]
-    table = {int(round_num): float(factor) for round_num, factor in pairs}
-  except ValueError as error:
-    raise ValueError(
-        'A table of factors must look like 0:1,100:0.5 (round:factor), found '
-        f'{text!r}.'
-    ) from error
-  if len(table) < len(pairs):
-    raise ValueError(f'A table must name each round once, found {text!r}.')
-  return table
-
-
 def build_table(factors: Mapping[int, float]) -> Schedule:
   """Builds a schedule from a table.
 

@@ -44,7 +44,7 @@ class ServerOptimizer(
     """
     del optimizer
 
-  def client_update(self, end: client_reports_lib.RoundEnd) -> Any:
+  def client_update(self, end: client_reports_lib.ClientRoundEnd) -> Any:
     """Returns what a client sends in place of its update.
 
     Args:

@@ -19,7 +19,7 @@
   `element_maps`, `made_datasets`, `elements`, `values`: data in and out.
 - `graph_functions`, `read_order`, `sums`, `untrained`, `zero_products`: read and
   rewrite graphs.
-- `export`: rounds as programs for XLA; `differentiation`: their derivatives.
+- `export`: rounds as programs for XLA.
 - `scale_out`: rounds on several machines.
 """
 

@@ -6,9 +6,6 @@ Clients' data are in `tff_adaptive.data`, and evaluation per client in
 `client_evaluation`.
 """
 
-from typing import Any, TYPE_CHECKING
-
-from tff_adaptive import data
 from tff_adaptive.simulation.callbacks import Callback
 from tff_adaptive.simulation.callbacks import EarlyStopping
 from tff_adaptive.simulation.callbacks import PrivacySpent
@@ -50,11 +47,3 @@ from tff_adaptive.simulation.training_loop import TrainingResult
 from tff_adaptive.simulation.weights_files import read_weights
 from tff_adaptive.simulation.weights_files import StoredWeights
 from tff_adaptive.simulation.weights_files import write_weights
-
-if not TYPE_CHECKING:  # Type checkers find each name in one place.
-
-  def __getattr__(name: str) -> Any:
-    """Finds names that moved to `tff_adaptive.data`."""
-    if hasattr(data, name):
-      return getattr(data, name)
-    raise AttributeError(f'module {__name__!r} has no attribute {name!r}')

@@ -39,12 +39,12 @@ def _check_same(
     if grows:
       user = uses_total_rounds[0]
       reason = (
-          f', and with --{user}={_show(given.get(user))} the finished rounds '
+          f', and with {user}={_show(given.get(user))} the finished rounds '
           'would have been different'
       )
     raise RunDirectoryError(
-        f'{path} holds a run with --{name}={_show(old)}, but --{name}='
-        f'{_show(new)} was given{reason}; choose another --experiment_name, or '
+        f'{path} holds a run with {name}={_show(old)}, but {name}='
+        f'{_show(new)} was given{reason}; choose another experiment_name, or '
         'use the value of the run'
     )
 
@@ -114,7 +114,7 @@ class RunDirectory:
       if not self._is_new(self.path):
         raise RunDirectoryError(
             f'{self.path} is not empty and has no hparams.json, so it is not '
-            'the folder of a run; choose another --experiment_name'
+            'the folder of a run; choose another experiment_name'
         ) from None
       return None
     except ValueError as error:

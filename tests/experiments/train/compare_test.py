@@ -197,8 +197,8 @@ class CompareTest(folder_testing.FolderTestCase):
     (folder / 'hparams.json').write_text(json.dumps(recorded))
     with self.assertRaisesRegex(
         command_line.UserError,
-        'seed_0 holds a run with --client_batch_size=5, but '
-        '--client_batch_size=7 was given; choose another',
+        'seed_0 holds a run with client_batch_size=5, but '
+        'client_batch_size=7 was given; choose another',
     ):
       self._run(
           '--compare=sgd,delta_sgd',
@@ -217,7 +217,7 @@ class CompareTest(folder_testing.FolderTestCase):
       recorded['initial_weights'] = old
       (folder / 'hparams.json').write_text(json.dumps(recorded))
       refused = self.assertRaisesRegex(
-          command_line.UserError, '--initial_weights=None, but'
+          command_line.UserError, ' initial_weights=None, but'
       )
       with contextlib.nullcontext() if old else refused:
         self._build(*arguments, '--initial_weights=new.npz')

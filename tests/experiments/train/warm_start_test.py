@@ -92,10 +92,10 @@ class WarmStartTest(parameterized.TestCase):
     for path, sentence in (
         (
             self.other_npz,
-            f'/run holds a run with --initial_weights="{self.npz}", but '
-            f'--initial_weights="{self.other_npz}" was given; choose another',
+            f'/run holds a run with initial_weights="{self.npz}", but '
+            f'initial_weights="{self.other_npz}" was given; choose another',
         ),
-        (None, f'="{self.npz}", but --initial_weights=nothing was given'),
+        (None, f'="{self.npz}", but initial_weights=nothing was given'),
         ('/gone.npz', '^--initial_weights: /gone.npz does not exist$'),
     ):
       with self.assertRaisesRegex(command_line.UserError, sentence):
@@ -142,7 +142,7 @@ class WarmStartTest(parameterized.TestCase):
     self.assertNotIn('initial_weights_sha256', recorded)
     with self.assertRaisesRegex(
         command_line.UserError,
-        f'--initial_weights=nothing, but --initial_weights="{self.npz}"',
+        f'initial_weights=nothing, but initial_weights="{self.npz}"',
     ):
       self.train(
           self.npz,

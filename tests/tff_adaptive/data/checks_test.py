@@ -57,7 +57,7 @@ class CheckClientsTest(parameterized.TestCase):
   def test_bad_client_raises_one_sentence_with_the_way_out(self, bad, message):
     with self.assertRaisesRegex(ValueError, message) as raised:
       checks.check_clients(_source(bad=bad), num_classes=10)
-    self.assertEndsWith(str(raised.exception), '--bad_clients=reject.')
+    self.assertEndsWith(str(raised.exception), '`bad_clients="reject"`.')
     self.assertNotIn('\n', str(raised.exception))
 
   @parameterized.product(
@@ -101,7 +101,7 @@ class CheckClientsTest(parameterized.TestCase):
     with self.assertRaisesRegex(
         ValueError,
         f"^Client 'bad' has the label {label} at example 1, where labels must "
-        r'be integers from 0 to 9 \(--bad_clients=reject does not apply',
+        r'be integers from 0 to 9 \(`bad_clients="reject"` does not apply',
     ):
       checks.check_clients(source, num_classes=10, bad_clients=policy)
 

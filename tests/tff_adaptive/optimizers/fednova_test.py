@@ -37,7 +37,7 @@ class FedNovaTest(tf.test.TestCase, parameterized.TestCase):
   )
   def test_steps_worth(self, num_steps, momentum, pull, expected):
     rule = optimizers.build_sgd(0.5, momentum)
-    end = optimizers.RoundEnd(
+    end = optimizers.ClientRoundEnd(
         received=(),
         trained=(),
         update=(),

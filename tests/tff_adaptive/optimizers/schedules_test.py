@@ -64,16 +64,6 @@ class SchedulesTest(tf.test.TestCase, parameterized.TestCase):
         _factors(schedule, [0, 9, 10, 19, 20, 500]), [2, 2, 0.5, 0.5, 0, 0]
     )
 
-  def test_parses_tables(self):
-    self.assertEqual(
-        schedules.parse_factors('0:1, 100:0.5'), {0: 1.0, 100: 0.5}
-    )
-    for text in ('', '0', '0:1:2', 'a:1', '0:b'):
-      with self.assertRaisesRegex(ValueError, f"0:1,100:0.5.*found '{text}'"):
-        schedules.parse_factors(text)
-    with self.assertRaisesRegex(ValueError, "once, found '0:1,0:2'"):
-      schedules.parse_factors('0:1,0:2')
-
   @parameterized.named_parameters(
       ('rounds', lambda: schedules.build_step_decay(0), 'total_rounds.*0'),
       ('part', lambda: schedules.build_step_decay(2.5), 'rounds.*2.5'),  # type: ignore[arg-type]

@@ -18,9 +18,9 @@ from tests.tff_adaptive.runtime import compiled_testing
 from tests.tff_adaptive.runtime import sequence_testing
 from tff_adaptive import data
 from tff_adaptive import runtime
-from tff_adaptive.runtime import differentiation
 from tff_adaptive.runtime import running
 from tff_adaptive.simulation import interrupts
+from tff_adaptive.tuning import differentiation
 
 
 def _build_slow_sum() -> tff.framework.ConcreteComputation:

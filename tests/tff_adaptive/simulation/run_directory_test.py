@@ -46,10 +46,10 @@ class RunDirectoryTest(parameterized.TestCase):
     self.assertEqual(path.stat().st_mtime, 1e9)
 
   @parameterized.named_parameters(
-      ('value', {'seed': 2}, '--seed=1, but --seed=2'),
-      ('fewer_rounds', {'total_rounds': 9}, '--total_rounds=10, but'),
-      ('new', {'sgd_momentum': 0.5}, '--sgd_momentum=nothing, but'),
-      ('gone', {'seed': None}, '--seed=1, but --seed=nothing'),
+      ('value', {'seed': 2}, 'seed=1, but seed=2'),
+      ('fewer_rounds', {'total_rounds': 9}, 'total_rounds=10, but'),
+      ('new', {'sgd_momentum': 0.5}, 'sgd_momentum=nothing, but'),
+      ('gone', {'seed': None}, 'seed=1, but seed=nothing'),
   )
   def test_other_hparams_are_refused_by_name(self, change, message):
     self.directory.open(_HPARAMS)
@@ -65,14 +65,14 @@ class RunDirectoryTest(parameterized.TestCase):
     for method in (self.directory.check, self.directory.open):
       with self.assertRaisesRegex(
           run_directory.RunDirectoryError,
-          '--total_rounds=10, but --total_rounds=20 was given, and with '
-          '--client_schedule="step_decay" the finished rounds would have '
-          'been different; choose another --experiment_name',
+          'total_rounds=10, but total_rounds=20 was given, and with '
+          'client_schedule="step_decay" the finished rounds would have '
+          'been different; choose another experiment_name',
       ):
         method({**hparams, 'total_rounds': 20}, ['client_schedule'])
     # Fewer rounds, and a run that has no such number, are refused as ever.
     with self.assertRaisesRegex(
-        run_directory.RunDirectoryError, '--total_rounds=9 was given; choose'
+        run_directory.RunDirectoryError, 'total_rounds=9 was given; choose'
     ):
       self.directory.check({**hparams, 'total_rounds': 9}, ['client_schedule'])
     self.directory.open({**hparams, 'total_rounds': 20})

@@ -73,26 +73,6 @@ def _has_step_size(
   return np.isclose(second, 2.0 * first)
 
 
-def parse_scale(text: str) -> Union[str, float]:
-  """Parses the argument of `build_line_search_step` from a flag's text.
-
-  Args:
-    text: 'max', 'unit' or a number, such as '0.5'.
-
-  Returns:
-    The number, or the text itself if it is not a number.
-
-  Example:
-
-    >>> parse_scale('unit'), parse_scale('0.5')
-    ('unit', 0.5)
-  """
-  try:
-    return float(text)
-  except ValueError:
-    return text
-
-
 def build_line_search_step(
     scale: Union[str, float] = MAX,
 ) -> tff.learning.optimizers.Optimizer:
@@ -157,7 +137,7 @@ def build_line_search_step(
   return fedavg.build_fedavg(scale)
 
 
-def _mean_over_steps(end: client_reports.RoundEnd) -> tf.Tensor:
+def _mean_over_steps(end: client_reports.ClientRoundEnd) -> tf.Tensor:
   assert end.gathered is not None
   return end.gathered / end.num_steps
 

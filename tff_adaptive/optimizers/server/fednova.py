@@ -14,7 +14,7 @@ from tff_adaptive.optimizers import vectors
 from tff_adaptive.optimizers.client import sgd
 
 
-def steps_worth(end: client_reports.RoundEnd) -> tf.Tensor:
+def steps_worth(end: client_reports.ClientRoundEnd) -> tf.Tensor:
   """Returns the number of plain SGD steps that a client's steps amount to.
 
   This is the distance that SGD moves when all gradients are 1, divided by its

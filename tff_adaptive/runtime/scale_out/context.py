@@ -4,10 +4,8 @@
 
 from collections.abc import Iterator
 import contextlib
-import os
-from typing import Any, NamedTuple, Optional
+from typing import Any, Optional
 
-from absl import logging
 from tensorflow.python.framework import config as tf_config
 from tensorflow.python.util import _pywrap_util_port
 import tensorflow_federated as tff
@@ -17,82 +15,8 @@ from tff_adaptive.runtime import compiled
 from tff_adaptive.runtime import dataset_cache
 from tff_adaptive.runtime import native
 from tff_adaptive.runtime import plans
-
-
-class ClusterError(RuntimeError):
-  """The cluster cannot do what was asked; the text is one sentence."""
-
-
-def connect(address: Optional[str], num_cpus: int) -> bool:
-  """Connects this process to a Ray cluster, unless it is connected already.
-
-  Args:
-    address: The cluster's address: 'auto' for one on this machine, or the
-      'host:port' of its head. None starts a new cluster on this machine, which
-      ends with this process.
-    num_cpus: The number of cores of a new cluster.
-
-  Returns:
-    Whether this call connected; if so, call `disconnect` at the end.
-
-  Raises:
-    ClusterError: If Ray is not installed or does not start, or there is no
-      cluster at the address.
-  """
-  ray = _import_ray()
-  if ray.is_initialized():
-    found = ray.get_runtime_context().gcs_address
-    # Not an error, since a cluster has several addresses.
-    if address not in (None, 'auto', found):
-      logging.warning(
-          'This process is connected to the Ray cluster at %s; the address %s '
-          'is not used. If it is another cluster, call `ray.shutdown()` first.',
-          found,
-          address,
-      )
-    return False
-  options: dict[str, Any] = {'address': address}
-  if address is None:
-    options = {
-        'address': 'local',
-        'num_cpus': num_cpus,
-        'include_dashboard': False,
-    }
-  try:
-    ray.init(**options, configure_logging=False, log_to_driver=False)
-  except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
-    if address is None:
-      raise ClusterError(
-          f'Ray did not start on this machine: {error}'
-      ) from error
-    raise ClusterError(
-        f'There is no Ray cluster at {address!r}; start one with `ray start '
-        f'--head`, or correct the address ({error}).'
-    ) from error
-  logging.info('Ray: %s', ray.cluster_resources())
-  return True
-
-
-def _import_ray():
-  """Imports Ray, with its usage reports switched off."""
-  os.environ.setdefault('RAY_USAGE_STATS_ENABLED', '0')
-  # Nobody reads the metrics, and Ray complains if it cannot send them.
-  os.environ.setdefault('RAY_enable_metrics_collection', '0')
-  # The default of Ray's next versions; it warns if unset.
-  os.environ.setdefault('RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO', '0')
-  try:
-    import ray  # pylint: disable=import-outside-toplevel
-  except ImportError as error:
-    raise ClusterError(
-        'Ray is not installed: pip install "ray>=2.40".'
-    ) from error
-  return ray
-
-
-def disconnect() -> None:
-  """Ends the connection that `connect` made."""
-  _import_ray().shutdown()
-
+from tff_adaptive.runtime.scale_out import clusters
+from tff_adaptive.runtime.scale_out import messages
 
 # The value that TensorFlow uses. Later changes of the environment do not affect
 # this process, but would affect workers.
@@ -100,31 +24,6 @@ _USES_ONEDNN = _pywrap_util_port.IsMklEnabled()
 _CPU = 'CPU'
 _GPU = 'GPU'
 _DEVICES = (_CPU, _GPU)
-
-
-class RoundCosts(NamedTuple):
-  """The costs of a round on workers, from state to state.
-
-  Attributes:
-    seconds: The wall time of the round on the driver.
-    server_seconds: The driver's time before and after the clients' work:
-      prepare, report, update.
-    merge_seconds: The driver's time to merge the sums of the chunks.
-    work_seconds: The workers' time, summed over all chunks.
-    num_chunks: The number of chunks of the cohort.
-    broadcast_bytes: The size of the broadcast, sent once to each machine.
-    chunk_bytes: The size of the client ids or rows of all chunks.
-    sum_bytes: The size of the sums of all chunks, sent to the driver.
-  """
-
-  seconds: float
-  server_seconds: float
-  merge_seconds: float
-  work_seconds: float
-  num_chunks: int
-  broadcast_bytes: int
-  chunk_bytes: int
-  sum_bytes: int
 
 
 class RayContext(compiled.CompiledContext):
@@ -171,11 +70,11 @@ class RayContext(compiled.CompiledContext):
         self.pool.close()
         self.pool = None
         if self._owns_connection:
-          disconnect()
+          clusters.disconnect()
 
   def costs_of(
       self, computation: tff.framework.ConcreteComputation
-  ) -> Optional[RoundCosts]:
+  ) -> Optional[messages.RoundCosts]:
     """Returns the costs of the latest round of a computation.
 
     Args:
@@ -215,7 +114,7 @@ class RayContext(compiled.CompiledContext):
 
   def _check_open(self) -> None:
     if self.pool is None:
-      raise ClusterError(
+      raise clusters.ClusterError(
           'This context is closed and its workers have ended; create a new one '
           'with `create_ray_context`.'
       )
@@ -305,10 +204,12 @@ def create_ray_context(
     specs.check_positive('num_workers', num_workers)
   specs.check_positive('cpus_per_worker', cpus_per_worker)
   wanted_cpus = cpus_per_worker * (num_workers or 0)
-  owns_connection = connect(address, max(wanted_cpus, plans.num_cores()))
+  owns_connection = clusters.connect(
+      address, max(wanted_cpus, plans.num_cores())
+  )
   with contextlib.ExitStack() as on_error:
     if owns_connection:
-      on_error.callback(disconnect)
+      on_error.callback(clusters.disconnect)
     # These modules import Ray, which is optional.
     from tff_adaptive.runtime.scale_out import worker_pools  # pylint: disable=import-outside-toplevel
     from tff_adaptive.runtime.scale_out import workers  # pylint: disable=import-outside-toplevel

@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Messages to workers: the clients of a chunk, and TFF types.
+"""Messages to workers: the clients of a chunk, and TFF types; their costs.
 
 For a `Cohort` only client ids are sent, with the states of clients that have
 one: a worker reads the data from a source that it gets once. For other
@@ -132,3 +132,28 @@ for _type_class in (
     tff.TensorType,
 ):
   copyreg.pickle(_type_class, _reduce_type)
+
+
+class RoundCosts(NamedTuple):
+  """The costs of a round on workers, from state to state.
+
+  Attributes:
+    seconds: The wall time of the round on the driver.
+    server_seconds: The driver's time before and after the clients' work:
+      prepare, report, update.
+    merge_seconds: The driver's time to merge the sums of the chunks.
+    work_seconds: The workers' time, summed over all chunks.
+    num_chunks: The number of chunks of the cohort.
+    broadcast_bytes: The size of the broadcast, sent once to each machine.
+    chunk_bytes: The size of the client ids or rows of all chunks.
+    sum_bytes: The size of the sums of all chunks, sent to the driver.
+  """
+
+  seconds: float
+  server_seconds: float
+  merge_seconds: float
+  work_seconds: float
+  num_chunks: int
+  broadcast_bytes: int
+  chunk_bytes: int
+  sum_bytes: int

@@ -15,7 +15,7 @@ from typing import Optional
 
 from absl import logging
 
-from tff_adaptive.runtime.scale_out import context
+from tff_adaptive.runtime.scale_out import clusters
 
 _DEATH = (
     "The raylet, Ray's process on this machine, has died, so the round cannot "
@@ -74,7 +74,7 @@ class NodeWatch:
 
   def _check(self) -> None:
     if self._is_dead:
-      raise context.ClusterError(_DEATH) from None
+      raise clusters.ClusterError(_DEATH) from None
 
   def _watch(self, path: str) -> None:
     """Waits for the end of the connection, then of the raylet."""

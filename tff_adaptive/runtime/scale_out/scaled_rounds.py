@@ -20,7 +20,6 @@ from tff_adaptive.runtime import graph_functions
 from tff_adaptive.runtime import round_keys
 from tff_adaptive.runtime import rounds
 from tff_adaptive.runtime import values
-from tff_adaptive.runtime.scale_out import context
 from tff_adaptive.runtime.scale_out import messages
 from tff_adaptive.runtime.scale_out import worker_pools
 from tff_adaptive.runtime.scale_out import workers
@@ -47,7 +46,7 @@ class ScaledRound(rounds.Round):
       UnsupportedComputationError: If the computation cannot be compiled.
     """
     super().__init__(*args)
-    self.costs: Optional[context.RoundCosts] = None
+    self.costs: Optional[messages.RoundCosts] = None
     self._pool = pool
     self._sum_type = self._form.form.accumulate.type_signature.result
     spec = workers.build_spec(self._form, self.plan)
@@ -97,8 +96,8 @@ class ScaledRound(rounds.Round):
     costs['num_chunks'] = len(chunks)
     costs['broadcast_bytes'] = _bytes(broadcast)
     costs['chunk_bytes'] = sum(map(messages.num_bytes, chunks))
-    self.costs = context.RoundCosts(
-        *(costs[name] for name in context.RoundCosts._fields)
+    self.costs = messages.RoundCosts(
+        *(costs[name] for name in messages.RoundCosts._fields)
     )
     return result
 

@@ -14,7 +14,7 @@ from ray.util import actor_pool
 from ray.util import scheduling_strategies
 
 from tff_adaptive import _error_texts
-from tff_adaptive.runtime.scale_out import context
+from tff_adaptive.runtime.scale_out import clusters
 from tff_adaptive.runtime.scale_out import messages
 from tff_adaptive.runtime.scale_out import node_watch
 from tff_adaptive.runtime.scale_out import workers
@@ -155,7 +155,7 @@ class WorkerPool:
         self._meet(chunk_sum.process)
         yield chunk_sum
     except _DEATHS as error:
-      raise context.ClusterError(
+      raise clusters.ClusterError(
           "Ray's workers die repeatedly; look into Ray's logs, they may need "
           f'more memory ({_error_texts.first_line(error)}).'
       ) from error
@@ -234,7 +234,7 @@ def _reserve(num_workers: int, settings: workers.WorkerSettings) -> Any:
   num_cpus, num_gpus = _count(ray.cluster_resources())
   free_cpus, free_gpus = _count(ray.available_resources())
   each = f'{settings.num_cpus} cores' + ' and a GPU' * settings.uses_gpu
-  raise context.ClusterError(
+  raise clusters.ClusterError(
       f'There is no room for {num_workers} workers with {each} each: the '
       f'cluster has {num_cpus} cores and {num_gpus} GPUs, of which '
       f'{free_cpus} and {free_gpus} are free; ask for fewer, or add machines.'

@@ -28,6 +28,7 @@ from tff_adaptive import optimizers
 from tff_adaptive import runtime
 from tff_adaptive.aggregators import reports
 from tff_adaptive.runtime import scale_out
+from tff_adaptive.runtime.scale_out import clusters
 from tff_adaptive.runtime.scale_out import context as context_lib
 from tff_adaptive.runtime.scale_out import scaled_rounds
 from tff_adaptive.runtime.scale_out import worker_pools
@@ -469,7 +470,7 @@ class RayContextTest(compiled_testing.TestCase):
 
   def test_the_address_of_another_cluster_is_not_used(self):
     with self.assertLogs('absl', 'WARNING') as logs:
-      self.assertFalse(context_lib.connect('10.0.0.5:6379', 1))
+      self.assertFalse(clusters.connect('10.0.0.5:6379', 1))
     self.assertRegex(logs.output[0], 'cluster at .*10.0.0.5:6379 is not used')
 
   @parameterized.parameters(
@@ -480,9 +481,9 @@ class RayContextTest(compiled_testing.TestCase):
     fake = mock.Mock()
     fake.is_initialized.return_value = False
     fake.init.side_effect = RuntimeError('no room')
-    with mock.patch.object(context_lib, '_import_ray', return_value=fake):
+    with mock.patch.object(clusters, '_import_ray', return_value=fake):
       with self.assertRaisesRegex(scale_out.ClusterError, message):
-        context_lib.connect(address, 1)
+        clusters.connect(address, 1)
 
   def test_lists_that_are_no_rows_are_an_error(self):
     add_up = sequence_testing.over_clients(

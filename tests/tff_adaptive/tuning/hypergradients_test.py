@@ -18,9 +18,10 @@ from tff_adaptive import algorithms
 from tff_adaptive import data
 from tff_adaptive import optimizers
 from tff_adaptive import runtime
+from tff_adaptive import tuning
 from tff_adaptive.client_works import loss_terms
 from tff_adaptive.optimizers import schedules
-from tff_adaptive.runtime import differentiation
+from tff_adaptive.tuning import differentiation
 
 # Prodigy's is without a bound by default, so it comes first.
 _UNBOUNDED = dict(initial_distance=0.1, growth_rate=math.inf)
@@ -98,9 +99,9 @@ class HypergradientsTest(parameterized.TestCase):
   def _assert_equals_differences(
       self, model, process, rates=tuple(_PARTS), num_rounds=3
   ):
-    loss_fn = algorithms.build_model_loss(model)
+    loss_fn = tuning.build_model_loss(model)
     state, cohorts = process.initialize(), _cohorts(num_rounds)
-    found = algorithms.hypergradient(process, loss_fn)(state, cohorts, _batch())
+    found = tuning.hypergradient(process, loss_fn)(state, cohorts, _batch())
     arguments = (cohorts, loss_fn, _batch())
     self.assertAlmostEqual(
         found.loss, _loss(process, state, {}, *arguments), places=12
@@ -201,9 +202,9 @@ class HypergradientsTest(parameterized.TestCase):
 
     cohorts = [[client(9), client(0), client(6)]]
     batch = next(iter(client(4)))
-    loss_fn = algorithms.build_model_loss(model)
+    loss_fn = tuning.build_model_loss(model)
     state = process.initialize()
-    found = algorithms.hypergradient(process, loss_fn)(state, cohorts, batch)
+    found = tuning.hypergradient(process, loss_fn)(state, cohorts, batch)
     expected = _difference(process, state, 'finalizer', cohorts, loss_fn, batch)
     self.assertAlmostEqual(found.server_learning_rate, expected, places=3)
 
@@ -230,8 +231,8 @@ class HypergradientsTest(parameterized.TestCase):
     cohort = data.Cohort(
         source, ['a'], round_num=7, seed=3, plan=data.BatchPlan(batch_size=4)
     )
-    loss_fn, state = algorithms.build_model_loss(model), process.initialize()
-    find = algorithms.hypergradient(process, loss_fn)
+    loss_fn, state = tuning.build_model_loss(model), process.initialize()
+    find = tuning.hypergradient(process, loss_fn)
     found = find(state, [cohort], examples)
     self.assertAlmostEqual(
         found.loss,
@@ -257,7 +258,7 @@ class HypergradientsTest(parameterized.TestCase):
           for number, train in enumerate(build(*arguments))
       ]
 
-    find = algorithms.hypergradient(process, algorithms.build_model_loss(model))
+    find = tuning.hypergradient(process, tuning.build_model_loss(model))
     with mock.patch.object(
         differentiation.DifferentiableRound, '_trainings', build_counted
     ):
@@ -269,14 +270,14 @@ class HypergradientsTest(parameterized.TestCase):
     with self.assertRaisesRegex(
         runtime.UnsupportedComputationError, 'FunctionalModel'
     ):
-      algorithms.build_model_loss(testing.variable_model_fn())
+      tuning.build_model_loss(testing.variable_model_fn())
     process = algorithms.build_fed_opt(
         testing.variable_model_fn(), optimizers.build_sgd(0.1)
     )
     with self.assertRaisesRegex(
         runtime.UnsupportedComputationError, 'FunctionalModel'
     ):
-      algorithms.hypergradient(process, lambda weights: 0.0)
+      tuning.hypergradient(process, lambda weights: 0.0)
 
   def test_a_process_without_rates_is_refused(self):
     process = algorithms.build_fed_opt(
@@ -285,7 +286,7 @@ class HypergradientsTest(parameterized.TestCase):
         optimizers.build_fedexp(),
     )
     with self.assertRaisesRegex(ValueError, 'no learning rate in its state'):
-      algorithms.hypergradient(process, lambda weights: 0.0)
+      tuning.hypergradient(process, lambda weights: 0.0)
 
   def test_integer_rates_are_refused(self):
     process = algorithms.build_fed_opt(
@@ -293,7 +294,7 @@ class HypergradientsTest(parameterized.TestCase):
         tff.learning.optimizers.build_sgdm(1),
     )
     with self.assertRaisesRegex(ValueError, 'client_work is an integer'):
-      algorithms.hypergradient(process, lambda weights: 0.0)
+      tuning.hypergradient(process, lambda weights: 0.0)
 
   def test_clients_that_keep_state_are_refused(self):
     process = algorithms.build_fed_opt(
@@ -302,7 +303,7 @@ class HypergradientsTest(parameterized.TestCase):
     with self.assertRaisesRegex(
         runtime.UnsupportedComputationError, 'clients keep state'
     ):
-      algorithms.hypergradient(process, lambda weights: 0.0)
+      tuning.hypergradient(process, lambda weights: 0.0)
 
   @parameterized.named_parameters(
       ('custom_gradient', tf.nn.silu, 'tf.custom_gradient'),
@@ -328,7 +329,7 @@ class HypergradientsTest(parameterized.TestCase):
     )
     process = algorithms.build_fed_opt(model, optimizers.build_sgd(0.1))
     with self.assertRaisesRegex(runtime.UnsupportedComputationError, message):
-      find = algorithms.hypergradient(
+      find = tuning.hypergradient(
           process, lambda weights: tf.reduce_sum(weights.trainable[0])
       )
       find(process.initialize(), [testing.clients([4])])

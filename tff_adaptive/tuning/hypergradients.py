@@ -11,8 +11,8 @@ import tensorflow_federated as tff
 from tff_adaptive.client_works import model_adapter
 from tff_adaptive.data import cohort as cohort_lib
 from tff_adaptive.runtime import computations
-from tff_adaptive.runtime import differentiation
 from tff_adaptive.runtime import values
+from tff_adaptive.tuning import differentiation
 
 _RATE_KEY = tff.learning.optimizers.LEARNING_RATE_KEY
 # The parts of a process that have a rate, by the name of the rate.
@@ -156,7 +156,7 @@ def hypergradient(
   Example:
 
     ```python
-    find = algorithms.hypergradient(process, algorithms.build_model_loss(model))
+    find = tuning.hypergradient(process, tuning.build_model_loss(model))
     found = find(state, [cohort], batch)
     found.server_learning_rate  # Above 0: a smaller rate lowers the loss.
     ```

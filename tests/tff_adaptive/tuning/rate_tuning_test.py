@@ -17,7 +17,8 @@ from tff_adaptive import data
 from tff_adaptive import optimizers
 from tff_adaptive import privacy
 from tff_adaptive import runtime
-from tff_adaptive.algorithms import rate_tuning
+from tff_adaptive import tuning
+from tff_adaptive.tuning import rate_tuning
 
 _RATES = {'client_learning_rate': 0.1, 'server_learning_rate': 2.0}
 _NAN = float('nan')
@@ -47,7 +48,7 @@ def _process():
 class NextRatesTest(parameterized.TestCase):
 
   def test_a_step_has_its_length_in_the_logarithms(self):
-    found = algorithms.Hypergradient(1.0, 30.0, -2.0)
+    found = tuning.Hypergradient(1.0, 30.0, -2.0)
     moved = rate_tuning.next_rates(_RATES, found, 0.2)
     # The slopes by the logarithms are 3 and -4.
     self.assertAlmostEqual(
@@ -58,24 +59,24 @@ class NextRatesTest(parameterized.TestCase):
     )
 
   def test_one_rate_alone(self):
-    found = algorithms.Hypergradient(1.0, 30.0, None)
+    found = tuning.Hypergradient(1.0, 30.0, None)
     rates = {'client_learning_rate': 0.1}
     moved = rate_tuning.next_rates(rates, found, 0.2)
     self.assertEqual(moved, {'client_learning_rate': 0.1 * math.exp(-0.2)})
 
   def test_rates_stay_without_a_direction(self):
-    found = algorithms.Hypergradient(1.0, 0.0, 0.0)
+    found = tuning.Hypergradient(1.0, 0.0, 0.0)
     self.assertEqual(rate_tuning.next_rates(_RATES, found, 0.2), _RATES)
 
   @parameterized.parameters((_NAN, 1.0), (1.0, math.inf))
   def test_derivatives_that_are_not_finite_are_told(self, client, server):
-    found = algorithms.Hypergradient(1.0, client, server)
+    found = tuning.Hypergradient(1.0, client, server)
     with pytest.warns(RuntimeWarning, match='client_learning_rate.*not finite'):
       moved = rate_tuning.next_rates(_RATES, found, 0.2)
     self.assertEqual(moved, _RATES)
 
   def test_rates_fall_where_the_loss_is_not_finite(self):
-    found = algorithms.Hypergradient(_NAN, _NAN, _NAN)
+    found = tuning.Hypergradient(_NAN, _NAN, _NAN)
     moved = rate_tuning.next_rates(_RATES, found, 0.2)
     self.assertEqual(
         moved, {k: rate * math.exp(-0.2) for k, rate in _RATES.items()}
@@ -115,7 +116,7 @@ class BuildRateTunerTest(tf.test.TestCase):
   @pytest.mark.slow
   def test_rates_that_are_too_small_grow_and_the_loss_is_lower(self):
     cohort_fn = self._cohort_fn(_source())
-    tuner = algorithms.build_rate_tuner(
+    tuner = tuning.build_rate_tuner(
         self.process, self.model, cohort_fn, step_size=0.3
     )
     state, losses = self._train(cohort_fn, 12, tuner)
@@ -127,7 +128,7 @@ class BuildRateTunerTest(tf.test.TestCase):
   @pytest.mark.slow
   def test_rates_move_every_few_rounds(self):
     cohort_fn = self._cohort_fn(_source())
-    tuner = algorithms.build_rate_tuner(
+    tuner = tuning.build_rate_tuner(
         self.process, self.model, cohort_fn, num_rounds=3
     )
     state = self.process.initialize()
@@ -161,7 +162,7 @@ class BuildRateTunerTest(tf.test.TestCase):
           }
       )
       pair = [cohort_fn(0), cohort_fn(2)]
-      tuner = algorithms.build_rate_tuner(
+      tuner = tuning.build_rate_tuner(
           self.process, self.model, pair.__getitem__
       )
       tuned = tuner(self.process.initialize(), 0)
@@ -178,14 +179,12 @@ class BuildRateTunerTest(tf.test.TestCase):
         ),
     )
     with self.assertRaisesRegex(ValueError, 'bypasses differential privacy'):
-      algorithms.build_rate_tuner(
-          process, self.model, self._cohort_fn(_source())
-      )
+      tuning.build_rate_tuner(process, self.model, self._cohort_fn(_source()))
 
   def test_arguments_are_checked(self):
     for options in ({'step_size': 0.0}, {'num_rounds': 0}):
       (name,) = options
       with self.assertRaisesRegex(ValueError, name):
-        algorithms.build_rate_tuner(
+        tuning.build_rate_tuner(
             self.process, self.model, self._cohort_fn(_source()), **options
         )

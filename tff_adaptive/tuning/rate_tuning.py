@@ -11,13 +11,13 @@ import warnings
 import numpy as np
 import tensorflow_federated as tff
 
-from tff_adaptive.algorithms import hypergradients
 from tff_adaptive.client_works import model_adapter
 from tff_adaptive.data import cohort as cohort_lib
 from tff_adaptive.data import feature_arrays
 from tff_adaptive.data import specs
 from tff_adaptive.optimizers import optimizer
 from tff_adaptive.privacy import differential_privacy
+from tff_adaptive.tuning import hypergradients
 
 _RATE_KEY = tff.learning.optimizers.LEARNING_RATE_KEY
 
@@ -148,7 +148,7 @@ def build_rate_tuner(
   Example:
 
     ```python
-    tuner = algorithms.build_rate_tuner(process, model, cohort_fn)
+    tuner = tuning.build_rate_tuner(process, model, cohort_fn)
     simulation.run_training(
         process, cohort_fn=cohort_fn, total_rounds=100, adjust_state_fn=tuner
     )
