@@ -195,9 +195,9 @@ def free_default_context():
   No TFF computation can run afterwards.
   """
   if 'tensorflow_federated' in sys.modules:
-    from tff_adaptive.runtime import native  # pylint: disable=import-outside-toplevel
+    from tff_adaptive.runtime import contexts  # pylint: disable=import-outside-toplevel
 
-    native.free_default_context()
+    contexts.free_default()
 
 
 def _is_output_cut() -> bool:

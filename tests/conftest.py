@@ -84,14 +84,10 @@ def _resident_bytes():
 @pytest.fixture(scope='session')
 def native_runtime():
   """TFF's native runtime as the default context, one worker for all tests."""
-  import tensorflow_federated as tff
-
   from tff_adaptive import runtime
 
-  context, close = runtime.create_native_context()
-  with tff.framework.get_context_stack().install(context):
+  with runtime.NativeContext() as context:
     yield context
-  close()
 
 
 @pytest.fixture(scope='session')
@@ -99,6 +95,6 @@ def secure_test_runtime():
   """A context that computes secure sums in the clear; install it by `with`."""
   from tff_adaptive import runtime
 
-  context, close = runtime.create_native_context(secure_sums_in_clear=True)
+  context = runtime.NativeContext(secure_sums_in_clear=True)
   yield context
-  close()
+  context.close()

@@ -175,7 +175,7 @@ class ExamplesTest(parameterized.TestCase):
     super().setUpClass()
     cls.templates = folder_testing.new(cls)
     # Examples need no other process, and are compiled once.
-    cls.enterClassContext(runtime.compiled_context(seed=1))
+    cls.enterClassContext(runtime.CompiledContext(seed=1))
 
   def _enter_folder(self, with_data):
     """Enters a new folder for an example, with the run runs/demo."""

@@ -114,8 +114,8 @@ def _put_ours_in_place() -> None:
 
   # pylint: enable=g-import-not-at-top
   ours = {
-      'create': runtime.create_compiled_context,
-      'set': runtime.set_compiled_context,
+      'create': runtime.CompiledContext,
+      'set': runtime.CompiledContext,
   }
   for package in _CONTEXTS:
     for suffix in ('', '.execution_contexts'):
@@ -124,7 +124,7 @@ def _put_ours_in_place() -> None:
         verb, _, rest = name.partition('_sync_')
         if rest.endswith('cpp_execution_context') and verb in ours:
           setattr(module, name, _ignoring_options(ours[verb]))
-  runtime.set_compiled_context(default_num_clients=0)
+  runtime.CompiledContext(default_num_clients=0).install()
 
 
 def _ignoring_options(ours):

@@ -68,7 +68,7 @@ def main():
       _build_model(), optimizers.build_delta_sgd()
   )
   clients = [_build_client(1.0 + number) for number in range(_NUM_CLIENTS)]
-  runtime.set_compiled_context(strict=True)
+  runtime.CompiledContext(strict=True).install()
   output = process.next(process.initialize(), clients)
   counts = output.metrics['client_work']['clients']
   moved = float(output.metrics['finalizer']['update_norm'])

@@ -41,5 +41,5 @@ def main():
 if __name__ == '__main__':
   # TFF's own runtime, as without this line, where its worker process would
   # outlive the program.
-  with runtime.native_context():
+  with runtime.NativeContext():
     main()

@@ -39,7 +39,7 @@ def main():
 
   weights, seconds = train()
   # The line that changes. It also ends TFF's own runtime with its worker.
-  runtime.set_compiled_context()
+  runtime.CompiledContext().install()
   compiled_weights, compiled_seconds = train()
 
   difference = max(

@@ -172,7 +172,7 @@ _PLAN = rows.Argument(
 RUNTIMES = (
     rows.Row(
         rows.COMPILED,
-        'tff_adaptive.runtime:compiled_context',
+        'tff_adaptive.runtime:CompiledContext',
         (
             rows.Argument(
                 'devices',
@@ -192,7 +192,7 @@ RUNTIMES = (
     ),
     rows.Row(
         rows.NATIVE,
-        'tff_adaptive.runtime:native_context',
+        'tff_adaptive.runtime:NativeContext',
         supplied=(
             'max_concurrent_computation_calls',
             'secure_sums_in_clear',
@@ -201,7 +201,7 @@ RUNTIMES = (
     ),
     rows.Row(
         rows.RAY,
-        'tff_adaptive.runtime.scale_out:ray_context',
+        'tff_adaptive.runtime.scale_out:RayContext',
         (
             rows.Argument(
                 'address',
@@ -240,6 +240,6 @@ RUNTIMES = (
             ),
             _PLAN,
         ),
-        supplied=('strict', 'seed', 'max_cache_bytes'),
+        supplied=('strict', 'seed', 'default_num_clients', 'max_cache_bytes'),
     ),
 )

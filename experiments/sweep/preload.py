@@ -13,10 +13,10 @@ import sklearn.datasets  # noqa: E402, F401
 import tensorflow_federated  # noqa: E402, F401
 
 from experiments.train import training_run  # noqa: E402, F401
-from tff_adaptive.runtime import native  # noqa: E402
+from tff_adaptive.runtime import contexts  # noqa: E402
 
 # Otherwise TFF prints a traceback when this process ends.
-native.free_default_context_at_exit()
+contexts.free_default_at_exit()
 
 # What is imported stays: no collection of a fork looks at it again.
 gc.freeze()

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of the page for users of older versions of TFF."""
 
+import asyncio
 import collections
 import os
 import re
@@ -102,11 +103,15 @@ class OlderTffTest(tf.test.TestCase, parameterized.TestCase):
   @classmethod
   def setUpClass(cls):
     super().setUpClass()
-    cls.enterClassContext(runtime.compiled_context())
+    cls.enterClassContext(runtime.CompiledContext())
     cls.given = _given()
 
   def setUp(self):
     super().setUp()
+    # TFF's training loop needs one, which `asyncio.run` of other tests removes.
+    loop = asyncio.new_event_loop()
+    self.addCleanup(loop.close)
+    asyncio.set_event_loop(loop)
     # Some of the successors write to the current folder.
     self.addCleanup(os.chdir, os.getcwd())
     os.chdir(folder_testing.new(self))
@@ -129,9 +134,7 @@ class OlderTffTest(tf.test.TestCase, parameterized.TestCase):
 
   @parameterized.parameters(*_TABLES)
   def test_successors_work(self, table):
-    with tff.framework.get_context_stack().install(
-        runtime.create_compiled_context()
-    ):
+    with tff.framework.get_context_stack().install(runtime.CompiledContext()):
       for _, _, now in _rows(table):
         for name in _successors(now):
           with self.subTest(name):

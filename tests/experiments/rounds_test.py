@@ -19,7 +19,7 @@ class RoundsTest(absltest.TestCase):
     )
     found = rounds.Rounds(process)
     with (
-        runtime.compiled_context(),
+        runtime.CompiledContext(),
         self.assertRaisesRegex(ValueError, 'name the 2 clients, found 1 ids'),
     ):
       found.train(testing.clients([2, 3]), ['ann'])

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs pipelines on both runtimes, in turns, and measures their rounds."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 import functools
 import math
 import statistics
@@ -70,31 +70,24 @@ class Comparison:
 
 
 @functools.cache
-def _native() -> tuple[tff.framework.SyncContext, Callable[[], None]]:
-  return runtime.create_native_context(
+def native_context() -> runtime.NativeContext:
+  """Returns TFF's runtime, one worker for all pipelines."""
+  return runtime.NativeContext(
       secure_sums_in_clear=True, default_num_clients=_NUM_CLIENTS
   )
-
-
-def native_context() -> tff.framework.SyncContext:
-  """Returns TFF's runtime, one worker for all pipelines."""
-  return _native()[0]
 
 
 @functools.cache
 def compiled_context() -> runtime.CompiledContext:
   """Returns the compiled runtime, one context for all pipelines."""
-  return runtime.create_compiled_context(
-      seed=1, default_num_clients=_NUM_CLIENTS
-  )
+  return runtime.CompiledContext(seed=1, default_num_clients=_NUM_CLIENTS)
 
 
 def close() -> None:
   """Ends the workers of both contexts."""
-  _native()[1]()
-  _native.cache_clear()
-  compiled_context().close()
-  compiled_context.cache_clear()
+  for build in (native_context, compiled_context):
+    build().close()
+    build.cache_clear()
 
 
 def _next(context: tff.framework.SyncContext, rounds: Iterator[Any]) -> Any:

@@ -197,7 +197,7 @@ class AGNewsTasksTest(parameterized.TestCase):
         tf.data.Dataset.from_tensor_slices(source.examples(name)).batch(4)
         for name in source.client_ids[:2]
     ]
-    with runtime.compiled_context():
+    with runtime.CompiledContext():
       start = process.initialize()
       output = process.next(start, clients)
     clients = output.metrics['client_work']['clients']

@@ -204,7 +204,7 @@ def _weights_after_a_round(made):
   process = algorithms.build_fed_opt(
       made.functional_model, tff.learning.optimizers.build_sgdm(0.5)
   )
-  with runtime.compiled_context(strict=True):
+  with runtime.CompiledContext(strict=True):
     output = process.next(
         process.initialize(),
         cohort.Cohort(

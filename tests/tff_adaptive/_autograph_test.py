@@ -116,7 +116,7 @@ def _train(model, client_optimizer, server_optimizer, loss_term):
   process = algorithms.build_fed_opt(
       model, client_optimizer, server_optimizer, loss_term=loss_term
   )
-  with runtime.compiled_context(devices='CPU', strict=True):
+  with runtime.CompiledContext(devices='CPU', strict=True):
     output = process.next(process.initialize(), _CLIENTS)
   return testing.trainable(output.state)
 

@@ -282,7 +282,7 @@ class RuntimesTest(tf.test.TestCase):
     )
     clients = [_client(8), _client(3)]
     expected = compiled_testing.train(process, clients, clients)
-    with runtime.compiled_context(devices='CPU', strict=True):
+    with runtime.CompiledContext(devices='CPU', strict=True):
       found = compiled_testing.train(process, clients, clients)
     for f, e in zip(found, expected):
       self.assertAllClose(f, e, rtol=0, atol=1e-5)
@@ -408,7 +408,7 @@ class BagOfWordsDenseTest(tf.test.TestCase, parameterized.TestCase):
       )
       batch = collections.OrderedDict(x=inputs, y=labels)
       cohort = [[batch, batch], [batch]]
-      with runtime.compiled_context(devices='CPU', strict=True):
+      with runtime.CompiledContext(devices='CPU', strict=True):
         trained.append(compiled_testing.train(process, cohort, cohort))
     for found, expected in zip(*trained):
       self.assertAllClose(found, expected, rtol=1e-5, atol=1e-6)

@@ -300,7 +300,7 @@ def stack_at_server(value: Any, keep: Optional[Any] = None) -> Any:
     ... def stack(rows):
     ...   return stack_at_server(rows)
     >>> reports = [np.ones([size, 2], np.float32) for size in (1, 0, 3)]
-    >>> with runtime.native_context():
+    >>> with runtime.NativeContext():
     ...   rows = stack(reports)
     >>> rows.shape
     (4, 2)

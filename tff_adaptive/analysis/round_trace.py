@@ -127,7 +127,7 @@ def trace_round(
 
     >>> process = algorithms.build_fed_opt(
     ...     model, optimizers.build_delta_sgd(), trace_steps=True)
-    >>> with runtime.compiled_context():
+    >>> with runtime.CompiledContext():
     ...   trace = trace_round(process, process.initialize(), cohort_fn(0))
     >>> trace.to_csv('round_1.csv')
     >>> len(trace.values['step_size'])  # 10 clients, 6 steps each.

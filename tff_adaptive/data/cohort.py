@@ -116,8 +116,8 @@ class Cohort(Sequence):
     """Raises a `TypeError`: it is what TFF's own runtime asks a cohort for."""
     raise TypeError(
         "TFF's own runtime takes no `Cohort`: call "
-        '`tff_adaptive.runtime.set_compiled_context()` before the computation, '
-        'or pass `list(cohort)`.'
+        '`tff_adaptive.runtime.CompiledContext().install()` before the '
+        'computation, or pass `list(cohort)`.'
     )
 
   def __len__(self) -> int:

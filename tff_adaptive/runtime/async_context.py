@@ -11,19 +11,35 @@ from tff_adaptive.runtime import compiled
 
 
 class AsyncCompiledContext(tff.framework.AsyncContext):
-  """Runs computations as coroutines; see `create_async_context`.
+  """Runs computations in this process, as coroutines for `tff.program`.
+
+  The programs of TFF, such as `tff.learning.programs.train_model`, run in a
+  `tff.program.FederatedContext` around an asynchronous context.
 
   Attributes:
-    context: The compiled context that runs them.
+    context: The `CompiledContext` that runs them, with `begin_round` and
+      `plan_of`.
+
+  Example:
+    ```python
+    import asyncio
+    import tensorflow_federated as tff
+    from tff_adaptive import runtime
+
+    tff.framework.set_default_context(
+        tff.program.NativeFederatedContext(runtime.AsyncCompiledContext())
+    )
+    asyncio.run(tff.learning.programs.train_model(...))
+    ```
   """
 
-  def __init__(self, context: compiled.CompiledContext):
+  def __init__(self, **kwargs: Any):
     """Initializes the context.
 
     Args:
-      context: The compiled context that runs the computations.
+      **kwargs: See `CompiledContext`, also for errors.
     """
-    self.context = context
+    self.context = compiled.CompiledContext(**kwargs)
 
   async def invoke(
       self, comp: tff.framework.ConcreteComputation, arg: Any
@@ -47,31 +63,3 @@ class AsyncCompiledContext(tff.framework.AsyncContext):
   def close(self) -> None:
     """Ends the native runtime's worker, if one was started."""
     self.context.close()
-
-
-def create_async_context(**kwargs: Any) -> AsyncCompiledContext:
-  """Creates a compiled context for `tff.program`.
-
-  The programs of TFF, such as `tff.learning.programs.train_model`, run in a
-  `tff.program.FederatedContext` around an asynchronous context.
-
-  Args:
-    **kwargs: See `create_compiled_context`, also for errors.
-
-  Returns:
-    The context, for `tff.program.NativeFederatedContext`. Its `context` is the
-    compiled one, with `begin_round` and `plan_of`.
-
-  Example:
-    ```python
-    import asyncio
-    import tensorflow_federated as tff
-    from tff_adaptive import runtime
-
-    tff.framework.set_default_context(
-        tff.program.NativeFederatedContext(runtime.create_async_context())
-    )
-    asyncio.run(tff.learning.programs.train_model(...))
-    ```
-  """
-  return AsyncCompiledContext(compiled.create_compiled_context(**kwargs))

@@ -8,8 +8,7 @@ graph of this process: the clients' data are tensors, and a loop over the
 clients runs their work and sums their results.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-import contextlib
+from collections.abc import Sequence
 import functools
 import os
 import sys
@@ -25,6 +24,7 @@ from tff_adaptive import _error_texts
 from tff_adaptive.data import random_streams
 from tff_adaptive.data import specs
 from tff_adaptive.runtime import computations
+from tff_adaptive.runtime import contexts
 from tff_adaptive.runtime import dataset_cache
 from tff_adaptive.runtime import native
 from tff_adaptive.runtime import plans
@@ -58,7 +58,7 @@ def _check_awaits_nothing(caller: Any) -> None:
   if caller.f_globals.get('__name__') == _PROGRAM_CONTEXT:
     raise TypeError(
         '`tff.program.NativeFederatedContext` takes an asynchronous context, '
-        'found a `CompiledContext`: pass it `runtime.create_async_context()`, '
+        'found a `CompiledContext`: pass it `runtime.AsyncCompiledContext()`, '
         'which takes the same arguments.'
     )
 
@@ -107,29 +107,70 @@ def _note_pipelines(is_strict: bool, reason: str) -> None:
   )
 
 
-class CompiledContext(tff.framework.SyncContext):
-  """Runs TFF computations in this process; see `create_compiled_context`."""
+class CompiledContext(contexts.OwnContext):
+  """Runs TFF computations in this process.
+
+  Results equal those of TFF's native runtime up to rounding, except for random
+  numbers, which follow the seed. Clients' data may be given as TFF takes them
+  (a list with a `tf.data.Dataset` or a list of batches for each client) or as a
+  `tff_adaptive.data.Cohort`, which is faster.
+
+  Example:
+    ```python
+    import tensorflow_federated as tff
+    from tff_adaptive import runtime
+
+    runtime.CompiledContext().install()  # TFF's default from here on.
+    process = tff.learning.algorithms.build_weighted_fed_avg(...)
+
+    with runtime.CompiledContext(strict=True, seed=1):  # In this block alone.
+      state = process.initialize()
+      output = process.next(state, client_datasets)
+    ```
+  """
 
   def __init__(
       self,
-      plan: plans.Plan,
       *,
-      strict: bool,
-      seed: int,
+      devices: str = plans.AUTO,
+      plan: str = plans.AUTO,
+      strict: bool = False,
+      seed: Optional[int] = None,
       default_num_clients: int = 1,
       max_cache_bytes: int = dataset_cache.DEFAULT_MAX_BYTES,
   ):
     """Initializes the context; nothing is compiled yet.
 
     Args:
-      plan: How and where the clients' work runs.
-      strict: See `create_compiled_context`.
+      devices: Where the clients' work runs: `'CPU'`, `'GPU'`, or a name such as
+        `'/device:GPU:1'`. Defaults to the first GPU that TensorFlow sees, else
+        the CPU.
+      plan: Whether clients run one after the other (`'loop'`) or several at
+        once (`'parallel'`). Defaults to that of `choose_plan` for the device.
+      strict: Whether to raise if a computation cannot be compiled or clients'
+        data cannot be kept as arrays. Otherwise, the default, a warning gives
+        the reason, and TFF's native runtime takes over, whose random numbers
+        are new in each run, or each client's `tf.data` pipeline runs in each
+        round.
       seed: The seed of random numbers if neither a `Cohort` nor `begin_round`
-        sets one, a non-negative integer.
-      default_num_clients: See `create_compiled_context`.
-      max_cache_bytes: See `create_compiled_context`.
+        sets one. Defaults to a random seed.
+      default_num_clients: The number of clients if the argument does not tell,
+        for example if it is equal at all clients. Defaults to 1; TFF's default
+        is 0, for which means are undefined.
+      max_cache_bytes: The size of the cache of client data that were read:
+        datasets, and sources of cohorts. The least recently used data are
+        dropped first. Defaults to 4 GiB; 0 disables the cache.
+
+    Raises:
+      TypeError: If the seed, or the number of clients or of bytes, is not an
+        integer.
+      ValueError: If one of them is negative, or a device or a plan is unknown.
     """
-    self._plan = plan
+    specs.check_not_negative('default_num_clients', default_num_clients)
+    specs.check_not_negative('max_cache_bytes', max_cache_bytes)
+    super().__init__()
+    self._plan = self._choose_plan(devices, plan)
+    seed = _choose_seed(seed)
     self._default_num_clients = default_num_clients
     self._strict = strict
     self._log_once = functools.cache(logging.info)
@@ -141,8 +182,11 @@ class CompiledContext(tff.framework.SyncContext):
     # By the id of a computation. The value is a computation where the native
     # runtime has taken over.
     self._programs: dict[int, Any] = {}
-    self._native: Optional[tuple[Any, Callable[[], None]]] = None
+    self._native: Optional[native.NativeContext] = None
     self._lock = threading.RLock()
+
+  def _choose_plan(self, devices: str, plan: str) -> plans.Plan:
+    return plans.choose_plan(devices, plan)
 
   @property
   def device(self) -> str:
@@ -151,7 +195,7 @@ class CompiledContext(tff.framework.SyncContext):
 
   @property
   def num_cache_bytes(self) -> int:
-    """The size of the cached client data, see `create_compiled_context`."""
+    """The size of the cached client data, see the constructor."""
     return self._cache.num_bytes
 
   def begin_round(
@@ -255,7 +299,7 @@ class CompiledContext(tff.framework.SyncContext):
 
     Example:
       ```python
-      with runtime.compiled_context() as context:
+      with runtime.CompiledContext() as context:
         state = process.initialize()
         process.next(state, client_datasets)
         print(context.path_of(process.next))
@@ -270,7 +314,7 @@ class CompiledContext(tff.framework.SyncContext):
     """Ends the native runtime's worker, if one was started."""
     with self._lock:
       if self._native is not None:
-        self._native[1]()
+        self._native.close()
         self._native = None
 
   def _program(self, computation: tff.framework.ConcreteComputation) -> Any:
@@ -389,146 +433,15 @@ class CompiledContext(tff.framework.SyncContext):
 
   def _native_context(self) -> tff.framework.SyncContext:
     if self._native is None:
-      self._native = native.create_native_context(
+      self._native = native.NativeContext(
           secure_sums_in_clear=True,
           default_num_clients=self._default_num_clients,
       )
-    return self._native[0]
+    return self._native
 
 
-def create_compiled_context(
-    *,
-    devices: str = plans.AUTO,
-    plan: str = plans.AUTO,
-    strict: bool = False,
-    seed: Optional[int] = None,
-    default_num_clients: int = 1,
-    max_cache_bytes: int = dataset_cache.DEFAULT_MAX_BYTES,
-) -> CompiledContext:
-  """Creates a context that runs computations inside this process.
-
-  Results equal those of TFF's native runtime up to rounding, except for random
-  numbers, which follow the seed. Clients' data may be given as TFF takes them
-  (a list with a `tf.data.Dataset` or a list of batches for each client) or as a
-  `tff_adaptive.data.Cohort`, which is faster.
-
-  Args:
-    devices: Where the clients' work runs: `'CPU'`, `'GPU'`, or a name such as
-      `'/device:GPU:1'`. Defaults to the first GPU that TensorFlow sees, else
-      the CPU.
-    plan: Whether clients run one after the other (`'loop'`) or several at once
-      (`'parallel'`). Defaults to that of `choose_plan` for the device.
-    strict: Whether to raise if a computation cannot be compiled or clients'
-      data cannot be kept as arrays. Otherwise, the default, a warning gives the
-      reason, and TFF's native runtime takes over, or each client's `tf.data`
-      pipeline runs in each round. On the native runtime, random numbers of the
-      clients' training (dropout) depend on their data and the broadcast value,
-      not on the seed.
-    seed: The seed of random numbers if neither a `Cohort` nor `begin_round`
-      sets one. Defaults to a random seed.
-    default_num_clients: The number of clients if the argument does not tell,
-      for example if it is equal at all clients. Defaults to 1; TFF's default is
-      0, for which means are undefined.
-    max_cache_bytes: The size of the cache of client data that were read:
-      datasets, and sources of cohorts. The least recently used data are dropped
-      first. Defaults to 4 GiB; 0 disables the cache.
-
-  Returns:
-    The context, for `tff.framework.set_default_context`.
-
-  Raises:
-    TypeError: If the seed, or the number of clients or of bytes, is not an
-      integer.
-    ValueError: If one of them is negative, or a device or a plan is unknown.
-
-  Example:
-    ```python
-    import tensorflow_federated as tff
-    from tff_adaptive import runtime
-
-    context = runtime.create_compiled_context(strict=True, seed=1)
-    tff.framework.set_default_context(context)
-    ```
-  """
-  specs.check_not_negative('default_num_clients', default_num_clients)
-  specs.check_not_negative('max_cache_bytes', max_cache_bytes)
-  chosen = plans.choose_plan(devices, plan)
-  native.free_default_context_at_exit()
-  return CompiledContext(
-      chosen,
-      strict=strict,
-      seed=choose_seed(seed),
-      default_num_clients=default_num_clients,
-      max_cache_bytes=max_cache_bytes,
-  )
-
-
-def choose_seed(seed: Optional[int]) -> int:
+def _choose_seed(seed: Optional[int]) -> int:
   """Returns a checked seed; a random one for None."""
   if seed is None:
     seed = int.from_bytes(os.urandom(4), 'little')
   return random_streams.check_seed(seed)
-
-
-def set_compiled_context(**kwargs: Any) -> CompiledContext:
-  """Makes a compiled context TFF's default context in the calling thread.
-
-  Args:
-    **kwargs: See `create_compiled_context`, also for errors.
-
-  Returns:
-    The context.
-
-  Example:
-    ```python
-    import tensorflow_federated as tff
-    from tff_adaptive import runtime
-
-    runtime.set_compiled_context()
-    process = tff.learning.algorithms.build_weighted_fed_avg(...)
-    ```
-  """
-  context = create_compiled_context(**kwargs)
-  native.set_default_context(context)
-  return context
-
-
-@contextlib.contextmanager
-def compiled_context(
-    *,
-    devices: str = plans.AUTO,
-    plan: str = plans.AUTO,
-    strict: bool = False,
-    seed: Optional[int] = None,
-    default_num_clients: int = 1,
-    max_cache_bytes: int = dataset_cache.DEFAULT_MAX_BYTES,
-) -> Iterator[CompiledContext]:
-  """Runs TFF computations in this process within a `with` block.
-
-  The arguments and errors are those of `create_compiled_context`.
-
-  Yields:
-    The context, installed for the calling thread.
-
-  Example:
-    ```python
-    from tff_adaptive import runtime
-
-    with runtime.compiled_context():
-      state = process.initialize()
-      output = process.next(state, client_datasets)
-    ```
-  """
-  context = create_compiled_context(
-      devices=devices,
-      plan=plan,
-      strict=strict,
-      seed=seed,
-      default_num_clients=default_num_clients,
-      max_cache_bytes=max_cache_bytes,
-  )
-  with (
-      contextlib.closing(context),
-      tff.framework.get_context_stack().install(context),
-  ):
-    yield context

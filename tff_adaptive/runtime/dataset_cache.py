@@ -23,7 +23,6 @@ import tensorflow_federated as tff
 from tff_adaptive.data import client_data
 from tff_adaptive.data import element_orders
 from tff_adaptive.data import feature_arrays
-from tff_adaptive.runtime import dataset_contents
 from tff_adaptive.runtime import dataset_rows
 from tff_adaptive.runtime import elements as elements_lib
 from tff_adaptive.runtime import held_rows
@@ -87,7 +86,7 @@ class DatasetCache:
     self._held: weakref.WeakKeyDictionary[
         Any, dict[tff.Type, held_rows.Held]
     ] = weakref.WeakKeyDictionary()
-    self._contents: set[dataset_contents.Content] = set()
+    self._contents: set[held_rows.Content] = set()
     # An upper bound of the size: dead owners are not subtracted.
     self._bound = 0
     # By place, the arrays that were joined last, and the result.
@@ -133,7 +132,7 @@ class DatasetCache:
 
     are_datasets = [isinstance(one, tf.data.Dataset) for one in sequences]
     owners = [
-        dataset_contents.of(one) if is_dataset else None
+        held_rows.content_of(one) if is_dataset else None
         for one, is_dataset in zip(sequences, are_datasets)
     ]
     with self._lock:
@@ -286,5 +285,5 @@ class DatasetCache:
         self._contents.discard(oldest)
         self._bound -= sum(old.num_bytes for old in by_type.values())
     self._held.setdefault(owner, {})[leaf_type] = held
-    if isinstance(owner, dataset_contents.Content):
+    if isinstance(owner, held_rows.Content):
       self._contents.add(owner)

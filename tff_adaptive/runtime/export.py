@@ -68,7 +68,7 @@ def export_round(
     ```
   """
   computation = process.next
-  with compiled.compiled_context(strict=True, seed=seed):
+  with compiled.CompiledContext(strict=True, seed=seed):
     if state is None:
       state = process.initialize()
     exported = _ExportedRound(computation, clients, state, seed)

@@ -114,3 +114,29 @@ def _has_values(tensor: tf.Tensor, array: np.ndarray) -> bool:
       )
       for start in range(0, len(array), step)
   )
+
+
+class Content:
+  """What datasets with the same elements have in common."""
+
+
+_by_dataset: weakref.WeakKeyDictionary[tf.data.Dataset, Content] = (
+    weakref.WeakKeyDictionary()
+)
+# By the digest of a graph, which has no names of features, and the spec.
+_by_digest: weakref.WeakValueDictionary[tuple[bytes, str], Content] = (
+    weakref.WeakValueDictionary()
+)
+
+
+def content_of(dataset: tf.data.Dataset) -> Any:
+  """Returns the content of a dataset; itself if its graph does not tell it."""
+  found = _by_dataset.get(dataset)
+  if found is None:
+    graph = dataset_graphs.DatasetGraph.of(dataset)
+    if graph is None or graph.reads_outside:
+      return dataset
+    key = (graph.digest(), repr(dataset.element_spec))
+    found = _by_digest.setdefault(key, Content())
+    _by_dataset[dataset] = found
+  return found

@@ -127,7 +127,7 @@ def _short_name(device: str) -> str:
 def choose_plan(devices: str = AUTO, plan: str = AUTO) -> Plan:
   """Chooses the plan of the clients' work.
 
-  The arguments are those of `create_compiled_context`.
+  The arguments are those of `CompiledContext`.
 
   Returns:
     The plan of a context with the same arguments.
@@ -146,7 +146,7 @@ def set_threads(devices: str = AUTO, plan: str = AUTO) -> None:
   after the other, or on a GPU, TensorFlow's default is best.
 
   Call it before TensorFlow runs anything; threads cannot be changed later. The
-  arguments are those of `create_compiled_context`.
+  arguments are those of `CompiledContext`.
 
   Raises:
     RuntimeError: If TensorFlow has started.
@@ -157,7 +157,7 @@ def set_threads(devices: str = AUTO, plan: str = AUTO) -> None:
     from tff_adaptive import runtime
 
     runtime.set_threads()
-    runtime.set_compiled_context()
+    runtime.CompiledContext().install()
     ```
   """
   chosen = choose_plan(devices, plan)

@@ -94,7 +94,7 @@ def build_central_evaluation(
     arrays: A mapping with `x` and `y`, or a pair of them: arrays (or nests of
       arrays) whose first axis is the example.
     batch_size: Examples evaluated at once, a positive integer. Defaults to 256.
-    devices: The devices, see `tff_adaptive.runtime.compiled_context`. Defaults
+    devices: The devices, see `tff_adaptive.runtime.CompiledContext`. Defaults
       to the first GPU, else the CPU.
 
   Returns:
@@ -183,7 +183,7 @@ class _Evaluator:
     self._computation = evaluation.build_evaluation_computation(
         model, with_integers=True
     )
-    self._context = compiled.create_compiled_context(devices=devices)
+    self._context = compiled.CompiledContext(devices=devices)
 
   def to_clients(self, arrays: Any) -> Sequence[Any]:
     """Returns the only client: a cohort, or its batches in their order."""

@@ -177,9 +177,7 @@ def _build_evaluator(
   returns, to rows in the order of the clients. The seed and the client id
   determine dropout.
   """
-  context = compiled.create_compiled_context(
-      devices=devices, plan=plan, strict=True
-  )
+  context = compiled.CompiledContext(devices=devices, plan=plan, strict=True)
 
   def evaluate(weights):
     spec = tff.types.type_to_tf_tensor_specs(
@@ -289,9 +287,9 @@ def build_client_evaluation(
       default) for all.
     seed: The seed of the sample. Defaults to 0.
     batch_size: Examples evaluated at once, a positive integer. Defaults to 256.
-    devices: The devices, see `tff_adaptive.runtime.compiled_context`. Defaults
+    devices: The devices, see `tff_adaptive.runtime.CompiledContext`. Defaults
       to the first GPU, else the CPU.
-    plan: The plan, see `compiled_context`. Defaults to the choice for the
+    plan: The plan, see `CompiledContext`. Defaults to the choice for the
       device.
     modes: 'max' or 'min' by metric, for metrics whose name does not tell
       whether larger values are better, as the worst clients depend on that.

@@ -175,7 +175,7 @@ class ReplayerTest(tf.test.TestCase, parameterized.TestCase):
     with warnings.catch_warnings():
       if is_mime:
         warnings.filterwarnings('ignore', "TFF's native runtime takes over")
-      with runtime.compiled_context(strict=not is_mime):
+      with runtime.CompiledContext(strict=not is_mime):
         result = replay.replay(run, _PROBLEMS)
     self.assertTrue(result.passed, str(result))
 

@@ -35,7 +35,7 @@ _DIFFERS = {
 
 
 def _check(name, run, problems):
-  with runtime.compiled_context():
+  with runtime.CompiledContext():
     return conformance.check(conformance.create_adapter(name), run, problems)
 
 

@@ -181,7 +181,7 @@ class WarmStartTest(parameterized.TestCase):
     weights_files.write_weights(path, weights, names)
     start = warm_start.read(path, None, self.output_dir)
     task = mock.Mock(model=model_fn)
-    with runtime.compiled_context(), contextlib.redirect_stdout(io.StringIO()):
+    with runtime.CompiledContext(), contextlib.redirect_stdout(io.StringIO()):
       state = start.initial_state_fn(process, task)()
     found = state.global_model_weights
     self.assertEqual(_arrays(found), _arrays(weights))

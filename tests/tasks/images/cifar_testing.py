@@ -43,6 +43,6 @@ def train_one_round(task):
       plan=task.protocol.batch_plan(),
       augmentation=task.augmentation,
   )
-  with runtime.compiled_context():
+  with runtime.CompiledContext():
     output = process.next(process.initialize(), cohort)
   return output.metrics['client_work']['clients']

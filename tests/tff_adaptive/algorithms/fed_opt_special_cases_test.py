@@ -58,7 +58,7 @@ class SpecialCasesTest(tf.test.TestCase, parameterized.TestCase):
       state = process.next(state, [batches]).state
       self.assertAllClose(_flat(state), slow, rtol=1e-6)
 
-  @parameterized.parameters(compiled_testing.installed, runtime.native_context)
+  @parameterized.parameters(compiled_testing.installed, runtime.NativeContext)
   def test_float16_counts_more_examples_than_its_range(self, context):
     model = testing.least_squares_model(np.float16, num_outputs=1)
     client = [

@@ -178,7 +178,7 @@ class TestCase(tf.test.TestCase, parameterized.TestCase):
     # Mime has two exchanges in a round, which only TFF's own runtime can run.
     is_mime = client == 'mime'
     with (
-        runtime.native_context()
+        runtime.NativeContext()
         if is_mime
         else compiled_testing.installed('loop')
     ):

@@ -53,7 +53,7 @@ def _process(name):
 def _context(name):
   """Returns a context; Mime needs TFF's runtime, which asks clients twice."""
   if name == 'mime':
-    return runtime.native_context()
+    return runtime.NativeContext()
   return compiled_testing.installed('loop')
 
 

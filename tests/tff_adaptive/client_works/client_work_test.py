@@ -93,7 +93,7 @@ class ClientWorkTest(tf.test.TestCase, parameterized.TestCase):
   def test_weights_of_the_change_are_those_of_what_is_sent(self):
     clients = [testing.client(12, 0), testing.client(4, 1)]
     outputs = []
-    with runtime.compiled_context(strict=True):
+    with runtime.CompiledContext(strict=True):
       for weighting, cohorts in (
           (_UNIFORM, [clients[:1], clients[1:], clients]),
           (tff.learning.ClientWeighting.NUM_EXAMPLES, [clients]),

@@ -232,7 +232,7 @@ class MoonProcessTest(tf.test.TestCase, parameterized.TestCase):
   )
   @pytest.mark.slow
   def test_matters_from_the_second_participation_on(self, kind, optimizer):
-    with runtime.compiled_context(strict=True):
+    with runtime.CompiledContext(strict=True):
       plain, moon = stores = [_store(kind, optimizer, mu) for mu in (None, 1.0)]
       for round_num, cohort in enumerate(_cohorts()):
         losses = [
@@ -255,7 +255,7 @@ class MoonProcessTest(tf.test.TestCase, parameterized.TestCase):
   @pytest.mark.usefixtures('native_runtime')
   def test_runtimes_agree(self):
     optimizer = optimizers.build_sgd(0.1)
-    with runtime.compiled_context(strict=True):
+    with runtime.CompiledContext(strict=True):
       compiled = _store('functional', optimizer, 1.0)
       for cohort in _cohorts():
         compiled.next(cohort)

@@ -113,7 +113,7 @@ class FafedTest(tf.test.TestCase, parameterized.TestCase):
         testing.functional_model(), optimizers.build_fafed(0.1)
     )
     healthy = dict(zip('ab', testing.clients([10, 3])))
-    with runtime.compiled_context(strict=True):
+    with runtime.CompiledContext(strict=True):
       stores = [federated_testing.Store(process) for _ in range(3)]
       stores[1].next({})
       stores[2].next({'nan': testing.unhealthy_client(), 'none': []})

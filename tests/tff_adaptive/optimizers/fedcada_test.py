@@ -190,7 +190,7 @@ class FedCAdaProcessTest(tf.test.TestCase):
 
   @pytest.mark.slow
   def test_carried_state_passes_through_the_process(self):
-    with runtime.compiled_context(strict=True):
+    with runtime.CompiledContext(strict=True):
       store = federated_testing.Store(
           algorithms.build_fed_opt(
               testing.functional_model(),

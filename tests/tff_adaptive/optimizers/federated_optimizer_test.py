@@ -251,7 +251,7 @@ class MistakesTest(tf.test.TestCase, parameterized.TestCase):
     process = algorithms.build_fed_opt(
         testing.functional_model(), optimizers.build_dog(carry_state=True)
     )
-    with runtime.compiled_context(strict=True):
+    with runtime.CompiledContext(strict=True):
       with self.assertRaisesRegex(TypeError, 'keep state: train it by .*store'):
         process.next(process.initialize(), testing.clients([4]))
 

@@ -168,7 +168,7 @@ def run_process(optimizer, num_rounds=2, clients=None, **kwargs) -> list[Any]:
 
   Returns the rounds' outputs, by default of clients of 10 and 7 examples.
   """
-  with runtime.compiled_context(strict=True):
+  with runtime.CompiledContext(strict=True):
     return run_natively(optimizer, num_rounds, clients, **kwargs)
 
 

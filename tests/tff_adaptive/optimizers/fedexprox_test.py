@@ -71,7 +71,7 @@ class FedExProxTest(tf.test.TestCase, parameterized.TestCase):
         loss_term=client_works.build_fedprox(1 / gamma),
     )
     clients = testing.clients([7])
-    with runtime.compiled_context(strict=True):
+    with runtime.CompiledContext(strict=True):
       begun = plain.initialize()
       state = process.set_model_weights(
           process.initialize(), plain.get_model_weights(begun)

@@ -50,7 +50,7 @@ class FedHyperServerTest(tf.test.TestCase, parameterized.TestCase):
         optimizers.build_fedhyper_server_local(hyper_learning_rate=20.0),
     )
     rates = []
-    with runtime.compiled_context(strict=True):
+    with runtime.CompiledContext(strict=True):
       state = process.initialize()
       for _ in range(3):
         scale = float(state.finalizer['scale'])

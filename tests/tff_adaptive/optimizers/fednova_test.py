@@ -19,7 +19,7 @@ def _run(server, clients, **options):
   process = algorithms.build_fed_opt(
       testing.functional_model(), optimizers.build_sgd(0.1), server, **options
   )
-  with runtime.compiled_context(strict=True):
+  with runtime.CompiledContext(strict=True):
     output = process.next(process.initialize(), clients)
   weights = process.get_model_weights(output.state).trainable
   return weights, output.metrics['finalizer']

@@ -80,7 +80,7 @@ class MimeTest(tf.test.TestCase):
     )
     clients = testing.clients([2, 5])
     expected = process.next(process.initialize(), clients)
-    with runtime.compiled_context(strict=True) as context:
+    with runtime.CompiledContext(strict=True) as context:
       found = process.next(process.initialize(), clients)
       self.assertEqual(context.path_of(process.next), 'steps')
     self.assertAllClose(

@@ -141,7 +141,7 @@ class ScaffoldProcessTest(tf.test.TestCase):
 
   @pytest.mark.slow
   def test_unhealthy_clients_keep_their_controls(self):
-    with runtime.compiled_context(strict=True):
+    with runtime.CompiledContext(strict=True):
       store = _scaffold(num_clients=5)
       first, second = testing.clients([10, 7])
       store.next({'first': first, 'second': second})
@@ -161,7 +161,7 @@ class ScaffoldProcessTest(tf.test.TestCase):
 
   @pytest.mark.slow
   def test_example_weights_are_for_the_model_alone(self):
-    with runtime.compiled_context(strict=True):
+    with runtime.CompiledContext(strict=True):
       stores = [
           _scaffold(num_clients=2, client_weighting=weighting)
           for weighting in tff.learning.ClientWeighting

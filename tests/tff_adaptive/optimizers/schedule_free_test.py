@@ -103,7 +103,7 @@ class ScheduleFreeTest(tf.test.TestCase, parameterized.TestCase):
         for server in (rule, None)
     )
     clients = testing.clients([10, 7])
-    with runtime.compiled_context(strict=True):
+    with runtime.CompiledContext(strict=True):
       state, begun = process.initialize(), plain.initialize()
       y = z = x = federated_testing.flat(testing.trainable(state))
       for k in range(4):

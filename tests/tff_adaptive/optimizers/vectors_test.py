@@ -213,5 +213,5 @@ class RuntimesTest(tf.test.TestCase, parameterized.TestCase):
   def test_tffs_algorithm_is_that_of_the_native_runtime(self, plan):
     native = _train()
     self.assertGreater(np.abs(native).max(), 0.0)
-    with runtime.compiled_context(plan=plan, strict=True):
+    with runtime.CompiledContext(plan=plan, strict=True):
       self.assertAllClose(_train(), native, rtol=1e-5, atol=1e-6)

@@ -41,7 +41,7 @@ def _add(state, values):
 
 def _installed(**kwargs: Any) -> Any:
   """Installs a program context in a `with` statement."""
-  context = runtime.create_async_context(seed=1, **kwargs)
+  context = runtime.AsyncCompiledContext(seed=1, **kwargs)
   return tff.framework.get_context_stack().install(
       tff.program.NativeFederatedContext(context)
   )
@@ -157,7 +157,7 @@ class ProgramsTest(compiled_testing.TestCase):
 class AsyncContextTest(compiled_testing.TestCase):
 
   def test_calls_are_awaited(self):
-    context = runtime.create_async_context(strict=True)
+    context = runtime.AsyncCompiledContext(strict=True)
     add_up = compiled_testing.build_sum()
 
     async def run():
@@ -168,7 +168,7 @@ class AsyncContextTest(compiled_testing.TestCase):
     self.assertIsNotNone(context.context.plan_of(add_up))
 
   def test_event_loop_goes_on(self):
-    context = runtime.create_async_context()
+    context = runtime.AsyncCompiledContext()
     begun, ended = threading.Event(), threading.Event()
 
     def wait(comp, arg):
@@ -187,30 +187,28 @@ class AsyncContextTest(compiled_testing.TestCase):
     self.assertTrue(asyncio.run(run()))
 
   def test_close_ends_the_compiled_context(self):
-    context = runtime.create_async_context()
+    context = runtime.AsyncCompiledContext()
     with mock.patch.object(context.context, 'close') as close:
       context.close()
     close.assert_called_once_with()
 
   def test_arguments_are_those_of_the_compiled_context(self):
     with self.assertRaisesRegex(ValueError, 'max_cache_bytes'):
-      runtime.create_async_context(max_cache_bytes=-1)
+      runtime.AsyncCompiledContext(max_cache_bytes=-1)
 
 
 class WithoutItTest(compiled_testing.TestCase):
   """What people meet who take the other context; the guide names the errors."""
 
   def test_context_of_a_program_is_named(self):
-    context = tff.program.NativeFederatedContext(
-        runtime.create_compiled_context()
-    )
+    context = tff.program.NativeFederatedContext(runtime.CompiledContext())
 
     async def run():
       with tff.framework.get_context_stack().install(context):
         return await tff.program.materialize_value(_start())
 
     with self.assertRaisesRegex(
-        TypeError, r'`runtime.create_async_context\(\)`'
+        TypeError, r'`runtime.AsyncCompiledContext\(\)`'
     ):
       asyncio.run(run())
 

@@ -107,7 +107,7 @@ class ClientStatesTest(equality_testing.TestCase):
 
   @pytest.mark.slow
   def test_plans_give_the_same(self):
-    with runtime.compiled_context(devices='CPU', plan='loop', strict=True):
+    with runtime.CompiledContext(devices='CPU', plan='loop', strict=True):
       # A state for none, for all and for some: one graph.
       self.assertEqual(self._check(_ROUNDS[:2]), 1)
       self.assertEqual(self._check(_ROUNDS), 0)

@@ -46,7 +46,7 @@ class ContextsTest(compiled_testing.TestCase):
 
   def test_works_in_another_thread(self):
     def train():
-      with runtime.compiled_context(plan='parallel', strict=True):
+      with runtime.CompiledContext(plan='parallel', strict=True):
         return _train()
 
     with compiled_testing.installed():
@@ -69,23 +69,25 @@ class ContextsTest(compiled_testing.TestCase):
     stack = tff.framework.get_context_stack()
     before = stack.current
     with self.assertRaisesRegex(ValueError, 'as asked for'):
-      with runtime.compiled_context() as context:
+      with runtime.CompiledContext() as context:
         self.assertIs(stack.current, context)
         raise ValueError('as asked for')
     self.assertIs(stack.current, before)
 
-  def test_set_compiled_context_installs_the_default(self):
+  def test_install_makes_it_the_default(self):
     stack = tff.framework.get_context_stack()
     before = stack.current
 
     def run():
-      context = runtime.set_compiled_context(devices='CPU', plan='loop', seed=1)
+      context = runtime.CompiledContext(
+          devices='CPU', plan='loop', seed=1
+      ).install()
       self.assertIs(stack.current, context)
       add_up = compiled_testing.build_sum()
       self.assertEqual(add_up([1.0, 2.0]), 3.0)
       self.assertEqual(context.plan_of(add_up).name, 'loop')
       # It is below what a block installs.
-      with runtime.compiled_context() as other:
+      with runtime.CompiledContext() as other:
         self.assertIs(stack.current, other)
       self.assertIs(stack.current, context)
 
@@ -99,7 +101,7 @@ class BuildingTest(tf.test.TestCase):
 
   def test_cohorts_of_all_sizes_share_a_function(self):
     process = compiled_testing.process()
-    with runtime.compiled_context(strict=True) as context:
+    with runtime.CompiledContext(strict=True) as context:
       state = process.initialize()
       with mock.patch.object(
           graph_functions, 'build', wraps=graph_functions.build
@@ -116,7 +118,7 @@ class BuildingTest(tf.test.TestCase):
       self.assertLen(program._functions, 1)
 
   def test_programs_vanish_with_their_computation(self):
-    with runtime.compiled_context(strict=True) as context:
+    with runtime.CompiledContext(strict=True) as context:
       add_up = compiled_testing.build_sum()
       add_up([1.0, 2.0])
       (program,) = map(weakref.ref, context._programs.values())
@@ -127,12 +129,12 @@ class BuildingTest(tf.test.TestCase):
 
   def test_programs_vanish_with_their_context(self):
     add_up = compiled_testing.build_sum()
-    with runtime.compiled_context(strict=True) as context:
+    with runtime.CompiledContext(strict=True) as context:
       add_up([1.0, 2.0])
       (program,) = map(weakref.ref, context._programs.values())
     del context
     gc.collect()
     self.assertIsNone(program())
     # And the computation runs in the next one.
-    with runtime.compiled_context(strict=True):
+    with runtime.CompiledContext(strict=True):
       self.assertEqual(add_up([1.0, 2.0]), 3.0)

@@ -85,7 +85,7 @@ def image_clients(sizes: Sequence[int]) -> list[list[Any]]:
 @functools.cache
 def context(plan: str = 'parallel') -> runtime.CompiledContext:
   """Returns a context that tests share, so that a process is compiled once."""
-  return runtime.create_compiled_context(devices='CPU', plan=plan, strict=True)
+  return runtime.CompiledContext(devices='CPU', plan=plan, strict=True)
 
 
 def installed(plan: str = 'parallel') -> Any:

@@ -26,7 +26,6 @@ from tests.tff_adaptive.runtime import sequence_testing
 from tff_adaptive import data
 from tff_adaptive import runtime
 from tff_adaptive.runtime import dataset_cache
-from tff_adaptive.runtime import dataset_contents
 from tff_adaptive.runtime import dataset_rows
 from tff_adaptive.runtime import held_rows
 
@@ -134,9 +133,9 @@ class SourcesTest(compiled_testing.TestCase):
 
   def test_contexts_and_evaluations_share_the_rows_of_an_array(self):
     x = np.ones([9, *testing.INPUT_SPEC['x'].shape[1:]], np.float32)
-    with runtime.compiled_context(strict=True) as context:
+    with runtime.CompiledContext(strict=True) as context:
       _weigh()(_cohort(first := _source(x)))
-      with runtime.compiled_context(strict=True) as other:
+      with runtime.CompiledContext(strict=True) as other:
         # Another source of the same array, as that of an evaluation.
         _weigh()(_cohort(second := _source(x)))
         _weigh()(_cohort(third := _source(x.copy())))
@@ -147,7 +146,7 @@ class SourcesTest(compiled_testing.TestCase):
 
   def test_contexts_share_what_was_read_of_a_dataset(self):
     dataset = testing.dataset(9)
-    contexts = [runtime.create_compiled_context(strict=True) for _ in range(2)]
+    contexts = [runtime.CompiledContext(strict=True) for _ in range(2)]
     found = []
     for context in contexts:
       with tff.framework.get_context_stack().install(context):
@@ -161,14 +160,14 @@ class SourcesTest(compiled_testing.TestCase):
     gc.collect()
     self.assertIsNone(
         held_rows.find(
-            dataset_contents.of(dataset), tff.SequenceType(_BATCH_TYPE)
+            held_rows.content_of(dataset), tff.SequenceType(_BATCH_TYPE)
         )
     )
 
   def test_an_array_that_is_changed_in_place_is_read_again(self):
     x = np.ones([9, *testing.INPUT_SPEC['x'].shape[1:]], np.float32)
     source = _source(x)
-    with runtime.compiled_context(strict=True) as context:
+    with runtime.CompiledContext(strict=True) as context:
       before = _weigh()(_cohort(source))
       x *= 2
       self.assertEqual(_weigh()(_cohort(source, 1)), 2 * before)
@@ -239,7 +238,7 @@ class DatasetsTest(tf.test.TestCase, parameterized.TestCase):
 
     datasets = make()
     log = self.enter_context(mock.patch.object(logging, 'log_first_n'))
-    with runtime.compiled_context(strict=True):
+    with runtime.CompiledContext(strict=True):
       with self._count_reads() as read:
         for clients in (datasets, datasets[:1], datasets[::-1]):
           _weigh()(clients)
@@ -253,7 +252,7 @@ class DatasetsTest(tf.test.TestCase, parameterized.TestCase):
         testing.dataset(9).map(lambda batch, c=c: _scale(batch, c))
         for c in (2.0, 3.0)
     ]
-    with runtime.compiled_context(strict=True):
+    with runtime.CompiledContext(strict=True):
       results = [_weigh()([dataset]) for dataset in datasets]
     self.assertNotAllClose(*results)
 
@@ -267,7 +266,7 @@ class DatasetsTest(tf.test.TestCase, parameterized.TestCase):
         lambda dataset: dataset.reduce(0, lambda total, _: total + 1),
         tff.SequenceType(spec),
     )
-    with runtime.compiled_context(strict=True):
+    with runtime.CompiledContext(strict=True):
       self.assertEqual(count([make('x')]), 2)
       with self.assertRaisesRegex(TypeError, 'z'):
         count([make('z')])
@@ -280,7 +279,7 @@ class DatasetsTest(tf.test.TestCase, parameterized.TestCase):
       datasets.append(
           numbers.map(lambda n, v=variable: v * tf.cast(n, tf.float32))
       )
-    with runtime.compiled_context(strict=True):
+    with runtime.CompiledContext(strict=True):
       self.assertEqual(_add_up()(datasets), 6.0)
       variables[1].assign(3.0)
       self.assertEqual(_add_up()(datasets), 3.0 + 9.0)
@@ -314,7 +313,7 @@ class DatasetsTest(tf.test.TestCase, parameterized.TestCase):
   def test_are_read_anew_if_they_change(self, change):
     dataset = change(testing.dataset(9))
     log = self.enter_context(mock.patch.object(logging, 'log_first_n'))
-    with runtime.compiled_context(strict=True):
+    with runtime.CompiledContext(strict=True):
       _weigh()([dataset])  # Reads what is the same in all rounds, too.
       with self._count_reads() as read:
         for _ in range(3):
@@ -339,7 +338,7 @@ class DatasetsTest(tf.test.TestCase, parameterized.TestCase):
     path = f'{self.folder}/numbers.txt'
     pathlib.Path(path).write_text('1', encoding='ascii')
     dataset = read(path).map(lambda text: tf.strings.to_number(text))
-    with runtime.compiled_context(strict=True):
+    with runtime.CompiledContext(strict=True):
       self.assertEqual(_add_up()([dataset]), 1.0)
       pathlib.Path(path).write_text('5', encoding='ascii')
       self.assertEqual(_add_up()([dataset]), 5.0)
@@ -368,7 +367,7 @@ class DatasetsTest(tf.test.TestCase, parameterized.TestCase):
 
     dataset = build().map(lambda number: tf.cast(number, tf.float32))
     with mock.patch.object(dataset_rows, '_MAX_CLIENT_BYTES', 10_000):
-      with runtime.compiled_context():
+      with runtime.CompiledContext():
         reason = 'a dataset is infinite|holds more than 10000 bytes'
         for computation in (
             first_five,
@@ -378,7 +377,7 @@ class DatasetsTest(tf.test.TestCase, parameterized.TestCase):
             self.assertEqual(computation([dataset]), 1 + 2 + 3 + 1 + 2)
 
   def test_no_clients_where_datasets_are_needed(self):
-    with runtime.compiled_context() as context:
+    with runtime.CompiledContext() as context:
       add_up = _add_up(lambda numbers: numbers.window(2).flat_map(lambda w: w))
       with self.assertWarnsRegex(RuntimeWarning, 'it calls WindowDataset'):
         self.assertEqual(add_up([[1.0, 2.0]]), 3.0)
@@ -392,7 +391,7 @@ class DatasetsTest(tf.test.TestCase, parameterized.TestCase):
   @pytest.mark.usefixtures('native_runtime')
   def test_shuffles_are_new_in_each_round(self, shuffle):
     dataset = shuffle(testing.dataset(90))
-    with runtime.compiled_context(strict=True):
+    with runtime.CompiledContext(strict=True):
       found = [float(_weigh()([dataset])) for _ in range(4)]
     self.assertLen(set(found), 4)
 
@@ -403,7 +402,7 @@ class DatasetsTest(tf.test.TestCase, parameterized.TestCase):
     dataset = change(testing.dataset(90))
     found = []
     for round_num in (3, 3, 4):
-      with runtime.compiled_context(strict=True) as context:
+      with runtime.CompiledContext(strict=True) as context:
         context.begin_round(seed=1, round_num=round_num)
         found.append(float(_weigh()([dataset])))
     self.assertEqual(found[0], found[1])
@@ -415,7 +414,7 @@ class DatasetsTest(tf.test.TestCase, parameterized.TestCase):
     dataset = dataset.repeat(2).batch(4)
     next(iter(dataset))  # As a script that looks at its data.
     native = [float(_weigh()([dataset])) for _ in range(2)]
-    with runtime.compiled_context(strict=True):
+    with runtime.CompiledContext(strict=True):
       compiled = [float(_weigh()([dataset])) for _ in range(2)]
     self.assertAllClose(native, compiled, rtol=1e-6)
     self.assertEqual(*compiled)
@@ -423,7 +422,7 @@ class DatasetsTest(tf.test.TestCase, parameterized.TestCase):
   def test_a_part_of_an_endless_dataset_that_is_filtered(self):
     dataset = tf.data.Dataset.range(1, 4).repeat().filter(lambda n: n > 1)
     dataset = dataset.take(4).map(lambda n: tf.cast(n, tf.float32))
-    with runtime.compiled_context(strict=True):
+    with runtime.CompiledContext(strict=True):
       self.assertEqual(_add_up()([dataset]), 2 + 3 + 2 + 3)
 
   def test_files_that_do_not_change_are_read_once(self):
@@ -431,7 +430,7 @@ class DatasetsTest(tf.test.TestCase, parameterized.TestCase):
     path.write_text('1\n2\n', encoding='ascii')
     dataset = tf.data.TextLineDataset(str(path)).shuffle(2)
     dataset = dataset.map(lambda text: tf.strings.to_number(text))
-    with runtime.compiled_context(strict=True):
+    with runtime.CompiledContext(strict=True):
       with self._count_reads() as read:
         for _ in range(3):
           self.assertEqual(_add_up()([dataset]), 3.0)
@@ -442,14 +441,14 @@ class DatasetsTest(tf.test.TestCase, parameterized.TestCase):
         testing.dataset(9).map(lambda batch, c=c: _scale(batch, c))
         for c in (1.0, 2.0, 3.0)
     ]
-    with runtime.compiled_context(strict=True) as context:
+    with runtime.CompiledContext(strict=True) as context:
       expected = [_weigh()([dataset]) for dataset in datasets]
       num_bytes = context.num_cache_bytes
     self.assertGreater(num_bytes, 0)
     del context  # Its cache would share what it holds.
     gc.collect()
     limit = num_bytes * 2 // 3
-    with runtime.compiled_context(strict=True, max_cache_bytes=limit) as some:
+    with runtime.CompiledContext(strict=True, max_cache_bytes=limit) as some:
       with self._count_reads() as read:
         for number, num_reads in zip((0, 1, 0, 2, 0, 1), (1, 2, 2, 3, 3, 4)):
           self.assertEqual(_weigh()([datasets[number]]), expected[number])
@@ -459,7 +458,7 @@ class DatasetsTest(tf.test.TestCase, parameterized.TestCase):
 
   def test_nothing_is_kept_where_there_is_no_room(self):
     dataset, cohort = testing.dataset(9), equality_testing.cohort()
-    with runtime.compiled_context(strict=True, max_cache_bytes=0) as context:
+    with runtime.CompiledContext(strict=True, max_cache_bytes=0) as context:
       with self._count_reads() as read:
         for _ in range(2):
           _weigh()([dataset])
@@ -468,7 +467,7 @@ class DatasetsTest(tf.test.TestCase, parameterized.TestCase):
       self.assertEqual(context.num_cache_bytes, 0)
     num_bytes = sum(array.nbytes for array in cohort.source.values.values())
     for limit, kept in ((num_bytes - 1, 0), (num_bytes, num_bytes)):
-      with runtime.compiled_context(strict=True, max_cache_bytes=limit) as some:
+      with runtime.CompiledContext(strict=True, max_cache_bytes=limit) as some:
         self.assertEqual(_weigh()(cohort), found)
         self.assertEqual(some.num_cache_bytes, kept)
 
@@ -478,7 +477,7 @@ class DatasetsTest(tf.test.TestCase, parameterized.TestCase):
         lambda words: words.reduce(0, lambda n, w: n + tf.strings.length(w)),
         tff.SequenceType(np.str_),
     )
-    with runtime.compiled_context(strict=True) as context:
+    with runtime.CompiledContext(strict=True) as context:
       self.assertEqual(count([texts]), 4000)
       self.assertGreaterEqual(context.num_cache_bytes, 4000)
 
@@ -487,11 +486,11 @@ class DatasetsTest(tf.test.TestCase, parameterized.TestCase):
     with self.assertRaisesRegex(
         (TypeError, ValueError), '`max_cache_bytes` must'
     ):
-      runtime.create_compiled_context(max_cache_bytes=limit)
+      runtime.CompiledContext(max_cache_bytes=limit)
 
   def test_vanish_with_their_context(self):
     dataset = testing.dataset(9)
-    with runtime.compiled_context(strict=True) as context:
+    with runtime.CompiledContext(strict=True) as context:
       _weigh()([dataset])
       (rows,) = [
           weakref.ref(held.value)

@@ -145,14 +145,14 @@ class ComputationsTest(equality_testing.TestCase):
       return tff.federated_sum(value)
 
     for number in (1, 3):
-      with runtime.compiled_context(strict=True, default_num_clients=number):
+      with runtime.CompiledContext(strict=True, default_num_clients=number):
         self.assertEqual(add_up(2.0), 2.0 * number)
-    with runtime.native_context(default_num_clients=3):
+    with runtime.NativeContext(default_num_clients=3):
       self.assertEqual(add_up(2.0), 6.0)
 
   @parameterized.product(
       number=(-1, 2.0, True),
-      build=(runtime.create_compiled_context, runtime.create_native_context),
+      build=(runtime.CompiledContext, runtime.NativeContext),
   )
   def test_default_number_of_clients_is_an_integer(self, number, build):
     with self.assertRaisesRegex(

@@ -492,7 +492,7 @@ class LoopsTest(equality_testing.TestCase):
     computation = _over_clients(uses, _ROWS)
     lists = [sequence_testing.numbers(4, 4, 1), [], sequence_testing.numbers(3)]
     expected = computation(lists)
-    with runtime.compiled_context(plan=plan, strict=True, seed=1):
+    with runtime.CompiledContext(plan=plan, strict=True, seed=1):
       self.assert_same(expected, computation(lists), 1e-6)
 
   def test_two_sequences_are_zipped(self):
@@ -520,7 +520,7 @@ class LoopsTest(equality_testing.TestCase):
   def test_other_uses_run_pipelines(self, use, reason):
     computation = _over_clients(use, _ROWS)
     expected = computation(_clients()[1:3])
-    with runtime.compiled_context(seed=1):
+    with runtime.CompiledContext(seed=1):
       with self.assertWarnsRegex(RuntimeWarning, reason):
         found = computation(_clients()[1:3])
     self.assert_same(expected, found, 1e-6)
@@ -580,7 +580,7 @@ class RandomLoopsTest(tf.test.TestCase):
     computation = _over_clients(draw, _ROWS)
     drawn = []
     for seed in (1, 1, 2):
-      with runtime.compiled_context(strict=True, seed=seed):
+      with runtime.CompiledContext(strict=True, seed=seed):
         drawn.append(computation([_clients()[4]]))
     self.assertLen(set(drawn[0].tolist()), 3)
     self.assertAllEqual(drawn[0], drawn[1])
@@ -598,7 +598,7 @@ class RandomLoopsTest(tf.test.TestCase):
     clients = [list(np.arange(3, dtype=np.int32))] * 480
     drawn = []
     for seed in (1, 1, 2):
-      with runtime.compiled_context(strict=True, seed=seed):
+      with runtime.CompiledContext(strict=True, seed=seed):
         drawn.append([computation(clients) for _ in range(2)])
     self.assertAllEqual(drawn[0], drawn[1])
     self.assertNotAllEqual(drawn[0], drawn[2])

@@ -164,7 +164,7 @@ def _train(name, kind, sizes, num_rounds, as_lists=False):
 def save_compiled(name: str, kind: str, num_threads: int, path: str) -> None:
   """Trains with a number of threads in an op, and saves the weights."""
   tf.config.threading.set_intra_op_parallelism_threads(num_threads)
-  with runtime.compiled_context(strict=True):
+  with runtime.CompiledContext(strict=True):
     np.savez(path, *_train(name, kind, _SEVERAL_STEPS, _NUM_ROUNDS))
 
 
@@ -179,7 +179,7 @@ class ModelsTest(tf.test.TestCase, parameterized.TestCase):
   @pytest.mark.slow
   def test_one_step(self, name, kind):
     expected = _train(name, kind, _ONE_STEP, 1, as_lists=True)
-    with runtime.compiled_context(strict=True):
+    with runtime.CompiledContext(strict=True):
       found = _train(name, kind, _ONE_STEP, 1)
     self.assertAllClose(expected, found, rtol=1e-5, atol=1e-5)
 

@@ -57,7 +57,7 @@ def cohort(round_num: int = 0) -> data.Cohort:
 @functools.cache
 def context() -> runtime.CompiledContext:
   """Returns one context for all tests, so that a process is compiled once."""
-  return runtime.create_compiled_context(strict=True, seed=1)
+  return runtime.CompiledContext(strict=True, seed=1)
 
 
 def compiled() -> Any:
@@ -71,7 +71,7 @@ def pipelines(are_needed: bool = True) -> Iterator[None]:
   if not are_needed:
     yield
     return
-  lenient = runtime.create_compiled_context(seed=1)
+  lenient = runtime.CompiledContext(seed=1)
   with mock.patch.object(sys.modules[__name__], 'context', lambda: lenient):
     with warnings.catch_warnings(record=True) as caught:
       warnings.simplefilter('always')

@@ -156,7 +156,7 @@ class ExportTest(parameterized.TestCase):
     jax = pytest.importorskip('jax', reason='JAX is not installed.')
     process, clients = build(_model(build_layers)), _clients(build_layers)
     file = runtime.export_round(process, clients)
-    with runtime.compiled_context(strict=True, seed=0):
+    with runtime.CompiledContext(strict=True, seed=0):
       output = process.next(process.initialize(), clients)
     flatten = values.build_flatten(process.next.type_signature.result)
     expected = flatten(output)

@@ -98,7 +98,7 @@ class FallbackTest(tf.test.TestCase, parameterized.TestCase):
 
   def test_all_run_on_one_worker_each_after_one_warning(self):
     before = worker_testing.workers()
-    with runtime.compiled_context() as context:
+    with runtime.CompiledContext() as context:
       for name, computation, argument, expected, reason in _NOT_COMPILED:
         with self.subTest(name):
           with _recorded_warnings() as texts:
@@ -119,21 +119,21 @@ class FallbackTest(tf.test.TestCase, parameterized.TestCase):
 
   def test_functions_as_arguments_are_handed_over(self):
     negate = tff.tensorflow.computation(lambda x: -x, np.int32)
-    with runtime.compiled_context(), _recorded_warnings() as texts:
+    with runtime.CompiledContext(), _recorded_warnings() as texts:
       self.assertEqual(_call(negate, 3), -3)
     (text,) = texts
     self.assertIn('(int32 -> int32)); call the function within', text)
 
   def test_random_numbers_without_a_seed_are_handed_over(self):
     draw = tff.tensorflow.computation(lambda: tf.random.gamma([], 1.0))
-    with runtime.compiled_context(), _recorded_warnings() as texts:
+    with runtime.CompiledContext(), _recorded_warnings() as texts:
       self.assertNotEqual(draw(), draw())
     (text,) = texts
     self.assertIn("RandomGamma'), which takes no seed; draw them by", text)
 
   def test_clients_that_differ_in_shape_are_not_handed_over(self):
     arrays = [np.ones([2], np.float32), np.ones([5], np.float32)]
-    with runtime.compiled_context(strict=True) as context:
+    with runtime.CompiledContext(strict=True) as context:
       self.assertEqual(_sum_of_all(arrays[:1]), 2.0)
       self.assertEqual(_sum_of_all(arrays), 7.0)
       self.assertIsNotNone(context.plan_of(_sum_of_all))
@@ -143,7 +143,7 @@ class FallbackTest(tf.test.TestCase, parameterized.TestCase):
     """Returns the clients' draws in two runs, and the last warning."""
     draw, found = dropout_testing.build_draw(draw_number), []
     for _ in range(2):
-      with runtime.compiled_context(), _recorded_warnings() as texts:
+      with runtime.CompiledContext(), _recorded_warnings() as texts:
         found.append(draw([[np.int64(1)], [np.int64(2)]]))
     (text,) = texts
     return *found, text
@@ -163,7 +163,7 @@ class FallbackTest(tf.test.TestCase, parameterized.TestCase):
 
   def test_close_ends_the_worker_and_may_be_repeated(self):
     before = worker_testing.workers()
-    context = runtime.create_compiled_context()
+    context = runtime.CompiledContext()
     stack = tff.framework.get_context_stack()
     with stack.install(context), _recorded_warnings():
       _enqueue_at_clients([1])
@@ -176,7 +176,7 @@ class FallbackTest(tf.test.TestCase, parameterized.TestCase):
   @parameterized.named_parameters(*_NOT_COMPILED)
   def test_strict_context_raises(self, computation, argument, _, reason):
     before = worker_testing.workers()
-    with runtime.compiled_context(strict=True):
+    with runtime.CompiledContext(strict=True):
       for _ in range(2):
         with self.assertRaisesRegex(
             runtime.UnsupportedComputationError, re.escape(reason)
@@ -185,7 +185,7 @@ class FallbackTest(tf.test.TestCase, parameterized.TestCase):
       self.assertEqual(worker_testing.workers(), before)
 
   def test_warning_names_the_line_of_the_caller(self):
-    with runtime.compiled_context():
+    with runtime.CompiledContext():
       with self.assertWarns(RuntimeWarning) as caught:
         _enqueue_at_clients([1])
     self.assertEqual(caught.filename, __file__)
@@ -199,7 +199,7 @@ class FallbackTest(tf.test.TestCase, parameterized.TestCase):
 
   def test_starts_no_worker_without_need(self):
     before = worker_testing.workers()
-    with runtime.compiled_context():
+    with runtime.CompiledContext():
       with _recorded_warnings() as texts:
         self.assertEqual(compiled_testing.build_sum()([1.0, 2.0]), 3.0)
       self.assertEqual(worker_testing.workers(), before)
@@ -262,7 +262,7 @@ class PipelinesTest(tf.test.TestCase, parameterized.TestCase):
   @parameterized.named_parameters(*_PIPELINES)
   def test_run_after_one_warning(self, build, clients, expected, reason):
     computation = build()
-    with runtime.compiled_context() as context:
+    with runtime.CompiledContext() as context:
       with _recorded_warnings() as texts:
         for _ in range(2):
           self.assertEqual(computation(clients), expected)
@@ -274,7 +274,7 @@ class PipelinesTest(tf.test.TestCase, parameterized.TestCase):
   @parameterized.named_parameters(*_PIPELINES)
   def test_are_refused_by_a_strict_context(self, build, clients, _, reason):
     computation = build()
-    with runtime.compiled_context(strict=True):
+    with runtime.CompiledContext(strict=True):
       for _ in range(2):
         with self.assertRaisesRegex(
             runtime.UnsupportedComputationError, re.escape(reason)
@@ -283,7 +283,7 @@ class PipelinesTest(tf.test.TestCase, parameterized.TestCase):
 
   def test_other_shapes_in_later_rounds_do_not_warn_again(self):
     add_up = _build_sum_of(_ROWS_TYPE, _reduce)
-    with runtime.compiled_context(), _recorded_warnings() as texts:
+    with runtime.CompiledContext(), _recorded_warnings() as texts:
       for width in (3, 4):
         shapes = ([1, 2], [1, width])
         clients = [[np.ones(shape, np.float32)] for shape in shapes]
@@ -292,7 +292,7 @@ class PipelinesTest(tf.test.TestCase, parameterized.TestCase):
 
   def test_of_rows_are_none(self):
     add_up = _build_sum_of(np.float32, _reduce)
-    with runtime.compiled_context(strict=True) as context:
+    with runtime.CompiledContext(strict=True) as context:
       self.assertEqual(add_up([[1.0, 2.0], []]), 3.0)
       self.assertIsNone(context.plan_of(add_up).pipelines)
 
@@ -310,7 +310,7 @@ class SecureSumsTest(tf.test.TestCase, parameterized.TestCase):
   def test_warn_once_in_each_context(self):
     with _recorded_warnings() as texts:
       for _ in range(2):
-        with runtime.compiled_context(strict=True):
+        with runtime.CompiledContext(strict=True):
           for add_up in (_build_secure_sum(4), _build_secure_sum(8)):
             self.assertEqual(add_up([1, 2]), 3)
             self.assertEqual(add_up([3]), 3)
@@ -324,6 +324,6 @@ class SecureSumsTest(tf.test.TestCase, parameterized.TestCase):
       return tff.backends.mapreduce.federated_secure_modular_sum(values, 8)
 
     with _recorded_warnings() as texts:
-      with runtime.compiled_context(strict=True):
+      with runtime.CompiledContext(strict=True):
         self.assertEqual(add_up([5, 6, 7]), 18 % 8)
     self.assertLen(texts, 1)

@@ -68,7 +68,7 @@ class MadeDatasetsTest(equality_testing.TestCase):
     digest = _digest_of_ids(source.dataset_computation)
 
     def run(seed):
-      with runtime.compiled_context(seed=seed, strict=True):
+      with runtime.CompiledContext(seed=seed, strict=True):
         return [float(digest(_IDS)) for _ in range(4)]
 
     self.assertEqual(run(1), run(1))

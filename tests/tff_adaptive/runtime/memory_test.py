@@ -148,7 +148,7 @@ class MemoryTest(tf.test.TestCase):
         }
     )
     process, allocated = _wide_process(), []
-    with runtime.compiled_context(strict=True, plan='parallel'):
+    with runtime.CompiledContext(strict=True, plan='parallel'):
       state = process.initialize()
       for round_num in range(130):
         cohort = data.Cohort(

@@ -183,7 +183,7 @@ class ModelZooTest(compiled_testing.TestCase):
     evaluate = simulation.build_central_evaluation(model_fn, dict(examples))
     found = []
     for plan in ('loop', 'parallel'):
-      with runtime.compiled_context(plan=plan, strict=True, seed=1):
+      with runtime.CompiledContext(plan=plan, strict=True, seed=1):
         state = process.initialize()
         weights = _moved(process.get_model_weights(state))
         state = process.set_model_weights(state, weights)

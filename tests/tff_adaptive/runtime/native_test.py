@@ -30,7 +30,7 @@ class NativeTest(tf.test.TestCase, parameterized.TestCase):
 
     stack, before = tff.framework.get_context_stack(), worker_testing.workers()
     default = stack.current
-    with runtime.native_context() as context:
+    with runtime.NativeContext() as context:
       self.assertIs(stack.current, context)
       self.assertEqual(add_up([1, 2, 3]), 6)
       started = worker_testing.workers() - before
@@ -43,7 +43,7 @@ class NativeTest(tf.test.TestCase, parameterized.TestCase):
       with self.assertRaisesRegex(
           RuntimeError, r'exited at startup(.|\n)*unknown option --port'
       ):
-        runtime.create_native_context()
+        runtime.NativeContext()
 
   @parameterized.named_parameters(
       ('given', lambda path: tf.data.TFRecordDataset(path)),
@@ -72,7 +72,7 @@ class NativeTest(tf.test.TestCase, parameterized.TestCase):
     of_path = tff.tensorflow.computation(
         lambda path: add_up(open_file(path)), np.str_
     )
-    with runtime.native_context():
+    with runtime.NativeContext():
       self.assertEqual(of_argument([open_file(path), open_file(path)]), 6)
       self.assertEqual(of_path(path), 3)
 
@@ -116,10 +116,10 @@ class NativeTest(tf.test.TestCase, parameterized.TestCase):
 
     def run():
       if kind == 'native':
-        with runtime.native_context():
+        with runtime.NativeContext():
           pass_on([1.0])
       else:
-        with runtime.compiled_context(), self.assertWarns(RuntimeWarning):
+        with runtime.CompiledContext(), self.assertWarns(RuntimeWarning):
           pass_on([1.0])
 
     run()

@@ -30,7 +30,7 @@ class PathsTest(absltest.TestCase):
   def setUp(self):
     super().setUp()
     self.context = self.enter_context(
-        runtime.compiled_context(devices='CPU', seed=1)
+        runtime.CompiledContext(devices='CPU', seed=1)
     )
 
   def test_computation_that_has_not_run_has_none(self):

@@ -104,7 +104,7 @@ class PlansTest(compiled_testing.TestCase):
 
   def test_unknown_plan(self):
     with self.assertRaisesRegex(ValueError, "'parallel'.*found 'fast'"):
-      runtime.create_compiled_context(plan='fast')
+      runtime.CompiledContext(plan='fast')
 
   @parameterized.parameters(
       ('CPU:0', 'parallel'), ('GPU:0', 'loop'), ('GPU:1', 'loop')
@@ -117,7 +117,7 @@ class PlansTest(compiled_testing.TestCase):
 
   def test_the_plan_of_a_process(self):
     process = compiled_testing.process()
-    with runtime.compiled_context(devices='CPU', strict=True) as context:
+    with runtime.CompiledContext(devices='CPU', strict=True) as context:
       self.assertIsNone(context.plan_of(process.next))
       process.next(process.initialize(), [])
       self.assertEqual(
@@ -127,7 +127,7 @@ class PlansTest(compiled_testing.TestCase):
 
   def test_plan_and_device_are_logged_once(self):
     with self.assertLogs('absl', 'INFO') as logs:
-      with runtime.compiled_context(devices='CPU', strict=True):
+      with runtime.CompiledContext(devices='CPU', strict=True):
         for add_up in (
             compiled_testing.build_sum(),
             compiled_testing.build_sum(),
@@ -207,21 +207,21 @@ class DevicesTest(tf.test.TestCase, parameterized.TestCase):
 
   @parameterized.parameters('CPU', 'cpu', 'cpu:0', 'CPU:0', '/device:CPU:0')
   def test_names_of_the_cpu(self, devices):
-    context = runtime.create_compiled_context(devices=devices)
+    context = runtime.CompiledContext(devices=devices)
     self.assertEqual(context.device, 'CPU:0')
 
   @parameterized.parameters('TPU', 'CPU:1', '/device:GPU:99', '')
   def test_unknown_devices(self, devices):
     with self.assertRaisesRegex(ValueError, "must name one of \\['CPU:0'"):
-      runtime.create_compiled_context(devices=devices)
+      runtime.CompiledContext(devices=devices)
 
   def test_gpu_where_there_is_none(self):
     with mock.patch.object(tf.config, 'list_physical_devices', return_value=[]):
       with self.assertRaisesRegex(
           ValueError, "one of \\['CPU:0'\\].*found 'GPU'"
       ):
-        runtime.create_compiled_context(devices='GPU')
-      self.assertEqual(runtime.create_compiled_context().device, 'CPU:0')
+        runtime.CompiledContext(devices='GPU')
+      self.assertEqual(runtime.CompiledContext().device, 'CPU:0')
 
   # Work on a CPU has tensors on the first GPU, too.
   @parameterized.parameters('CPU', 'GPU', 'GPU:1', 'auto')
@@ -265,9 +265,9 @@ class GpuTest(tf.test.TestCase):
     )
     process = compiled_testing.image_process()
     clients = compiled_testing.image_clients([8, 3, 5])
-    with runtime.compiled_context(devices='CPU', strict=True):
+    with runtime.CompiledContext(devices='CPU', strict=True):
       expected = compiled_testing.train(process, clients)
-    with runtime.compiled_context(devices='GPU', strict=True) as context:
+    with runtime.CompiledContext(devices='GPU', strict=True) as context:
       self.assertEqual(context.device, 'GPU:0')
       state = process.initialize()
       memory = tf.config.experimental.get_memory_info('GPU:0')
@@ -282,7 +282,7 @@ class GpuTest(tf.test.TestCase):
     self.assertGreater(peak, memory['current'])
 
   def test_is_chosen_by_default(self):
-    context = runtime.create_compiled_context()
+    context = runtime.CompiledContext()
     self.assertEqual(context.device, 'GPU:0')
     with self.assertRaisesRegex(ValueError, "'CPU:0', 'GPU:0'"):
-      runtime.create_compiled_context(devices='GPU:99')
+      runtime.CompiledContext(devices='GPU:99')

@@ -38,10 +38,10 @@ double_all = tff.federated_computation(
 )
 with contextlib.ExitStack() as stack:
   if kind == 'native':
-    stack.enter_context(runtime.native_context())
+    stack.enter_context(runtime.NativeContext())
   else:
     # Nothing closes it.
-    runtime.set_compiled_context()
+    runtime.CompiledContext().install()
   assert add_up([1, 2]) == 3
   if kind == 'fallback':
     warnings.simplefilter('ignore')
@@ -131,9 +131,9 @@ class ProcessesTest(tf.test.TestCase, parameterized.TestCase):
     self.assertEqual(result.returncode, 0, result.stderr)
     return result
 
-  @parameterized.parameters('set_compiled_context', 'create_compiled_context')
+  @parameterized.parameters('CompiledContext().install()', 'CompiledContext()')
   @pytest.mark.slow
-  def test_tffs_worker_that_ignores_sigint_is_not_waited_for(self, function):
+  def test_tffs_worker_that_ignores_sigint_is_not_waited_for(self, call):
     result = self._run_to_the_end(f"""
 import signal
 signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -142,7 +142,7 @@ import tensorflow_federated as tff
 from tff_adaptive import runtime
 double = tff.tensorflow.computation(lambda x: 2 * x, np.int32)
 assert double(1) == 2
-runtime.{function}()
+runtime.{call}
 print(double(2), flush=True)
 """)
     self.assertEqual(result.stdout.splitlines()[-1], '4')
@@ -156,7 +156,7 @@ from tff_adaptive import runtime
 datasets = [
     tf.data.Dataset.range(40).shuffle(40, seed=1).batch(10) for _ in range(30)
 ]
-runtime.set_compiled_context()
+runtime.CompiledContext().install()
 print('set', flush=True)
 """)
     self.assertEqual(result.stdout.splitlines()[-1], 'set')
@@ -174,7 +174,7 @@ double = tff.tensorflow.computation(lambda x: 2 * x, np.int32)
 context = tff.backends.native.create_sync_local_cpp_execution_context()
 tff.framework.set_default_context(context)
 assert double(1) == 2
-runtime.set_compiled_context()
+runtime.CompiledContext().install()
 assert double(2) == 4
 with tff.framework.get_context_stack().install(context):
   print(double(3), flush=True)
@@ -184,7 +184,7 @@ for worker in psutil.Process().children():
 """)
     self.assertIn('6', result.stdout.splitlines())
 
-  @parameterized.parameters('compiled_context', 'native_context')
+  @parameterized.parameters('CompiledContext', 'NativeContext')
   @pytest.mark.slow
   def test_tff_says_nothing_at_the_end_of_a_program(self, function):
     result = self._run_to_the_end(f"""

@@ -29,7 +29,7 @@ class RandomAggregatorsTest(tf.test.TestCase):
         model_aggregator=tff.learning.dp_aggregator(0.5, 10.0),
     )
     empty = [[]] * 10
-    with runtime.compiled_context(strict=True, seed=1) as context:
+    with runtime.CompiledContext(strict=True, seed=1) as context:
       start = process.initialize()
       changes = []
       for seed, round_num in ((1, 0), (1, 0), (1, 1), (2, 0)):
@@ -80,7 +80,7 @@ class RandomAggregatorsTest(tf.test.TestCase):
     process = sample.create(tff.to_type(np.int32))
     num_clients, num_rounds = 50, 60
     counts = np.zeros(num_clients)
-    with runtime.compiled_context(strict=True, seed=1):
+    with runtime.CompiledContext(strict=True, seed=1):
       state = process.initialize()
       for _ in range(num_rounds):
         result = process.next(state, list(range(num_clients))).result

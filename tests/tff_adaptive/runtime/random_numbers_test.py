@@ -45,7 +45,7 @@ class CallsWithoutClientsTest(compiled_testing.TestCase):
   def test_draw_anew_in_each_call_and_repeat_with_the_seed(self):
     runs = []
     for seed in (7, 7, 8):
-      with runtime.compiled_context(strict=True, seed=seed):
+      with runtime.CompiledContext(strict=True, seed=seed):
         # Two computations, one of which TFF calls the state's initialization.
         draws = [_build_draw(), _build_initialization()]
         runs.append([draw() for _ in range(3) for draw in draws])
@@ -59,7 +59,7 @@ class CallsWithoutClientsTest(compiled_testing.TestCase):
     double = tff.tensorflow.computation(lambda x: 2.0 * x, np.float32)
     runs = []
     for num_others in (0, 2):
-      with runtime.compiled_context(strict=True, seed=7):
+      with runtime.CompiledContext(strict=True, seed=7):
         found = []
         for _ in range(2):
           for _ in range(num_others):
@@ -74,7 +74,7 @@ class CallsWithoutClientsTest(compiled_testing.TestCase):
 
     def train(first, last):
       found = []
-      with runtime.compiled_context(strict=True):
+      with runtime.CompiledContext(strict=True):
         state = process.initialize()
         for round_num in range(first, last):
           cohort = _cohort_of_ones(3, round_num, 'ab')
@@ -88,7 +88,7 @@ class CallsWithoutClientsTest(compiled_testing.TestCase):
 
   def test_of_a_round_that_is_named_again_are_the_same(self):
     draw, noise = _build_draw(), _build_noise()
-    with runtime.compiled_context(strict=True) as context:
+    with runtime.CompiledContext(strict=True) as context:
       found = []
       for _ in range(2):
         context.begin_round(1, 2)
@@ -126,7 +126,7 @@ class RandomNumbersTest(compiled_testing.TestCase):
           'round': self._masks(_cohort_of_ones(1, 1, 'ab'), kind),
           'clients': self._masks(_cohort_of_ones(1, 0, 'ac'), kind),
       }
-    with runtime.compiled_context(strict=True, seed=5, plan='loop'):
+    with runtime.CompiledContext(strict=True, seed=5, plan='loop'):
       again = self._masks(_cohort_of_ones(1, 0, 'ab'), kind)
     self.assertAllEqual(first, again)
     for name, other in others.items():
@@ -158,7 +158,7 @@ class RandomNumbersTest(compiled_testing.TestCase):
   def test_of_begin_round_are_those_of_a_cohort(self):
     cohort = _cohort_of_ones(3, 4, 'dbd')
     batches = [cohort.batches(place) for place in range(len(cohort))]
-    with runtime.compiled_context(strict=True, plan='loop') as context:
+    with runtime.CompiledContext(strict=True, plan='loop') as context:
       expected = self._masks(cohort)
       for clients in (list(cohort), batches):
         context.begin_round(3, 4, ['d', 'b', 'd'])
@@ -170,7 +170,7 @@ class RandomNumbersTest(compiled_testing.TestCase):
 
   def test_of_begin_round_without_ids_depend_on_places(self):
     draw = _build_noise()
-    with runtime.compiled_context(strict=True) as context:
+    with runtime.CompiledContext(strict=True) as context:
       found = []
       for clients in ([0.0], [0.0], [0.0, 0.0]):
         context.begin_round(1, 0)
@@ -187,7 +187,7 @@ class RandomNumbersTest(compiled_testing.TestCase):
   def test_begin_round_serves_one_round_and_later_ones_count_on(self):
     draw = _build_noise()
     runs = []
-    with runtime.compiled_context(strict=True) as context:
+    with runtime.CompiledContext(strict=True) as context:
       for _ in range(2):
         context.begin_round(1, 0, ['a', 'b'])
         runs.append([draw([0.0, 0.0]) for _ in range(3)])
@@ -208,7 +208,7 @@ class RandomNumbersTest(compiled_testing.TestCase):
     draw, initialize = _build_noise(), _build_draw()
     runs = []
     for fails in (False, True):
-      with runtime.compiled_context(strict=True, seed=3) as context:
+      with runtime.CompiledContext(strict=True, seed=3) as context:
         found = []
         for tell in (lambda: None, lambda: context.begin_round(5, 2)):
           tell()
@@ -224,7 +224,7 @@ class RandomNumbersTest(compiled_testing.TestCase):
     draw = _build_noise()
     runs = []
     for seed in (7, 7, 8, None, None):
-      with runtime.compiled_context(strict=True, seed=seed):
+      with runtime.CompiledContext(strict=True, seed=seed):
         runs.append([draw([0.0, 0.0]) for _ in range(3)])
     seven, again, *others = runs
     self.assert_same_bits(seven, again)
@@ -234,7 +234,7 @@ class RandomNumbersTest(compiled_testing.TestCase):
 
   def test_wrong_number_of_ids(self):
     draw = _build_noise()
-    with runtime.compiled_context(strict=True) as context:
+    with runtime.CompiledContext(strict=True) as context:
       context.begin_round(1, 0, ['a', 'b'])
       with self.assertRaisesRegex(
           ValueError, 'given 2 client ids, but .* has 1 clients; call it again'
@@ -260,4 +260,4 @@ class RandomNumbersTest(compiled_testing.TestCase):
   @parameterized.parameters((-1, ValueError), (1.5, TypeError))
   def test_context_with_what_is_no_seed(self, seed, error):
     with self.assertRaisesRegex(error, '`seed` must'):
-      runtime.create_compiled_context(seed=seed)
+      runtime.CompiledContext(seed=seed)

@@ -88,7 +88,7 @@ class ReadOrderTest(tf.test.TestCase, parameterized.TestCase):
   )
   def test_a_read_follows_the_assignment(self, assign, expected):
     run = _computation(assign)
-    with runtime.compiled_context(strict=True):
+    with runtime.CompiledContext(strict=True):
       self.assertEqual({float(run(7.0)) for _ in range(20)}, {expected})
 
   def test_a_gather_is_a_read(self):
@@ -105,7 +105,7 @@ class ReadOrderTest(tf.test.TestCase, parameterized.TestCase):
 
       return call()
 
-    with runtime.compiled_context(strict=True):
+    with runtime.CompiledContext(strict=True):
       self.assertAllEqual(run(7.0), [7.0])
 
   @parameterized.parameters(_count_batches, _count_in_a_loop)
@@ -131,8 +131,8 @@ class ReadOrderTest(tf.test.TestCase, parameterized.TestCase):
 
     clients, found = [[1.0, 2.0, 3.0]] * 2, []
     for context in (
-        runtime.native_context(),
-        runtime.compiled_context(strict=True),
+        runtime.NativeContext(),
+        runtime.CompiledContext(strict=True),
     ):
       with context:
         found.append([list(train_all(clients, 5.0)) for _ in range(5)])
@@ -182,7 +182,7 @@ class ReadOrderTest(tf.test.TestCase, parameterized.TestCase):
     if data == 'pipeline':
       rows = tf.data.Dataset.from_tensor_slices(client[0])
       client = rows.shuffle(3).batch(3)
-    with runtime.compiled_context(plan=plan):
+    with runtime.CompiledContext(plan=plan):
       state = process.set_model_weights(process.initialize(), weights)
       losses = [
           process.next(state, [client] * 3).metrics['client_work']['train'][

@@ -59,7 +59,7 @@ class InterruptsTest(compiled_testing.TestCase):
 
   def test_a_long_round_ends_at_once_and_later_ones_are_right(self):
     count = _build_slow_sum()
-    with runtime.compiled_context(strict=True):
+    with runtime.CompiledContext(strict=True):
       for _ in range(2):
         _interrupt_soon()
         with self.assertRaises(KeyboardInterrupt):
@@ -79,7 +79,7 @@ class InterruptsTest(compiled_testing.TestCase):
   def test_a_signal_that_is_deferred_does_not_cancel(self):
     count = _build_slow_sum()
     with (
-        runtime.compiled_context(strict=True),
+        runtime.CompiledContext(strict=True),
         self.assertRaises(KeyboardInterrupt),
     ):
       with interrupts.InterruptGuard() as guard:
@@ -114,7 +114,7 @@ class ForksTest(compiled_testing.TestCase):
 
   def test_a_child_of_a_process_that_ran_tensorflow_is_refused(self):
     add_up = compiled_testing.build_sum()
-    with runtime.compiled_context():
+    with runtime.CompiledContext():
       self.assertEqual(add_up([1.0, 2.0]), 3.0)
       reading, writing = os.pipe()
       child = os.fork()
@@ -162,7 +162,7 @@ class OutsideTest(tf.test.TestCase):
     # The kind of context that TFF begins with; no worker starts.
     context = tff.backends.native.create_sync_local_cpp_execution_context()
     with tff.framework.get_context_stack().install(context):
-      with self.assertRaisesRegex(TypeError, 'call `.*set_compiled_context'):
+      with self.assertRaisesRegex(TypeError, 'call `.*CompiledContext'):
         count(cohort)
 
   def test_modules_may_be_loaded_again(self):

@@ -154,7 +154,7 @@ class SequenceReadsTest(equality_testing.TestCase):
     )
     tf.random.set_seed(None)  # That of TensorFlow's test case.
     dataset = tf.data.Dataset.range(9).map(_to_float).shuffle(9)
-    with runtime.compiled_context(strict=True, seed=1):
+    with runtime.CompiledContext(strict=True, seed=1):
       rounds = [both([dataset]) for _ in range(3)]
     self.assertLen(set(np.ravel(rounds).tolist()), 6)
 

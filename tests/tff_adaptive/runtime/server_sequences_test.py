@@ -114,7 +114,7 @@ class ServerSequencesTest(equality_testing.TestCase):
       with equality_testing.compiled() as context:
         found = [computation(value, *others) for _ in range(2)]
         self.assertNotEqual(context.path_of(computation), 'threads')
-      with runtime.compiled_context(strict=True), _as_datasets():
+      with runtime.CompiledContext(strict=True), _as_datasets():
         expected = computation(value, *others)
       # A pipeline may add in another order.
       for result in found:
@@ -123,7 +123,7 @@ class ServerSequencesTest(equality_testing.TestCase):
   @parameterized.named_parameters(*_CASES)
   def test_run_no_pipelines(self, computation, others):
     value = list(_dataset().as_numpy_iterator())
-    with runtime.compiled_context(strict=True):
+    with runtime.CompiledContext(strict=True):
       with mock.patch.object(
           tf.data.experimental, 'to_variant', side_effect=AssertionError
       ):
@@ -134,7 +134,7 @@ class ServerSequencesTest(equality_testing.TestCase):
     read = mock.patch.object(
         dataset_rows, 'of_dataset', wraps=dataset_rows.of_dataset
     )
-    with runtime.compiled_context(strict=True) as context, read as counted:
+    with runtime.CompiledContext(strict=True) as context, read as counted:
       for computation in (_digest, _at_a_server(_digest)):
         for _ in range(2):
           computation(dataset)
@@ -166,7 +166,7 @@ class ServerSequencesTest(equality_testing.TestCase):
   def test_random_numbers_are_those_with_datasets(self, computation):
     numbers, found = [1.0, 2.0, 4.0], []
     for reading in (contextlib.nullcontext(), _as_datasets()):
-      with runtime.compiled_context(strict=True, seed=3), reading:
+      with runtime.CompiledContext(strict=True, seed=3), reading:
         found.append([computation(numbers) for _ in range(2)])
     self.assertEqual(*found)
     self.assertNotEqual(*found[0])
@@ -242,7 +242,7 @@ class OrdersTest(equality_testing.TestCase):
     """Fails unless each call has another order, by the seed of the context."""
     dataset, runs = _shuffled(), []
     for seed in (7, 7, 8):
-      with runtime.compiled_context(strict=True, seed=seed) as context:
+      with runtime.CompiledContext(strict=True, seed=seed) as context:
         runs.append([computation(dataset) for _ in range(3)])
         self.assertEqual(context.path_of(computation), path)
     self.assertAllEqual(runs[0], runs[1])
@@ -298,7 +298,7 @@ class OrdersTest(equality_testing.TestCase):
     draw = tff.tensorflow.computation(lambda: tf.random.uniform([2]))
     found = []
     for num_reads in (0, 2):
-      with runtime.compiled_context(strict=True, seed=7):
+      with runtime.CompiledContext(strict=True, seed=7):
         for _ in range(num_reads):
           self._order(_shuffled())
         found.append(draw())

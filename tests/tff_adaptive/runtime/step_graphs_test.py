@@ -141,7 +141,7 @@ class StepGraphsTest(equality_testing.TestCase):
   def test_gives_the_bits_of_single_steps(self, computation, arguments):
     found, paths = [], []
     for way in (contextlib.nullcontext(), _one_by_one()):
-      context = runtime.compiled_context(
+      context = runtime.CompiledContext(
           strict=True, seed=3, default_num_clients=3
       )
       with context as entered, way:
@@ -153,7 +153,7 @@ class StepGraphsTest(equality_testing.TestCase):
 
   @parameterized.named_parameters(*_CASES)
   def test_calls_one_graph(self, computation, arguments):
-    with runtime.compiled_context(strict=True):
+    with runtime.CompiledContext(strict=True):
       computation(*arguments)
       with mock.patch.object(
           running.Runner,

@@ -333,10 +333,8 @@ def _read(value: Any) -> Any:
 @pytest.fixture(scope='module')
 def native():
   """TFF's runtime, with one client where the argument does not tell."""
-  context, close = runtime.create_native_context(default_num_clients=1)
-  with tff.framework.get_context_stack().install(context):
+  with runtime.NativeContext(default_num_clients=1):
     yield
-  close()
 
 
 @pytest.mark.usefixtures('native')
@@ -445,14 +443,14 @@ class ClientDataTest(equality_testing.TestCase):
 
   def test_work_on_datasets_is_one_graph(self):
     run = self._build()
-    with runtime.compiled_context(strict=True), _count_rounds() as made:
+    with runtime.CompiledContext(strict=True), _count_rounds() as made:
       for round_num in (0, 1):
         run(self._cohort(round_num), 1.5)
     # The first call asks whether the whole is a round, which it is not.
     self.assertEqual(made.call_count, 3)
 
   def test_pipelines_that_run_are_told_once(self):
-    with runtime.compiled_context() as context:
+    with runtime.CompiledContext() as context:
       with self.assertWarnsRegex(RuntimeWarning, 'pipeline runs in each'):
         self.assertLen(_take([[1.0, 2.0], [4.0]]), 2)
       self.assertIn('FlatMapDataset', context.plan_of(_take).pipelines)
@@ -509,7 +507,7 @@ class RandomNumbersTest(equality_testing.TestCase):
   def test_are_drawn_anew_and_repeat_with_the_seed(self):
     runs = []
     for seed in (7, 7, 8):
-      with runtime.compiled_context(strict=True, seed=seed):
+      with runtime.CompiledContext(strict=True, seed=seed):
         run = _build_draws()
         runs.append(np.concatenate([_rows(run([0.0] * 3)) for _ in range(2)]))
     seven, again, eight = runs
@@ -519,7 +517,7 @@ class RandomNumbersTest(equality_testing.TestCase):
     self.assertLen(np.unique(everything.round(5), axis=0), len(everything))
 
   def test_follow_the_round_that_begins(self):
-    with runtime.compiled_context(strict=True) as context:
+    with runtime.CompiledContext(strict=True) as context:
       run, found = _build_draws(), []
       for round_num in (1, 2, 1):
         context.begin_round(3, round_num)
@@ -528,7 +526,7 @@ class RandomNumbersTest(equality_testing.TestCase):
     self.assertNotAllClose(found[0], found[1])
 
   def test_of_a_client_follow_its_id(self):
-    with runtime.compiled_context(strict=True) as context:
+    with runtime.CompiledContext(strict=True) as context:
       run, found = _build_draws(), []
       for ids in ('ab', 'cb'):
         context.begin_round(3, 1, ids)
@@ -556,7 +554,7 @@ class RandomNumbersTest(equality_testing.TestCase):
     )
     runs = []
     for _ in range(2):
-      with runtime.compiled_context(strict=True, seed=7, default_num_clients=2):
+      with runtime.CompiledContext(strict=True, seed=7, default_num_clients=2):
         runs.append(np.concatenate([run() for _ in range(2)]))
     self.assertAllEqual(*runs)
     self.assertLen(np.unique(runs[0].round(5), axis=0), 4)

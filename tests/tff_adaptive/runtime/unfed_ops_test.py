@@ -113,7 +113,7 @@ def _losses(build_layers, features, kind, optimizer=None):
       model, optimizer or optimizers.build_sgd(0.1)
   )
   client = [collections.OrderedDict(x=features, y=np.int32([0, 1]))]
-  with runtime.compiled_context(strict=True, seed=1):
+  with runtime.CompiledContext(strict=True, seed=1):
     state = process.initialize()
     metrics = [process.next(state, [client]).metrics for _ in range(2)]
   return [m['client_work']['clients']['loss'] for m in metrics]

@@ -117,7 +117,7 @@ class UntrainedTest(tf.test.TestCase, parameterized.TestCase):
     process = _STOCK.build_weighted_fed_avg(
         model_fn, tff.learning.optimizers.build_sgdm(0.1)
     )
-    with runtime.compiled_context():
+    with runtime.CompiledContext():
       state = process.initialize()
       with warnings.catch_warnings(record=True) as found:
         warnings.simplefilter('always')
@@ -137,7 +137,7 @@ class UntrainedTest(tf.test.TestCase, parameterized.TestCase):
     process = _STOCK.build_weighted_fed_avg(
         model_fn, tff.learning.optimizers.build_sgdm(0.1)
     )
-    with runtime.compiled_context(), warnings.catch_warnings():
+    with runtime.CompiledContext(), warnings.catch_warnings():
       warnings.simplefilter('error', RuntimeWarning)
       before = process.initialize()
       after = process.next(before, [client]).state

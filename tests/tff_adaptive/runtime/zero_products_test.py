@@ -53,8 +53,8 @@ class ZeroProductsTest(tf.test.TestCase, parameterized.TestCase):
 
     found = []
     for context in (
-        runtime.native_context(),
-        runtime.compiled_context(strict=True),
+        runtime.NativeContext(),
+        runtime.CompiledContext(strict=True),
     ):
       with context:
         found.append(total([np.zeros(0, np.float32)] * 2))

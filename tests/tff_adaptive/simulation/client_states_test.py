@@ -322,7 +322,7 @@ class RuntimesTest(_LoopTestCase):
     process = client_state_testing.process()
     native, compiled = self.store('native'), self.store('compiled')
     expected = self.run_loop('native', process, client_store=native)
-    with runtime.compiled_context(devices='CPU', strict=True):
+    with runtime.CompiledContext(devices='CPU', strict=True):
       found = self.run_loop('compiled', process, client_store=compiled)
       # Again, from the checkpoint of round 4 on.
       self.run_loop('resumed', process, total_rounds=4)

@@ -327,7 +327,7 @@ class TrainingLoopTest(loop_testing.LoopTestCase):
     ]
 
     def train(name, total_rounds):
-      with runtime.compiled_context(strict=True) as context:
+      with runtime.CompiledContext(strict=True) as context:
 
         def cohort_fn(round_num):
           context.begin_round(5, round_num)

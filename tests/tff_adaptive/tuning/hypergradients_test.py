@@ -94,7 +94,7 @@ class HypergradientsTest(parameterized.TestCase):
 
   def setUp(self):
     super().setUp()
-    self.enter_context(runtime.compiled_context(strict=True))
+    self.enter_context(runtime.CompiledContext(strict=True))
 
   def _assert_equals_differences(
       self, model, process, rates=tuple(_PARTS), num_rounds=3

@@ -87,7 +87,7 @@ class BuildRateTunerTest(tf.test.TestCase):
 
   def setUp(self):
     super().setUp()
-    self.enter_context(runtime.compiled_context(strict=True))
+    self.enter_context(runtime.CompiledContext(strict=True))
     self.model = testing.functional_model()
     self.process = _process()
 

@@ -9,8 +9,5 @@ merges the sums in order and updates the state. Needs Ray:
 
 from tff_adaptive.runtime.scale_out.clusters import ClusterError
 from tff_adaptive.runtime.scale_out.context import choose_ray_plan
-from tff_adaptive.runtime.scale_out.context import create_ray_context
-from tff_adaptive.runtime.scale_out.context import ray_context
 from tff_adaptive.runtime.scale_out.context import RayContext
-from tff_adaptive.runtime.scale_out.context import set_ray_context
 from tff_adaptive.runtime.scale_out.messages import RoundCosts

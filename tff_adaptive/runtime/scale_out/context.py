@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """An execution context that distributes a round's clients over workers."""
 
-from collections.abc import Iterator
 import contextlib
 from typing import Any, Optional
 
@@ -13,7 +12,6 @@ import tensorflow_federated as tff
 from tff_adaptive.data import specs
 from tff_adaptive.runtime import compiled
 from tff_adaptive.runtime import dataset_cache
-from tff_adaptive.runtime import native
 from tff_adaptive.runtime import plans
 from tff_adaptive.runtime.scale_out import clusters
 from tff_adaptive.runtime.scale_out import messages
@@ -27,37 +25,103 @@ _DEVICES = (_CPU, _GPU)
 
 
 class RayContext(compiled.CompiledContext):
-  """Distributes rounds over Ray workers; see `create_ray_context`.
+  """Distributes the clients of TFF computations over Ray workers.
+
+  Results have the same bits for any number of workers, and equal those of the
+  compiled context with the same plan up to rounding; with one thread per op,
+  see `runtime.set_threads`, they are identical. A worker that dies is replaced
+  and its work repeated. Each worker gets the computation and the source of a
+  `Cohort`'s data once and the broadcast once a round, and reads its clients
+  itself: files of client data must be at the same path on every machine. The
+  rows of clients that are given as lists are sent in each round.
 
   Attributes:
     pool: The workers.
+
+  Example:
+    ```python
+    from tff_adaptive.runtime import scale_out
+
+    with scale_out.RayContext(num_workers=2):
+      state = process.initialize()
+      output = process.next(state, cohort)
+    ```
   """
 
   def __init__(
       self,
-      plan: plans.Plan,
-      pool: Any,
       *,
-      owns_connection: bool,
-      strict: bool,
-      seed: int,
+      address: Optional[str] = None,
+      num_workers: Optional[int] = None,
+      cpus_per_worker: int = 1,
+      devices: str = _CPU,
+      plan: str = plans.AUTO,
+      strict: bool = False,
+      seed: Optional[int] = None,
+      default_num_clients: int = 1,
       max_cache_bytes: int = dataset_cache.DEFAULT_MAX_BYTES,
   ):
-    """Initializes the context.
+    """Initializes the context, and starts its workers.
 
     Args:
-      plan: How clients run, and on which device of each worker.
-      pool: The workers.
-      owns_connection: Whether `close` ends the connection to the cluster.
-      strict: See `create_ray_context`.
+      address: The address of a Ray cluster: 'auto' for one on this machine, or
+        the 'host:port' of its head. Every machine in it needs this library. By
+        default the cluster that the process is connected to, or a new one on
+        this machine that ends with the context. A process that is connected
+        already keeps its cluster, and warns if `address` is another one.
+      num_workers: The number of workers. Defaults to as many as fit: by GPUs
+        with `devices='GPU'`, else by cores.
+      cpus_per_worker: The number of cores of a worker, each for one client at a
+        time. Defaults to 1.
+      devices: `'CPU'`, the default, or `'GPU'` for workers with a GPU each.
+      plan: See `CompiledContext`.
+      strict: See `CompiledContext`.
       seed: See `CompiledContext`.
-      max_cache_bytes: See `create_ray_context`.
+      default_num_clients: See `CompiledContext`.
+      max_cache_bytes: The size of each worker's cache of client data, see
+        `CompiledContext`, and of this process's cache of datasets that are
+        given as lists. Defaults to 4 GiB; 0 disables the caches.
+
+    Raises:
+      ClusterError: If Ray is not installed, or the cluster is not found or too
+        small.
+      TypeError: If a number is not an integer.
+      ValueError: If a device or a plan is unknown, or a number is out of range.
     """
     super().__init__(
-        plan, strict=strict, seed=seed, max_cache_bytes=max_cache_bytes
+        devices=devices,
+        plan=plan,
+        strict=strict,
+        seed=seed,
+        default_num_clients=default_num_clients,
+        max_cache_bytes=max_cache_bytes,
     )
-    self.pool = pool
-    self._owns_connection = owns_connection
+    if num_workers is not None:
+      specs.check_positive('num_workers', num_workers)
+    specs.check_positive('cpus_per_worker', cpus_per_worker)
+    wanted_cpus = cpus_per_worker * (num_workers or 0)
+    self._owns_connection = clusters.connect(
+        address, max(wanted_cpus, plans.num_cores())
+    )
+    with contextlib.ExitStack() as on_error:
+      if self._owns_connection:
+        on_error.callback(clusters.disconnect)
+      # These modules import Ray, which is optional.
+      from tff_adaptive.runtime.scale_out import worker_pools  # pylint: disable=import-outside-toplevel
+      from tff_adaptive.runtime.scale_out import workers  # pylint: disable=import-outside-toplevel
+
+      settings = workers.WorkerSettings(
+          cpus_per_worker,
+          self.device.startswith(_GPU),
+          tf_config.is_op_determinism_enabled(),
+          _USES_ONEDNN,
+          max_cache_bytes,
+      )
+      self.pool: Any = worker_pools.WorkerPool(num_workers, settings)
+      on_error.pop_all()
+
+  def _choose_plan(self, devices, plan):
+    return choose_ray_plan(devices, plan)
 
   def close(self) -> None:
     """Ends the workers, and the cluster if this context started it.
@@ -86,7 +150,7 @@ class RayContext(compiled.CompiledContext):
 
     Example:
       ```python
-      with ray_context(num_workers=2) as context:
+      with scale_out.RayContext(num_workers=2) as context:
         output = process.next(state, cohort)
         print(context.costs_of(process.next).broadcast_bytes)
       ```
@@ -116,14 +180,14 @@ class RayContext(compiled.CompiledContext):
     if self.pool is None:
       raise clusters.ClusterError(
           'This context is closed and its workers have ended; create a new one '
-          'with `create_ray_context`.'
+          '`RayContext`.'
       )
 
 
 def choose_ray_plan(devices: str = _CPU, plan: str = plans.AUTO) -> plans.Plan:
   """Chooses the plan of the clients' work.
 
-  The arguments are those of `create_ray_context`.
+  The arguments are those of `RayContext`.
 
   Returns:
     The plan of a context with the same arguments.
@@ -137,166 +201,3 @@ def choose_ray_plan(devices: str = _CPU, plan: str = plans.AUTO) -> plans.Plan:
         f'`devices` must be one of {list(_DEVICES)}, found {devices!r}.'
     )
   return plans.choose(plan, f'{name}:0')
-
-
-def create_ray_context(
-    *,
-    address: Optional[str] = None,
-    num_workers: Optional[int] = None,
-    cpus_per_worker: int = 1,
-    devices: str = _CPU,
-    plan: str = plans.AUTO,
-    strict: bool = False,
-    seed: Optional[int] = None,
-    max_cache_bytes: int = dataset_cache.DEFAULT_MAX_BYTES,
-) -> RayContext:
-  """Creates a context that distributes a round's clients over workers.
-
-  Results have the same bits for any number of workers, and equal those of the
-  compiled context with the same plan up to rounding; with one thread per op,
-  see `runtime.set_threads`, they are identical. A worker that dies is replaced
-  and its work repeated. Each worker gets the computation and the source of a
-  `Cohort`'s data once and the broadcast once a round, and reads its clients
-  itself: files of client data must be at the same path on every machine. The
-  rows of clients that are given as lists are sent in each round.
-
-  Args:
-    address: The address of a Ray cluster: 'auto' for one on this machine, or
-      the 'host:port' of its head. Every machine in it needs this library. By
-      default the cluster that the process is connected to, or a new one on this
-      machine that ends with the context. A process that is connected
-      already keeps its cluster, and warns if `address` is another one.
-    num_workers: The number of workers. Defaults to as many as fit: by GPUs with
-      `devices='GPU'`, else by cores.
-    cpus_per_worker: The number of cores of a worker, each for one client at a
-      time. Defaults to 1.
-    devices: `'CPU'`, the default, or `'GPU'` for workers with a GPU each.
-    plan: See `runtime.create_compiled_context`.
-    strict: See `runtime.create_compiled_context`.
-    seed: The seed of random numbers if neither a `Cohort` nor `begin_round`
-      sets one. Defaults to a random seed.
-    max_cache_bytes: The size of each worker's cache of client data, see
-      `runtime.create_compiled_context`, and of this process's cache of datasets
-      that are given as lists. Defaults to 4 GiB; 0 disables the caches.
-
-  Returns:
-    The context, for `tff.framework.set_default_context`; close it at the end.
-
-  Raises:
-    ClusterError: If Ray is not installed, or the cluster is not found or too
-      small.
-    TypeError: If a number is not an integer.
-    ValueError: If a device or a plan is unknown, or a number is out of range.
-
-  Example:
-    ```python
-    import tensorflow_federated as tff
-    from tff_adaptive.runtime import scale_out
-
-    context = scale_out.create_ray_context(num_workers=2)
-    tff.framework.set_default_context(context)
-    ```
-  """
-  chosen = choose_ray_plan(devices, plan)
-  seed = compiled.choose_seed(seed)
-  specs.check_not_negative('max_cache_bytes', max_cache_bytes)
-  if num_workers is not None:
-    specs.check_positive('num_workers', num_workers)
-  specs.check_positive('cpus_per_worker', cpus_per_worker)
-  wanted_cpus = cpus_per_worker * (num_workers or 0)
-  owns_connection = clusters.connect(
-      address, max(wanted_cpus, plans.num_cores())
-  )
-  with contextlib.ExitStack() as on_error:
-    if owns_connection:
-      on_error.callback(clusters.disconnect)
-    # These modules import Ray, which is optional.
-    from tff_adaptive.runtime.scale_out import worker_pools  # pylint: disable=import-outside-toplevel
-    from tff_adaptive.runtime.scale_out import workers  # pylint: disable=import-outside-toplevel
-
-    settings = workers.WorkerSettings(
-        cpus_per_worker,
-        chosen.device.startswith(_GPU),
-        tf_config.is_op_determinism_enabled(),
-        _USES_ONEDNN,
-        max_cache_bytes,
-    )
-    pool = worker_pools.WorkerPool(num_workers, settings)
-    on_error.pop_all()
-  native.free_default_context_at_exit()
-  return RayContext(
-      chosen,
-      pool,
-      owns_connection=owns_connection,
-      strict=strict,
-      seed=seed,
-      max_cache_bytes=max_cache_bytes,
-  )
-
-
-def set_ray_context(**kwargs: Any) -> RayContext:
-  """Makes a Ray context TFF's default context.
-
-  Args:
-    **kwargs: See `create_ray_context`, also for errors.
-
-  Returns:
-    The context.
-
-  Example:
-    ```python
-    import tensorflow_federated as tff
-    from tff_adaptive.runtime import scale_out
-
-    scale_out.set_ray_context(address='auto')
-    process = tff.learning.algorithms.build_weighted_fed_avg(...)
-    ```
-  """
-  context = create_ray_context(**kwargs)
-  native.set_default_context(context)
-  return context
-
-
-@contextlib.contextmanager
-def ray_context(
-    *,
-    address: Optional[str] = None,
-    num_workers: Optional[int] = None,
-    cpus_per_worker: int = 1,
-    devices: str = _CPU,
-    plan: str = plans.AUTO,
-    strict: bool = False,
-    seed: Optional[int] = None,
-    max_cache_bytes: int = dataset_cache.DEFAULT_MAX_BYTES,
-) -> Iterator[RayContext]:
-  """Distributes the clients of TFF computations within a `with` block.
-
-  The arguments and errors are those of `create_ray_context`.
-
-  Yields:
-    The context, installed for the calling thread.
-
-  Example:
-    ```python
-    from tff_adaptive.runtime import scale_out
-
-    with scale_out.ray_context(num_workers=2):
-      state = process.initialize()
-      output = process.next(state, cohort)
-    ```
-  """
-  context = create_ray_context(
-      address=address,
-      num_workers=num_workers,
-      cpus_per_worker=cpus_per_worker,
-      devices=devices,
-      plan=plan,
-      strict=strict,
-      seed=seed,
-      max_cache_bytes=max_cache_bytes,
-  )
-  with (
-      contextlib.closing(context),
-      tff.framework.get_context_stack().install(context),
-  ):
-    yield context

@@ -80,15 +80,13 @@ def main():
       ),
   }
   digests = {}
-  with runtime.compiled_context(devices='CPU', plan=_PLAN, strict=True):
+  with runtime.CompiledContext(devices='CPU', plan=_PLAN, strict=True):
     for name, process in processes.items():
       digests[f'{name} compiled'] = _train(process, cohort_fn)
   for num_workers in _NUM_WORKERS:
     with contextlib.ExitStack() as stack:
       context = stack.enter_context(
-          scale_out.ray_context(
-              num_workers=num_workers, plan=_PLAN, strict=True
-          )
+          scale_out.RayContext(num_workers=num_workers, plan=_PLAN, strict=True)
       )
       for name, process in processes.items():
         digests[f'{name} ray {num_workers}'] = _train(process, cohort_fn)

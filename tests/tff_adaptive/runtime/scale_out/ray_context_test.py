@@ -29,7 +29,6 @@ from tff_adaptive import runtime
 from tff_adaptive.aggregators import reports
 from tff_adaptive.runtime import scale_out
 from tff_adaptive.runtime.scale_out import clusters
-from tff_adaptive.runtime.scale_out import context as context_lib
 from tff_adaptive.runtime.scale_out import scaled_rounds
 from tff_adaptive.runtime.scale_out import worker_pools
 
@@ -88,7 +87,7 @@ class RayContextTest(compiled_testing.TestCase):
   @classmethod
   def setUpClass(cls):
     super().setUpClass()
-    cls.context = scale_out.create_ray_context(
+    cls.context = scale_out.RayContext(
         num_workers=2,
         plan='parallel',
         strict=True,
@@ -222,7 +221,7 @@ class RayContextTest(compiled_testing.TestCase):
       return tff.federated_aggregate(values, zero(), noisy, noisy, same)
 
     sums = []
-    with runtime.compiled_context(plan='parallel', strict=True) as compiled:
+    with runtime.CompiledContext(plan='parallel', strict=True) as compiled:
       for context, seed in ((compiled, 3), (self.context, 3), (compiled, 4)):
         with tff.framework.get_context_stack().install(context):
           context.begin_round(seed, 1)
@@ -350,18 +349,13 @@ class RayContextTest(compiled_testing.TestCase):
         ):
           process.next(state, cohort)
 
-  def test_set_ray_context_installs_the_default(self):
+  def test_install_makes_it_the_default(self):
     stack = tff.framework.get_context_stack()
     before, pool = stack.current, self.context.pool
     found = []
 
     def run():
-      with mock.patch.object(
-          context_lib, 'create_ray_context', return_value=self.context
-      ) as create:
-        context = scale_out.set_ray_context(num_workers=2, seed=1)
-        create.assert_called_once_with(num_workers=2, seed=1)
-      found.append((context, stack.current))
+      found.append((self.context.install(), stack.current))
 
     # Every thread has a stack of its own, so that no other test notices.
     thread = threading.Thread(target=run)
@@ -450,7 +444,7 @@ class RayContextTest(compiled_testing.TestCase):
       pool.close.assert_called_once_with()
       for add_up in (known, new):
         with self.assertRaisesRegex(
-            scale_out.ClusterError, 'closed.*create_ray_context'
+            scale_out.ClusterError, 'closed.*RayContext'
         ):
           add_up([1.0, 2.0])
 
@@ -465,7 +459,7 @@ class RayContextTest(compiled_testing.TestCase):
     with self.assertRaisesRegex(
         scale_out.ClusterError, 'no room for 1000 workers with 1 cores each'
     ):
-      scale_out.create_ray_context(num_workers=1000)
+      scale_out.RayContext(num_workers=1000)
     self.assertTrue(ray.is_initialized())
 
   def test_the_address_of_another_cluster_is_not_used(self):
@@ -497,7 +491,7 @@ class RayContextTest(compiled_testing.TestCase):
 
   def test_gpus_that_are_not_there_are_an_error(self):
     with self.assertRaisesRegex(scale_out.ClusterError, 'GPU'):
-      scale_out.create_ray_context(num_workers=1, devices='GPU')
+      scale_out.RayContext(num_workers=1, devices='GPU')
 
 
 class ArgumentsTest(compiled_testing.TestCase):
@@ -516,7 +510,7 @@ class ArgumentsTest(compiled_testing.TestCase):
           self.subTest(name=name, value=value),
           self.assertRaisesRegex((TypeError, ValueError), f'`{name}`'),
       ):
-        scale_out.create_ray_context(**{name: value})
+        scale_out.RayContext(**{name: value})
     self.assertFalse(ray.is_initialized())
 
   def test_the_plan_follows_the_device(self):
