@@ -56,6 +56,8 @@ class VectorOptimizer(optimizer.HparamsInState, optimizer.ExtraArgsOptimizer):
     moment_keys: The parts of the state with one tensor per weight.
     is_anchored: Whether the state holds the weights before the first step.
     needs_value: Whether `step` needs the loss.
+    otherwise: What else to do where a batch cannot be evaluated again, for the
+      message of a rule that `evaluates_again`.
   """
 
   name: str = ''
@@ -65,6 +67,7 @@ class VectorOptimizer(optimizer.HparamsInState, optimizer.ExtraArgsOptimizer):
   moment_keys: tuple[str, ...] = ()
   is_anchored: bool = False
   needs_value: bool = False
+  otherwise: str = ''
 
   def __init__(self, hparams: Mapping[str, Any]):
     """Initializes the optimizer.
@@ -139,8 +142,9 @@ class VectorOptimizer(optimizer.HparamsInState, optimizer.ExtraArgsOptimizer):
     if self.needs_value:
       optimizer.check_value(value, self.name)
     if self.evaluates_again:
-      otherwise = ', or use `rho=0`' if 'rho' in self._hparams else ''
-      optimizer.check_value_and_grad_fn(value_and_grad_fn, self.name, otherwise)
+      optimizer.check_value_and_grad_fn(
+          value_and_grad_fn, self.name, self.otherwise
+      )
     gradients = optimizer.dense_gradients(weights, gradients)
     checked = (ANCHOR_KEY,) if self.is_anchored else self.moment_keys
     optimizer.check_moments(weights, state, checked)

@@ -8,86 +8,57 @@ from typing import Any, Literal
 import tensorflow as tf
 
 from tff_adaptive.optimizers import optimizer
+from tff_adaptive.optimizers import vector_optimizer
 from tff_adaptive.optimizers import vectors
 
 # The values of `reset`: where the search of a step starts.
 _FROM_LAST, _FROM_GROWN_LAST, _FROM_MAX = range(3)
 
-_State = collections.OrderedDict[str, Any]
 
-
-class _Armijo(optimizer.HparamsInState, optimizer.ExtraArgsOptimizer):
+class _Armijo(vector_optimizer.VectorOptimizer):
   """SGD with Armijo line search, see `build_armijo`."""
 
+  name = 'Armijo'
   evaluates_again = True
+  needs_value = True
 
-  def __init__(self, hparams: _State, reset: int, max_trials: int):
+  def __init__(self, hparams: dict[str, float], reset: int, max_trials: int):
     for name, value in hparams.items():
-      optimizer.check_positive(name, value, 'Armijo')
+      optimizer.check_positive(name, value, self.name)
     for name in ('c', 'beta'):
-      optimizer.check_share(name, hparams[name], 'Armijo')
+      optimizer.check_share(name, hparams[name], self.name)
     if reset not in (_FROM_LAST, _FROM_GROWN_LAST, _FROM_MAX):
       raise ValueError(
           'Armijo `reset` must be 0 (start from the last step size), 1 (from '
           'the last one, grown) or 2 (from `max_step_size`), found '
           f'{reset!r}.'
       )
-    optimizer.check_count('max_trials', max_trials, 'Armijo')
+    optimizer.check_count('max_trials', max_trials, self.name)
     super().__init__(hparams)
     self._reset = reset
     self._max_trials = max_trials
 
-  def initialize(self, specs: Any) -> _State:
+  def initialize_rule(self, specs, dtype):
     return collections.OrderedDict(
-        self._hparams,
         # Zero stands for `max_step_size`, since `set_hparams` may change it.
-        last_step_size=tf.zeros([], vectors.step_dtype(specs)),
+        last_step_size=tf.zeros([], dtype),
         backtracks=tf.zeros([], tf.int32),
     )
 
-  def next(
-      self, state, weights, gradients, *, value=None, value_and_grad_fn=None
-  ):
-    optimizer.check_value_and_grad_fn(
-        value_and_grad_fn, 'The Armijo line search'
-    )
-    optimizer.check_value(value, 'The Armijo line search')
-    gradients = optimizer.dense_gradients(weights, gradients)
-    step_size, backtracks = self._search(
-        state, weights, gradients, value, value_and_grad_fn
-    )
-    new_state = collections.OrderedDict(
-        state, last_step_size=step_size, backtracks=backtracks
-    )
-    return new_state, vectors.descend(weights, gradients, step_size)
-
-  def _search(
-      self,
-      state: _State,
-      weights: Any,
-      gradients: Any,
-      value: tf.Tensor,
-      value_and_grad_fn: optimizer.ValueAndGradFn,
-  ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Returns the step size of this step and its number of backtracks."""
-    dtype = vectors.step_dtype(weights)
-    c, beta, fallback = (
-        tf.cast(state[key], dtype)
-        for key in ('c', 'beta', 'fallback_step_size')
-    )
-    loss = tf.cast(value, dtype)
-    gradient_norm = vectors.norm(gradients, dtype)
+  def step(self, state, x, g, hparams, extra):
+    dtype = vectors.step_dtype(x)
+    loss = tf.cast(extra.value, dtype)
+    gradient_norm = vectors.norm(g, dtype)
     is_finite = optimizer.is_finite(loss, gradient_norm)
 
     def try_step(step_size, backtracks, _):
       # Only the loss is used, so the gradients of a trial are never computed.
-      point = vectors.descend(weights, gradients, step_size)
-      trial, _ = value_and_grad_fn(point)
-      enough = c * step_size * tf.square(gradient_norm)
+      trial, _ = extra.value_and_grad_fn(vectors.descend(x, g, step_size))
+      enough = hparams['c'] * step_size * tf.square(gradient_norm)
       # False for a NaN.
       is_accepted = tf.cast(trial, dtype) <= loss - enough
       return (
-          tf.where(is_accepted, step_size, beta * step_size),
+          tf.where(is_accepted, step_size, hparams['beta'] * step_size),
           backtracks + tf.cast(~is_accepted, tf.int32),
           is_accepted,
       )
@@ -96,30 +67,31 @@ class _Armijo(optimizer.HparamsInState, optimizer.ExtraArgsOptimizer):
         lambda step_size, backtracks, is_accepted: ~is_accepted,
         try_step,
         (
-            self._start(state, dtype),
+            self._start(state, hparams),
             tf.zeros([], tf.int32),
             optimizer.is_negligible(gradient_norm) | ~is_finite,
         ),
         maximum_iterations=self._max_trials,
     )
-    step_size = tf.where(is_accepted, step_size, fallback)
-    return tf.where(is_finite, step_size, float('nan')), backtracks
+    step_size = tf.where(is_accepted, step_size, hparams['fallback_step_size'])
+    step_size = tf.where(is_finite, step_size, float('nan'))
+    changed = {'last_step_size': step_size, 'backtracks': backtracks}
+    return changed, vectors.descend(x, g, step_size)
 
-  def _start(self, state: _State, dtype: tf.DType) -> tf.Tensor:
+  def _start(self, state: Any, hparams: Any) -> tf.Tensor:
     """Returns the first step size to try."""
-    largest, gamma, batches_per_epoch = (
-        tf.cast(state[key], dtype)
-        for key in ('max_step_size', 'gamma', 'batches_per_epoch')
-    )
+    largest = hparams['max_step_size']
     if self._reset == _FROM_MAX:
       return largest
     start = last = state['last_step_size']
     if self._reset == _FROM_GROWN_LAST:
-      grown = optimizer.grow(last, gamma, batches_per_epoch)
+      grown = optimizer.grow(
+          last, hparams['gamma'], hparams['batches_per_epoch']
+      )
       start = tf.minimum(largest, grown)
     return tf.where(last > 0.0, start, largest)
 
-  def report(self, state: _State) -> _State:
+  def report(self, state):
     return collections.OrderedDict(
         step_size=state['last_step_size'],
         backtracks=tf.cast(state['backtracks'], tf.float32),

@@ -4,13 +4,13 @@
 
 import collections
 import math
-from typing import Any, Literal, NamedTuple, Optional
+from typing import Any, Literal, NamedTuple
 
 import tensorflow as tf
-import tensorflow_federated as tff
 
 from tff_adaptive.optimizers import federated_optimizer
 from tff_adaptive.optimizers import optimizer
+from tff_adaptive.optimizers import vector_optimizer
 from tff_adaptive.optimizers import vectors
 
 # In the order of `_StepSize`'s fields.
@@ -28,7 +28,6 @@ _LARGEST_REPORTED_LIMIT = 1e30
 # With `previous_gradient='previous_batch'`: the changes along the last step.
 _CHANGE_KEYS = ('last_weight_change', 'last_gradient_change')
 
-_State = collections.OrderedDict[str, Any]
 # The norms of the changes of the weights and of the gradient.
 _Changes = tuple[tf.Tensor, tf.Tensor]
 
@@ -50,16 +49,9 @@ class _StepSize(NamedTuple):
   growth_limit: tf.Tensor
 
 
-def _leaves(structure: Any, gradients: Any) -> list[tf.Tensor]:
-  """Returns the leaves of a structure that have a gradient."""
-  pairs = zip(tf.nest.flatten(structure), tf.nest.flatten(gradients))
-  return [leaf for leaf, gradient in pairs if gradient is not None]
-
-
-def _distance(
-    left: list[tf.Tensor], right: list[tf.Tensor], dtype: tf.DType
-) -> tf.Tensor:
-  return vectors.norm([a - b for a, b in zip(left, right)], dtype)
+def _distance(left: Any, right: Any) -> tf.Tensor:
+  difference = tf.nest.map_structure(tf.subtract, left, right)
+  return vectors.norm(difference, vectors.step_dtype(left))
 
 
 def _next_step_size(
@@ -108,22 +100,26 @@ def _next_step_size(
   return _StepSize(step_size, theta, smooth, grown)
 
 
-class _DeltaSGD(optimizer.HparamsInState, optimizer.ExtraArgsOptimizer):
+class _DeltaSGD(vector_optimizer.VectorOptimizer):
   """Delta-SGD, see `build_delta_sgd`."""
+
+  name = 'Delta-SGD'
+  checks = {
+      'learning_rate': optimizer.check_positive,
+      'gamma': optimizer.check_positive,
+  }
+  otherwise = ", or use `previous_gradient='reuse'`"
 
   def __init__(
       self,
-      hparams: _State,
+      hparams: dict[str, float],
       *,
       previous_gradient: str,
       amplify_first: bool,
       growth: str,
       max_step_size: float,
   ):
-    for name in ('learning_rate', 'gamma'):
-      optimizer.check_positive(name, hparams[name], 'Delta-SGD')
-    for name in ('theta', 'delta'):
-      optimizer.check_rate(name, hparams[name], 'Delta-SGD')
+    super().__init__(hparams)
     for name, choice, choices in (
         (
             'previous_gradient',
@@ -132,149 +128,75 @@ class _DeltaSGD(optimizer.HparamsInState, optimizer.ExtraArgsOptimizer):
         ),
         ('growth', growth, ('if_moved', 'always')),
     ):
-      optimizer.check_choice(name, choice, choices, 'Delta-SGD')
-    optimizer.check_limit('max_step_size', max_step_size, 'Delta-SGD')
-    super().__init__(hparams)
+      optimizer.check_choice(name, choice, choices, self.name)
+    optimizer.check_limit('max_step_size', max_step_size, self.name)
+    self.scalar_keys = _LAST_KEYS
+    if previous_gradient == 'previous_batch':
+      self.scalar_keys += _CHANGE_KEYS
+    elif previous_gradient == 'reuse':
+      self.moment_keys = ('previous_weights', 'previous_gradients')
+    else:
+      self.moment_keys = ('previous_weights',)
     self.evaluates_again = previous_gradient != 'reuse'
     self._previous_gradient = previous_gradient
     self._amplify_first = amplify_first
     self._growth = growth
     self._max_step_size = max_step_size
 
-  def initialize(self, specs: Any) -> _State:
-    zero = tf.zeros([], vectors.step_dtype(specs))
-    state = collections.OrderedDict(
-        self._hparams,
-        num_steps=tf.zeros([], tf.int32),
-        **dict.fromkeys(_LAST_KEYS, zero),
-    )
+  def step(self, state, x, g, hparams, extra):
     if self._previous_gradient == 'previous_batch':
-      state.update(dict.fromkeys(_CHANGE_KEYS, zero))
-      return state
-    state['previous_weights'] = vectors.zeros(specs)
-    if self._previous_gradient == 'reuse':
-      state['previous_gradients'] = vectors.zeros(specs)
-    return state
-
-  def next(
-      self, state, weights, gradients, *, value=None, value_and_grad_fn=None
-  ):
-    del value  # Unused.
-    gradients = optimizer.dense_gradients(weights, gradients)
-    if self.evaluates_again:
-      optimizer.check_value_and_grad_fn(
-          value_and_grad_fn,
-          f'Delta-SGD with `previous_gradient={self._previous_gradient!r}`',
-          ", or use `previous_gradient='reuse'`",
-      )
-    if self._previous_gradient == 'previous_batch':
-      changes = state[_CHANGE_KEYS[0]], state[_CHANGE_KEYS[1]]
+      changes = tuple(state[key] for key in _CHANGE_KEYS)
     else:
-      changes = self._changes(state, weights, gradients, value_and_grad_fn)
-    taken = self._step_size(state, changes)
-    new_weights = vectors.descend(weights, gradients, taken.step_size)
-    new_state = collections.OrderedDict(
-        state,
-        num_steps=state['num_steps'] + 1,
-        **dict(zip(_LAST_KEYS, taken)),
-    )
-    if self._previous_gradient == 'previous_batch':
-      found = self._changes_of_step(
-          weights, new_weights, gradients, value_and_grad_fn
+      at_previous = self._gradients_at_previous_weights(state, g, extra)
+      changes = (
+          _distance(x, state['previous_weights']),
+          _distance(g, at_previous),
       )
-      new_state.update(zip(_CHANGE_KEYS, found))
-      return new_state, new_weights
-    # Stock TFF loops pass variables and assign to them afterwards.
-    new_state['previous_weights'] = tf.nest.map_structure(
-        tf.convert_to_tensor, weights
-    )
+    taken = self._step_size(state, changes, hparams)
+    moved = vectors.descend(x, g, taken.step_size)
+    changed: dict[str, Any] = dict(zip(_LAST_KEYS, taken))
+    if self._previous_gradient == 'previous_batch':
+      _, after = extra.value_and_grad_fn(moved)
+      found = (_distance(moved, x), _distance(after, g))
+      changed.update(zip(_CHANGE_KEYS, found))
+      return changed, moved
+    changed['previous_weights'] = x
     if self._previous_gradient == 'reuse':
-      new_state['previous_gradients'] = vectors.with_zeros(weights, gradients)
-    return new_state, new_weights
-
-  def _changes(
-      self,
-      state: _State,
-      weights: Any,
-      gradients: Any,
-      value_and_grad_fn: Optional[optimizer.ValueAndGradFn],
-  ) -> _Changes:
-    """Returns the norms of x_k - x_{k-1} and g_k - h_k."""
-    previous = state['previous_weights']
-    optimizer.check_weights_state_match(weights, previous, 'previous_weights')
-    dtype = vectors.step_dtype(weights)
-    old_gradients = self._gradients_at_previous_weights(
-        state, gradients, value_and_grad_fn
-    )
-    return (
-        _distance(
-            _leaves(weights, gradients), _leaves(previous, gradients), dtype
-        ),
-        _distance(_leaves(gradients, gradients), old_gradients, dtype),
-    )
-
-  def _changes_of_step(
-      self,
-      weights: Any,
-      new_weights: Any,
-      gradients: Any,
-      value_and_grad_fn: Optional[optimizer.ValueAndGradFn],
-  ) -> _Changes:
-    """Returns the norms of the changes along the step just taken."""
-    dtype = vectors.step_dtype(weights)
-    new_gradients = self._evaluate(value_and_grad_fn, new_weights, gradients)
-    return (
-        _distance(
-            _leaves(new_weights, gradients), _leaves(weights, gradients), dtype
-        ),
-        _distance(new_gradients, _leaves(gradients, gradients), dtype),
-    )
+      changed['previous_gradients'] = g
+    return changed, moved
 
   def _gradients_at_previous_weights(
-      self,
-      state: _State,
-      gradients: Any,
-      value_and_grad_fn: Optional[optimizer.ValueAndGradFn],
-  ) -> list[tf.Tensor]:
-    """Returns h_k as a flat list, without leaves that have no gradient."""
+      self, state: Any, g: Any, extra: vector_optimizer.Extra
+  ) -> Any:
+    """Returns h_k."""
     if self._previous_gradient == 'reuse':
-      return _leaves(state['previous_gradients'], gradients)
-
+      return state['previous_gradients']
     # The first step has no previous point and needs no second gradient.
-    return tf.cond(
-        state['num_steps'] > 0,
-        lambda: self._evaluate(
-            value_and_grad_fn, state['previous_weights'], gradients
+    leaves = tf.cond(
+        self.is_first(state),
+        lambda: [tf.identity(leaf) for leaf in tf.nest.flatten(g)],
+        lambda: tf.nest.flatten(
+            extra.value_and_grad_fn(state['previous_weights'])[1]
         ),
-        lambda: [tf.identity(g) for g in _leaves(gradients, gradients)],
     )
+    return tf.nest.pack_sequence_as(g, leaves)
 
-  def _evaluate(
-      self,
-      value_and_grad_fn: Optional[optimizer.ValueAndGradFn],
-      weights: Any,
-      gradients: Any,
-  ) -> list[tf.Tensor]:
-    """Returns the leaves of the batch's gradient at other weights."""
-    assert value_and_grad_fn is not None
-    _, found = value_and_grad_fn(weights)
-    found = tff.learning.optimizers.handle_indexed_slices_gradients(found)
-    return _leaves(found, gradients)
-
-  def _step_size(self, state: _State, changes: _Changes) -> _StepSize:
+  def _step_size(
+      self, state: Any, changes: _Changes, hparams: Any
+  ) -> _StepSize:
     """Returns the step size of this step."""
-    dtype = state['last_step_size'].dtype
     learning_rate, initial_theta, gamma, delta = (
-        tf.cast(state[key], dtype) for key in self._hparams
+        hparams[key] for key in ('learning_rate', 'theta', 'gamma', 'delta')
     )
-    is_first = tf.equal(state['num_steps'], 0)
     # The first step is limited by nothing but hyperparameters.
     step_size, theta = learning_rate, initial_theta
     if self._amplify_first:
       # The published code takes the previous point equal to the first one, so
       # that the first step grows from the initial step size.
       step_size *= tf.sqrt(1.0 + delta * initial_theta)
-    step_size = tf.minimum(step_size, tf.cast(self._max_step_size, dtype))
+    step_size = tf.minimum(
+        step_size, tf.cast(self._max_step_size, step_size.dtype)
+    )
     if self._amplify_first:
       theta = tf.math.divide_no_nan(step_size, learning_rate)
     first = _StepSize(step_size, theta, step_size, step_size)
@@ -287,9 +209,11 @@ class _DeltaSGD(optimizer.HparamsInState, optimizer.ExtraArgsOptimizer):
         growth=self._growth,
         max_step_size=self._max_step_size,
     )
-    return _StepSize(*(tf.where(is_first, *pair) for pair in zip(first, later)))
+    is_first = self.is_first(state)
+    pairs = zip(first, later)
+    return _StepSize(*(tf.where(is_first, *pair) for pair in pairs))
 
-  def report(self, state: _State) -> _State:
+  def report(self, state):
     evaluations = tf.ones([], tf.int32)
     if self._previous_gradient == 'recompute':
       evaluations += tf.cast(state['num_steps'] > 1, tf.int32)

@@ -38,6 +38,7 @@ class _ClientMomentum(
     self.name = 'MoFedSAM' if 'rho' in hparams else 'FedCM'
     super().__init__(hparams)
     self.evaluates_again = hparams.get('rho', 0.0) > 0.0
+    self.otherwise = ', or use `rho=0`'
 
   def initialize_shared(self, specs):
     return collections.OrderedDict(

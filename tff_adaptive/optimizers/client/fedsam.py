@@ -43,6 +43,7 @@ class _FedSAM(vector_optimizer.VectorOptimizer):
   def __init__(self, hparams: Any):
     super().__init__(hparams)
     self.evaluates_again = hparams['rho'] > 0.0
+    self.otherwise = ', or use `rho=0`'
 
   def step(self, state, x, g, hparams, extra):
     if self.evaluates_again:

@@ -32,6 +32,7 @@ class _FedSpeed(feddyn.DualOptimizer):
     if self._adds_mean_dual:
       self.client_weighting = tff.learning.ClientWeighting.UNIFORM
     self.evaluates_again = hparams['rho'] > 0.0
+    self.otherwise = ', or use `rho=0`'
 
   def step(self, state, x, g, hparams, extra):
     if self.evaluates_again:

@@ -9,24 +9,25 @@ import tensorflow_federated as tff
 
 from tff_adaptive.optimizers import federated_optimizer
 from tff_adaptive.optimizers import optimizer
+from tff_adaptive.optimizers import vector_optimizer
 from tff_adaptive.optimizers import vectors
-
-# The correction, c - c_i, is frozen in the round and added to every gradient.
-_MOMENT_KEYS = ('client_control', 'correction', 'gradient_sum')
 
 
 class _ScaffoldSGD(
-    optimizer.HparamsInState, federated_optimizer.FederatedOptimizer
+    vector_optimizer.VectorOptimizer, federated_optimizer.FederatedOptimizer
 ):
   """SCAFFOLD's client rule, see `build_scaffold_sgd`."""
 
   client_weighting = tff.learning.ClientWeighting.UNIFORM
+  name = 'SCAFFOLD'
+  # The correction, c - c_i, is frozen in the round and added to every gradient.
+  moment_keys = ('client_control', 'correction', 'gradient_sum')
+  step_size_key = 'learning_rate'
   # The server control is a mean over clients, whatever their examples.
   averages_uniformly = True
 
   def __init__(self, num_clients: int, learning_rate: float):
-    optimizer.check_rate('learning_rate', learning_rate, 'SCAFFOLD')
-    optimizer.check_count('num_clients', num_clients, 'SCAFFOLD')
+    optimizer.check_count('num_clients', num_clients, self.name)
     super().__init__({'learning_rate': learning_rate})
     self._num_clients = num_clients
 
@@ -35,13 +36,6 @@ class _ScaffoldSGD(
 
   def initialize_kept(self, specs):
     return self.initialize_shared(specs)
-
-  def initialize(self, specs):
-    return collections.OrderedDict(
-        self._hparams,
-        num_steps=tf.zeros([], tf.int32),
-        **dict.fromkeys(_MOMENT_KEYS, vectors.fill_moments(specs)),
-    )
 
   def start_round(self, state, shared, kept, round_num):
     del round_num  # Unused.
@@ -75,34 +69,21 @@ class _ScaffoldSGD(
   def next(
       self, state, weights, gradients, *, value=None, value_and_grad_fn=None
   ):
-    del value_and_grad_fn  # Unused.
-    federated_optimizer.check_caller(value, 'SCAFFOLD')
-    gradients = optimizer.dense_gradients(weights, gradients)
-    optimizer.check_moments(weights, state, _MOMENT_KEYS)
     # The controls also move weights that have no gradient.
-    gradients = tf.nest.map_structure(
-        lambda total, g: tf.cast(g, total.dtype),
-        state['gradient_sum'],
-        vectors.with_zeros(weights, gradients),
-    )
-    new_state = collections.OrderedDict(
+    return super().next(
         state,
-        num_steps=state['num_steps'] + 1,
-        gradient_sum=tf.nest.map_structure(
-            tf.add, state['gradient_sum'], gradients
-        ),
-    )
-    directions = tf.nest.map_structure(
-        lambda w, g, c: tf.cast(g + c, w.dtype),
         weights,
-        gradients,
-        state['correction'],
+        vectors.with_zeros(weights, gradients),
+        value=value,
+        value_and_grad_fn=value_and_grad_fn,
     )
-    moved = vectors.descend(weights, directions, state['learning_rate'])
-    return new_state, moved
 
-  def report(self, state):
-    return collections.OrderedDict(step_size=state['learning_rate'])
+  def step(self, state, x, g, hparams, extra):
+    del extra  # Unused.
+    total = tf.nest.map_structure(tf.add, state['gradient_sum'], g)
+    directions = tf.nest.map_structure(tf.add, g, state['correction'])
+    moved = vectors.descend(x, directions, hparams['learning_rate'])
+    return {'gradient_sum': total}, moved
 
 
 def build_scaffold_sgd(

@@ -9,86 +9,69 @@ from typing import Any
 import tensorflow as tf
 
 from tff_adaptive.optimizers import optimizer
+from tff_adaptive.optimizers import vector_optimizer
 from tff_adaptive.optimizers import vectors
 
-_State = collections.OrderedDict[str, Any]
 
-
-class _SPS(optimizer.HparamsInState, optimizer.ExtraArgsOptimizer):
+class _SPS(vector_optimizer.VectorOptimizer):
   """SPS, see `build_sps`, `build_sps_max` and `build_sps_smooth`."""
 
-  def __init__(self, hparams: _State):
-    checks = {
-        'epsilon': optimizer.check_rate,
-        'optimal_value': optimizer.check_finite,
-        'max_step_size': optimizer.check_limit,
-    }
-    for name, value in hparams.items():
-      checks.get(name, optimizer.check_positive)(name, value, 'SPS')
+  name = 'SPS'
+  checks = {
+      'c': optimizer.check_positive,
+      'optimal_value': optimizer.check_finite,
+      'max_step_size': optimizer.check_limit,
+      'initial_step_size': optimizer.check_positive,
+      'gamma': optimizer.check_positive,
+      'batches_per_epoch': optimizer.check_positive,
+  }
+  step_size_key = 'last_step_size'
+  needs_value = True
+
+  def __init__(self, hparams: dict[str, float]):
     super().__init__(hparams)
     self._is_smooth = 'gamma' in hparams
-
-  def initialize(self, specs: Any) -> _State:
-    dtype = vectors.step_dtype(specs)
-    zero = tf.zeros([], dtype)
-    state = collections.OrderedDict(self._hparams, last_step_size=zero)
+    self.scalar_keys = ('last_step_size',)
     if self._is_smooth:
       # Zero stands for `initial_step_size`, since `set_hparams` may change it.
-      state['last_positive_step_size'] = zero
-    return state
+      self.scalar_keys += ('last_positive_step_size',)
 
-  def next(
-      self, state, weights, gradients, *, value=None, value_and_grad_fn=None
-  ):
-    del value_and_grad_fn  # Unused.
-    optimizer.check_value(value, 'SPS')
-    gradients = optimizer.dense_gradients(weights, gradients)
-    step_size = self._step_size(state, weights, gradients, value)
-    new_state = collections.OrderedDict(state, last_step_size=step_size)
-    if self._is_smooth:
-      new_state['last_positive_step_size'] = tf.where(
-          step_size > 0.0, step_size, state['last_positive_step_size']
-      )
-    return new_state, vectors.descend(weights, gradients, step_size)
-
-  def _step_size(
-      self, state: _State, weights: Any, gradients: Any, value: tf.Tensor
-  ) -> tf.Tensor:
-    """Returns the step size at a point, a scalar."""
-    dtype = vectors.step_dtype(weights)
-    c, epsilon, optimal_value, max_step_size = (
-        tf.cast(state[key], dtype)
-        for key in ('c', 'epsilon', 'optimal_value', 'max_step_size')
-    )
-    loss = tf.cast(value, dtype)
-    gradient_norm = vectors.norm(gradients, dtype)
+  def step(self, state, x, g, hparams, extra):
+    dtype = vectors.step_dtype(x)
+    loss = tf.cast(extra.value, dtype)
+    gradient_norm = vectors.norm(g, dtype)
     step_size = tf.minimum(
         tf.math.divide_no_nan(
-            loss - optimal_value, c * tf.square(gradient_norm) + epsilon
+            loss - hparams['optimal_value'],
+            hparams['c'] * tf.square(gradient_norm) + hparams['epsilon'],
         ),
-        max_step_size,
+        hparams['max_step_size'],
     )
     if self._is_smooth:
-      step_size = tf.minimum(step_size, self._growth_limit(state, dtype))
-    stays = optimizer.is_negligible(gradient_norm) | (loss < optimal_value)
+      step_size = tf.minimum(step_size, _growth_limit(state, hparams))
+    stays = optimizer.is_negligible(gradient_norm) | (
+        loss < hparams['optimal_value']
+    )
     step_size = tf.where(stays, tf.zeros([], dtype), step_size)
-    return tf.where(
+    step_size = tf.where(
         optimizer.is_finite(loss, gradient_norm), step_size, float('nan')
     )
+    changed = {'last_step_size': step_size}
+    if self._is_smooth:
+      changed['last_positive_step_size'] = tf.where(
+          step_size > 0.0, step_size, state['last_positive_step_size']
+      )
+    return changed, vectors.descend(x, g, step_size)
 
-  def _growth_limit(self, state: _State, dtype: tf.DType) -> tf.Tensor:
-    """Returns the smooth variant's limit of this step, a scalar."""
-    initial, gamma, batches_per_epoch = (
-        tf.cast(state[key], dtype)
-        for key in ('initial_step_size', 'gamma', 'batches_per_epoch')
-    )
-    last = state['last_positive_step_size']
-    return optimizer.grow(
-        tf.where(last > 0.0, last, initial), gamma, batches_per_epoch
-    )
 
-  def report(self, state: _State) -> _State:
-    return collections.OrderedDict(step_size=state['last_step_size'])
+def _growth_limit(state: Any, hparams: Any) -> tf.Tensor:
+  """Returns the smooth variant's limit of this step, a scalar."""
+  last = state['last_positive_step_size']
+  return optimizer.grow(
+      tf.where(last > 0.0, last, hparams['initial_step_size']),
+      hparams['gamma'],
+      hparams['batches_per_epoch'],
+  )
 
 
 def build_sps(
