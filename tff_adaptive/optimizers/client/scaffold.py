@@ -69,10 +69,11 @@ class _ScaffoldSGD(
   def next(
       self, state, weights, gradients, *, value=None, value_and_grad_fn=None
   ):
-    # The controls also move weights that have no gradient.
+    gradients = optimizer.dense_gradients(weights, gradients)
     return super().next(
         state,
         weights,
+        # The controls also move weights that have no gradient.
         vectors.with_zeros(weights, gradients),
         value=value,
         value_and_grad_fn=value_and_grad_fn,
