@@ -97,19 +97,12 @@ def _shared() -> dict[str, Any]:
     `cohort`, as datasets `client_datasets`.
   """
   digits = digits_lib.DIGITS.create(model_id='logistic', seed=1)
-  sample = data.build_client_sampling(
-      digits.train_data.client_ids, digits.protocol.clients_per_round, seed=1
+  cohort_fn = data.build_cohort_fn(
+      digits.train_data,
+      digits.protocol.clients_per_round,
+      digits.protocol.batch_plan(),
+      seed=1,
   )
-
-  def cohort_fn(round_index: int) -> data.Cohort:
-    return data.Cohort(
-        digits.train_data,
-        sample(round_index),
-        round_num=round_index,
-        seed=1,
-        plan=digits.protocol.batch_plan(),
-    )
-
   process = algorithms.build_fed_opt(
       digits.functional_model, optimizers.build_delta_sgd()
   )

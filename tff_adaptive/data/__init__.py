@@ -26,6 +26,7 @@ from tff_adaptive.data.client_data import PackedClientArrays
 from tff_adaptive.data.cohort import Cohort
 from tff_adaptive.data.cohort import StatefulCohort
 from tff_adaptive.data.sampling import build_client_sampling
+from tff_adaptive.data.sampling import build_cohort_fn
 from tff_adaptive.data.sampling import build_poisson_client_sampling
 from tff_adaptive.data.sampling import sample_client_examples
 from tff_adaptive.data.sampling import sample_examples

@@ -6,7 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
+from tff_adaptive.data import batching
 from tff_adaptive.data import client_data
+from tff_adaptive.data import cohort
 from tff_adaptive.data import feature_arrays
 from tff_adaptive.data import random_streams
 from tff_adaptive.data import specs
@@ -67,6 +69,43 @@ def build_client_sampling(
     return tuple(ids[i] for i in chosen)
 
   return sample
+
+
+def build_cohort_fn(
+    source: client_data.ClientArrays,
+    clients_per_round: int,
+    plan: batching.BatchPlan,
+    *,
+    seed: int,
+) -> Callable[[int], cohort.Cohort]:
+  """Builds the function from a round number to a cohort of sampled clients.
+
+  Args:
+    source: The data of all clients.
+    clients_per_round: See `build_client_sampling`.
+    plan: The rule for the clients' batches.
+    seed: The seed of sampling and batches, a non-negative integer.
+
+  Returns:
+    A pure function from a round number (a non-negative integer) to the `Cohort`
+    of that round, for `tff_adaptive.simulation.run_training`.
+
+  Raises:
+    TypeError: If `clients_per_round` or `seed` is not an integer.
+    ValueError: See `build_client_sampling`.
+
+  Example:
+
+    >>> source = client_data.PackedClientArrays.from_clients(
+    ...     {name: {'x': np.arange(3.0)} for name in 'abcd'})
+    >>> cohort_fn = build_cohort_fn(source, 2, batching.BatchPlan(2), seed=1)
+    >>> len(cohort_fn(7)), cohort_fn(7).client_ids == cohort_fn(7).client_ids
+    (2, True)
+  """
+  sample = build_client_sampling(source.client_ids, clients_per_round, seed)
+  return lambda round_num: cohort.Cohort(
+      source, sample(round_num), round_num, seed, plan
+  )
 
 
 def build_poisson_client_sampling(

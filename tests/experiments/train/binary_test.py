@@ -182,11 +182,11 @@ class BadInputTest(parameterized.TestCase):
     self.run_training.reset_mock()
     self._assert_refused(
         self._call('--experiment_name=run', '--seed=1'),
-        '--seed=0, but --seed=1',
+        'seed=0, but seed=1',
     )
     self._assert_refused(
         self._call('--experiment_name=run', '--client_optimizer=sgd'),
-        '--client_optimizer="delta_sgd", but',
+        'client_optimizer="delta_sgd", but',
     )
     self._assert_refused(
         self._call('--experiment_name=run', '--drop_clients=0.1'),
