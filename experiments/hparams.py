@@ -222,11 +222,18 @@ class Choice:
     return self.row.definition.build_keras_model(seed=seed, **self._arguments())
 
   def _arguments(self) -> dict[str, Any]:
-    """Returns the given values in the form that the builder takes."""
+    """Returns the given values in the form that the builder takes.
+
+    Choices have the row's default, which may be another than the builder's.
+    """
+    values = {
+        **{a.name: a.default for a in self.row.arguments if a.references},
+        **self.given,
+    }
     return {
-        argument.name: argument.to_builder_value(self.given[argument.name])
+        argument.name: argument.to_builder_value(values[argument.name])
         for argument in self.row.arguments
-        if argument.name in self.given
+        if values.get(argument.name) is not None
     }
 
   @property
