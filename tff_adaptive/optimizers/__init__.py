@@ -7,6 +7,10 @@ gradient evaluation, an `ExtraArgsOptimizer`; if part of its state crosses
 rounds, a `FederatedOptimizer`; if clients report to it or it sets what they
 send, a `ServerOptimizer`. Learning rates that depend on the round are in
 `schedules`.
+
+A builder raises a `TypeError` if an argument is not a number, and a
+`ValueError` if it is out of its range; the docstring gives the range, and other
+errors.
 """
 
 from tff_adaptive.optimizers import schedules

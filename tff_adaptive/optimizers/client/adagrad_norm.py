@@ -63,10 +63,6 @@ def build_adagrad_norm(
     `initial_norm`. It reports the `step_size` of each step,
     learning_rate / b_k.
 
-  Raises:
-    TypeError: If an argument is not a number.
-    ValueError: If an argument is out of its range.
-
   Example:
 
     >>> optimizer = build_adagrad_norm(initial_norm=3.0)

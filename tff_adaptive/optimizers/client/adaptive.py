@@ -31,10 +31,6 @@ def build_adagrad(
     A `tff.learning.optimizers.Optimizer` whose hyperparameters are the
     arguments.
 
-  Raises:
-    TypeError: If an argument is not a number.
-    ValueError: If an argument is out of its range.
-
   Example:
 
     >>> optimizer = build_adagrad(learning_rate=0.5)
@@ -89,10 +85,6 @@ def build_adam(
   Returns:
     A `tff.learning.optimizers.Optimizer` whose hyperparameters are the
     arguments.
-
-  Raises:
-    TypeError: If an argument is not a number.
-    ValueError: If an argument is out of its range.
 
   Example:
 
@@ -150,10 +142,6 @@ def build_yogi(
   Returns:
     A `tff.learning.optimizers.Optimizer` with the hyperparameters
     `learning_rate`, `beta_1`, `beta_2` and `epsilon`.
-
-  Raises:
-    TypeError: If an argument is not a number.
-    ValueError: If an argument is out of its range.
 
   Example:
 

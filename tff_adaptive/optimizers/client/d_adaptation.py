@@ -324,10 +324,6 @@ def build_d_adaptation_sgd(
     An `ExtraArgsOptimizer` whose hyperparameters are the numeric arguments. It
     reports `distance`, the estimate after each step.
 
-  Raises:
-    TypeError: If an argument is not a number.
-    ValueError: If an argument is out of its range.
-
   Example:
 
     >>> optimizer = build_d_adaptation_sgd(initial_distance=0.25)
@@ -408,10 +404,6 @@ def build_d_adaptation_adam(
   Returns:
     An `ExtraArgsOptimizer` whose hyperparameters are the numeric arguments. It
     reports `distance`, the estimate after each step.
-
-  Raises:
-    TypeError: If an argument is not a number.
-    ValueError: If an argument is out of its range.
 
   Example:
 
@@ -504,10 +496,6 @@ def build_prodigy(
   Returns:
     An `ExtraArgsOptimizer` whose hyperparameters are the numeric arguments. It
     reports `distance`, the estimate after each step.
-
-  Raises:
-    TypeError: If an argument is not a number.
-    ValueError: If an argument is out of its range.
 
   Example:
 

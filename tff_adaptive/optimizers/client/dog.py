@@ -173,10 +173,6 @@ def build_dog(
     `relative_distance` or `first_step_size`, `epsilon` and, with `'average'`,
     `average_gamma`. It reports the `step_size` of each step.
 
-  Raises:
-    TypeError: If an argument is not a number.
-    ValueError: If an argument is out of its range.
-
   Example:
 
     >>> optimizer = build_dog(relative_distance=0.1, epsilon=0.0)
@@ -248,10 +244,6 @@ def build_dowg(
     An `ExtraArgsOptimizer` with the hyperparameters `learning_rate`, `epsilon`
     and, if given, `initial_squared_distance`. It reports the `step_size` of
     each step.
-
-  Raises:
-    TypeError: If an argument is not a number.
-    ValueError: If an argument is out of its range.
 
   Example:
 

@@ -203,10 +203,6 @@ def build_fedadamw(
     `mean_second_moment`, V, one number per tensor or, with `'full'`, per
     weight; and `num_steps`, t_0, a scalar.
 
-  Raises:
-    TypeError: If an argument is not a number.
-    ValueError: If an argument is out of its range.
-
   Example:
 
     >>> rule = build_fedadamw(learning_rate=0.5, weight_decay=0.0)

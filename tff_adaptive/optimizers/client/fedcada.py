@@ -230,10 +230,6 @@ def build_fedcada_adam(
     `second_moment`, with the structure of the weights, in float32 or float64,
     and, with `'global_step'`, `num_steps`, a float32 scalar.
 
-  Raises:
-    TypeError: If an argument is not a number.
-    ValueError: If an argument is out of its range.
-
   Example:
 
     >>> rule = build_fedcada_adam(learning_rate=0.1, option='none', beta_1=0.0)

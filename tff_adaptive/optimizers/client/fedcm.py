@@ -90,10 +90,6 @@ def build_fedcm(
     `global_direction`, M, with the structure of the weights, in float32 or
     float64.
 
-  Raises:
-    TypeError: If an argument is not a number.
-    ValueError: If an argument is out of its range.
-
   Example:
 
     >>> rule = build_fedcm(learning_rate=0.5, alpha=0.5)

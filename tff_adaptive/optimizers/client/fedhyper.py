@@ -130,10 +130,6 @@ def build_fedhyper_client_local(
     `mean_change`, P / |S|, with the structure of the weights, in float32 or
     float64. It reports the `step_size` of each step.
 
-  Raises:
-    TypeError: If an argument is not a number.
-    ValueError: If an argument is out of its range.
-
   Example:
 
     >>> rule = build_fedhyper_client_local(0.5, hyper_learning_rate=0.1)

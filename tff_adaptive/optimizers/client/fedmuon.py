@@ -212,10 +212,6 @@ def build_fedmuon(
     structure of the weights, in float32 or float64, and `num_steps`, a scalar,
     the sum over all rounds of the mean number of steps of a client.
 
-  Raises:
-    TypeError: If an argument is not a number.
-    ValueError: If an argument is out of its range.
-
   Example:
 
     >>> rule = build_fedmuon(

@@ -167,10 +167,6 @@ def build_mimelite(
     A `FederatedOptimizer` with the hyperparameter `learning_rate`. It shares
     `momentum`, m, with the structure of the weights, in float32 or float64.
 
-  Raises:
-    TypeError: If an argument is not a number.
-    ValueError: If an argument is out of its range.
-
   Example:
 
     >>> rule = build_mimelite(learning_rate=0.5, momentum=0.75)

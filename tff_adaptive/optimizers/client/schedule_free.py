@@ -144,10 +144,6 @@ def build_schedule_free_sgd(
   Returns:
     An `ExtraArgsOptimizer` whose hyperparameters are the arguments.
 
-  Raises:
-    TypeError: If an argument is not a number.
-    ValueError: If an argument is out of its range.
-
   Example:
 
     >>> optimizer = build_schedule_free_sgd(learning_rate=0.5)
@@ -215,10 +211,6 @@ def build_schedule_free_adamw(
 
   Returns:
     An `ExtraArgsOptimizer` whose hyperparameters are the numeric arguments.
-
-  Raises:
-    TypeError: If an argument is not a number.
-    ValueError: If an argument is out of its range.
 
   Example:
 

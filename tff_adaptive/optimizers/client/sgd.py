@@ -91,10 +91,6 @@ def build_sgd(
     A `tff.learning.optimizers.Optimizer` with the hyperparameters
     `learning_rate` and, if above 0, `momentum`.
 
-  Raises:
-    TypeError: If an argument is not a number.
-    ValueError: If an argument is out of its range.
-
   Example:
 
     >>> optimizer = build_sgd(learning_rate=0.5)

@@ -157,10 +157,6 @@ def build_sm3(
     An `ExtraArgsOptimizer` with the hyperparameters `learning_rate` and
     `epsilon`.
 
-  Raises:
-    TypeError: If an argument is not a number.
-    ValueError: If an argument is out of its range.
-
   Example:
 
     >>> optimizer = build_sm3(learning_rate=1.0, epsilon=0.0)

@@ -156,10 +156,6 @@ def build_fedexprox_stops(
     `optimal_value`, for `tff_adaptive.algorithms.build_fed_opt`. Its state also
     has `server_step_size`, the last a.
 
-  Raises:
-    TypeError: If an argument is not a number.
-    ValueError: If an argument is out of its range.
-
   Example:
 
     >>> rule = build_fedexprox_stops(gamma=0.5)

@@ -80,10 +80,6 @@ def build_fedhyper_global(
     A `ServerOptimizer` whose hyperparameters are the
     arguments. Its state has `scale`, s_t, and `previous_change`, D_t.
 
-  Raises:
-    TypeError: If an argument is not a number.
-    ValueError: If an argument is out of its range.
-
   Example:
 
     >>> rule = build_fedhyper_global()
@@ -137,10 +133,6 @@ def build_fedhyper_server_local(
   Returns:
     A `ServerOptimizer` whose hyperparameters are the
     arguments. Its state has `scale`, s_t, and `previous_change`, D_t.
-
-  Raises:
-    TypeError: If an argument is not a number.
-    ValueError: If an argument is out of its range.
 
   Example:
 

@@ -320,10 +320,6 @@ def build_frank_wolfe(
     of these, of `gamma` and `objective` of the last round and, with momentum,
     of `velocity`, z, with the weights' structure.
 
-  Raises:
-    TypeError: If an argument is not a number.
-    ValueError: If an argument is out of its range.
-
   Example:
 
     >>> rule = build_frank_wolfe(epsilon=0.0)

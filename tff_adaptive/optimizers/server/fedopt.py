@@ -48,10 +48,6 @@ def build_fedadagrad(
     `learning_rate`, `beta_1` if above 0, and `epsilon`. TFF passes it
     `-D_t`, so the state's `accumulator` is `-m_t`; `preconditioner` is v_t.
 
-  Raises:
-    TypeError: If an argument is not a number.
-    ValueError: If an argument is out of its range.
-
   Example:
 
     >>> optimizer = build_fedadagrad(learning_rate=1.0, beta_1=0.0)
@@ -207,10 +203,6 @@ def build_fedams(
     `learning_rate`, `beta_1` if above 0, `beta_2` and `epsilon`. TFF
     hands it `-D_t`, so the state's `accumulator` is `-m_t`; `preconditioner` is
     v_t and `max_preconditioner` vhat_t, never divided by the correction.
-
-  Raises:
-    TypeError: If an argument is not a number.
-    ValueError: If an argument is out of its range.
 
   Example:
 
