@@ -62,7 +62,7 @@ def build_sign_descent(
   """
   return _SignDescent(learning_rate)
 '''
-_LINE = 'from tff_adaptive.optimizers.sign_descent import build_sign_descent\n'
+_LINE = 'from tff_adaptive.optimizers.client.sign_descent import build_sign_descent\n'
 
 
 class NewRuleTest(absltest.TestCase):
@@ -71,7 +71,7 @@ class NewRuleTest(absltest.TestCase):
     super().setUp()
     self._project = self.enter_context(page_testing.copied_project())
     package = self._project / 'tff_adaptive' / 'optimizers'
-    (package / 'sign_descent.py').write_text(_RULE, encoding='utf-8')
+    (package / 'client' / 'sign_descent.py').write_text(_RULE, encoding='utf-8')
     with (package / '__init__.py').open('a', encoding='utf-8') as file:
       file.write(_LINE)
 
