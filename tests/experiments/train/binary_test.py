@@ -190,7 +190,7 @@ class BadInputTest(parameterized.TestCase):
     )
     self._assert_refused(
         self._call('--experiment_name=run', '--drop_clients=0.1'),
-        '--drop_clients=nothing, but --drop_clients=0.1',
+        'drop_clients=nothing, but drop_clients=0.1',
     )
 
   def test_a_full_disk_is_one_sentence(self):

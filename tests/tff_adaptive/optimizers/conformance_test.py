@@ -372,7 +372,11 @@ class OptimizerConformanceTest(tf.test.TestCase, parameterized.TestCase):
 
   @parameterized.parameters(
       (optimizers.build_adagrad_norm, {}, 'AdaGrad-Norm'),
-      (optimizers.build_delta_sgd, dict(previous_gradient='reuse'), 'DeltaSGD'),
+      (
+          optimizers.build_delta_sgd,
+          dict(previous_gradient='reuse'),
+          'Delta-SGD',
+      ),
   )
   def test_a_rule_that_keeps_state_needs_a_loop_with_rounds(
       self, build, arguments, title

@@ -133,7 +133,9 @@ class CarriedOptimizerTest(tf.test.TestCase, parameterized.TestCase):
 
   def test_infinite_hyperparameters_do_not_travel(self):
     rule = federated_optimizer.CarriedOptimizer(optimizers.build_sps())
-    self.assertEqual(list(rule.initialize_shared(_SPECS)), ['last_step_size'])
+    self.assertEqual(
+        list(rule.initialize_shared(_SPECS)), ['num_steps', 'last_step_size']
+    )
 
   @parameterized.parameters(
       (optimizers.build_adam, False), (optimizers.build_armijo, True)
