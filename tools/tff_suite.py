@@ -115,7 +115,7 @@ def _put_ours_in_place() -> None:
   # pylint: enable=g-import-not-at-top
   ours = {
       'create': runtime.CompiledContext,
-      'set': runtime.CompiledContext,
+      'set': lambda **options: runtime.CompiledContext(**options).install(),
   }
   for package in _CONTEXTS:
     for suffix in ('', '.execution_contexts'):
