@@ -62,7 +62,10 @@ def build_sign_descent(
   """
   return _SignDescent(learning_rate)
 '''
-_LINE = 'from tff_adaptive.optimizers.client.sign_descent import build_sign_descent\n'
+_LINE = (
+    'from tff_adaptive.optimizers.client.sign_descent import '
+    'build_sign_descent\n'
+)
 
 
 class NewRuleTest(absltest.TestCase):
