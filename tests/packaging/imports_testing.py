@@ -32,7 +32,7 @@ def imported_distributions(*folders: str) -> dict[str, str]:
       for name in names:
         packages[name.split('.')[0]] = str(path.relative_to(_ROOT))
   # The tests run on the lock's Python, the type check is for the oldest.
-  known = {*_OURS, *sys.stdlib_module_names}  # type: ignore[attr-defined]
+  known = {*_OURS, *sys.stdlib_module_names}
   return {
       _DISTRIBUTIONS.get(name, name).replace('_', '-'): path
       for name, path in packages.items()

@@ -22,10 +22,9 @@ _RULES = (
     optimizers.build_fedexprox_stops(),
     optimizers.build_fednova(tau_eff='steps'),
     optimizers.build_line_search_step('max'),
-    *(
-        optimizers.build_frank_wolfe(objective_at=place)
-        for place in ('local_mean', 'received_model', 'last')
-    ),
+    optimizers.build_frank_wolfe(objective_at='local_mean'),
+    optimizers.build_frank_wolfe(objective_at='received_model'),
+    optimizers.build_frank_wolfe(objective_at='last'),
 )
 _REPORTS = {
     **{k: v for rule in _RULES for k, v in rule.client_reports.items()},
