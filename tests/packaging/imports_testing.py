@@ -31,7 +31,6 @@ def imported_distributions(*folders: str) -> dict[str, str]:
         continue
       for name in names:
         packages[name.split('.')[0]] = str(path.relative_to(_ROOT))
-  # The tests run on the lock's Python, the type check is for the oldest.
   known = {*_OURS, *sys.stdlib_module_names}
   return {
       _DISTRIBUTIONS.get(name, name).replace('_', '-'): path
