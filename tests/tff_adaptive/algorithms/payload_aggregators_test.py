@@ -257,6 +257,22 @@ class BuildErrorsTest(tf.test.TestCase, parameterized.TestCase):
     with self.assertRaisesRegex(TypeError, 'client optimizer.*str'):
       algorithms.build_fed_opt(testing.functional_model(), 'armijo')
 
+  def test_a_rule_says_its_weighting(self):
+    def build(rule):
+      return algorithms.build_fed_opt(
+          testing.functional_model(),
+          rule,
+          model_aggregator=tff.aggregators.UnweightedMeanFactory(),
+      )
+
+    self.assertIsNotNone(build(optimizers.build_scaffold_sgd(4)))
+    with self.assertRaisesRegex(ValueError, 'ignore the number of examples'):
+      build(optimizers.build_sgd(0.1))
+
+  def test_a_reduction_is_one_of_those_that_there_are(self):
+    with self.assertRaisesRegex(ValueError, "'reduction' must be in.*median"):
+      optimizers.Report(reduction='median')  # type: ignore[arg-type]
+
   def test_client_rule_at_the_server(self):
     with self.assertRaisesRegex(
         ValueError, 'must not be a client rule.*FedCAda'

@@ -293,6 +293,10 @@ def build_frank_wolfe(
   step size fbar / |Delta|^2 is smaller than 1; it is then used instead. If the
   loss is not positive, gamma is 0 (without weight decay).
 
+  The paper derives the step for the multi-class hinge loss,
+  `tff_adaptive.losses.MulticlassHinge`, and trains with cross-entropy and SGD
+  on the clients.
+
   Each client reports its loss, one more number, as `mean_loss`,
   `received_model_loss` or `last_loss`. The round's metrics include `gamma` and
   `objective`, fbar.
