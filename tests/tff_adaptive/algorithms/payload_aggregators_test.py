@@ -271,7 +271,7 @@ class BuildErrorsTest(tf.test.TestCase, parameterized.TestCase):
 
   def test_a_reduction_is_one_of_those_that_there_are(self):
     with self.assertRaisesRegex(ValueError, "'reduction' must be in.*median"):
-      optimizers.Report(reduction='median')  # type: ignore[arg-type]
+      optimizers.Report(reduction='median')
 
   def test_client_rule_at_the_server(self):
     with self.assertRaisesRegex(
