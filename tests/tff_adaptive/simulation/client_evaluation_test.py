@@ -446,7 +446,7 @@ class PersonalizedEvaluationTest(tf.test.TestCase, parameterized.TestCase):
         ValueError, 'both.*`simulation.hold_out_examples`'
     ):
       build(train, other, optimizers.build_sgd())
-    with self.assertRaisesRegex(ValueError, 'ScaffoldSGD needs parts that the'):
+    with self.assertRaisesRegex(ValueError, 'SCAFFOLD needs parts that the'):
       build(train, train, optimizers.build_scaffold_sgd(num_clients=2))
     with self.assertRaisesRegex(TypeError, '`optimizer`.*found str'):
       build(train, train, 'sgd')
