@@ -168,7 +168,7 @@ def _build_evaluator(
     num_rows: Callable[[str], int],
     *,
     devices: str,
-    plan: str,
+    num_parallel_clients: Optional[int],
     seed: int,
 ) -> Callable[[tff.learning.models.ModelWeights], Any]:
   """Builds a function from weights to the stacked rows of all clients.
@@ -177,7 +177,9 @@ def _build_evaluator(
   returns, to rows in the order of the clients. The seed and the client id
   determine dropout.
   """
-  context = compiled.CompiledContext(devices=devices, plan=plan, strict=True)
+  context = compiled.CompiledContext(
+      devices=devices, num_parallel_clients=num_parallel_clients, strict=True
+  )
 
   def evaluate(weights):
     spec = tff.types.type_to_tf_tensor_specs(
@@ -270,7 +272,7 @@ def build_client_evaluation(
     seed: int = 0,
     batch_size: int = _DEFAULT_BATCH_SIZE,
     devices: str = plans.AUTO,
-    plan: str = plans.AUTO,
+    num_parallel_clients: Optional[int] = None,
     modes: Optional[Mapping[str, str]] = None,
 ) -> Callable[[tff.learning.models.ModelWeights], ClientMetrics]:
   """Builds a function that evaluates weights on every client's examples.
@@ -289,8 +291,7 @@ def build_client_evaluation(
     batch_size: Examples evaluated at once, a positive integer. Defaults to 256.
     devices: The devices, see `tff_adaptive.runtime.CompiledContext`. Defaults
       to the first GPU, else the CPU.
-    plan: The plan, see `CompiledContext`. Defaults to the choice for the
-      device.
+    num_parallel_clients: See `CompiledContext`. Defaults to that of the device.
     modes: 'max' or 'min' by metric, for metrics whose name does not tell
       whether larger values are better, as the worst clients depend on that.
       Defaults to none.
@@ -326,7 +327,7 @@ def build_client_evaluation(
       collect,
       clients.num_examples,
       devices=devices,
-      plan=plan,
+      num_parallel_clients=num_parallel_clients,
       seed=seed,
   )
   return lambda weights: _to_metrics(client_ids, evaluate(weights), modes)
@@ -349,7 +350,7 @@ def build_personalized_evaluation(
     num_clients: Optional[int] = None,
     seed: int = 0,
     devices: str = plans.AUTO,
-    plan: str = plans.AUTO,
+    num_parallel_clients: Optional[int] = None,
     modes: Optional[Mapping[str, str]] = None,
 ) -> Callable[[tff.learning.models.ModelWeights], PersonalizedMetrics]:
   """Builds a function that evaluates the gain of fine-tuning on each client.
@@ -385,7 +386,7 @@ def build_personalized_evaluation(
     seed: The seed of the sample of clients, the order of their examples, their
       augmentation and their dropout masks. Defaults to 0.
     devices: See `build_client_evaluation`.
-    plan: See `build_client_evaluation`.
+    num_parallel_clients: See `build_client_evaluation`.
     modes: See `build_client_evaluation`.
 
   Returns:
@@ -453,7 +454,7 @@ def build_personalized_evaluation(
           + test_clients.num_examples(client_id)
       ),
       devices=devices,
-      plan=plan,
+      num_parallel_clients=num_parallel_clients,
       seed=train_seed,
   )
 
