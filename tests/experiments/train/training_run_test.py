@@ -129,7 +129,7 @@ class TrainerTest(folder_testing.FolderTestCase):
     self.train('--num_parallel_clients=1', '--total_rounds=1')
     self.train('--total_rounds=2')
     with self.assertRaisesRegex(
-        command_line.UserError, '--num_parallel_clients'
+        command_line.UserError, 'num_parallel_clients=1'
     ):
       self.train('--num_parallel_clients=2', '--total_rounds=3')
 
@@ -186,7 +186,7 @@ class TrainerTest(folder_testing.FolderTestCase):
             else command_line.UserError
         )
         with self.assertRaisesRegex(
-            expected, 'Stop|--client_schedule="step_decay" the finished rounds'
+            expected, 'Stop|client_schedule="step_decay" the finished rounds'
         ):
           self.train(*arguments, '--total_rounds=8')
 
