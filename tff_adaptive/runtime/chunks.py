@@ -20,11 +20,11 @@ from tensorflow.python.ops import list_ops
 import tensorflow_federated as tff
 
 from tff_adaptive import _error_texts
-from tff_adaptive.runtime import client_tensors
-from tff_adaptive.runtime import graph_functions
-from tff_adaptive.runtime import sequence_reads
-from tff_adaptive.runtime import untrained
 from tff_adaptive.runtime import values
+from tff_adaptive.runtime.datasets import client_tensors
+from tff_adaptive.runtime.graphs import graph_functions
+from tff_adaptive.runtime.graphs import untrained
+from tff_adaptive.runtime.sequences import sequence_reads
 
 # The parts of a `tff.backends.mapreduce.MapReduceForm` other than the clients'
 # work. A part's index keys its random numbers.

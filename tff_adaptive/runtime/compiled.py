@@ -25,14 +25,14 @@ from tff_adaptive.data import random_streams
 from tff_adaptive.data import specs
 from tff_adaptive.runtime import computations
 from tff_adaptive.runtime import contexts
-from tff_adaptive.runtime import dataset_cache
 from tff_adaptive.runtime import native
 from tff_adaptive.runtime import plans
 from tff_adaptive.runtime import round_keys
 from tff_adaptive.runtime import rounds
 from tff_adaptive.runtime import running
-from tff_adaptive.runtime import steps
-from tff_adaptive.runtime import tensorflow_loops
+from tff_adaptive.runtime.datasets import dataset_cache
+from tff_adaptive.runtime.steps import steps
+from tff_adaptive.runtime.steps import tensorflow_loops
 
 # The module of TFF's context for programs, which awaits results.
 _PROGRAM_CONTEXT = 'tensorflow_federated.python.program.native_platform'

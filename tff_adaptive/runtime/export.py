@@ -14,12 +14,12 @@ from tff_adaptive import _error_texts
 from tff_adaptive.data import batching
 from tff_adaptive.runtime import compiled
 from tff_adaptive.runtime import computations
-from tff_adaptive.runtime import dataset_cache
-from tff_adaptive.runtime import graph_functions
 from tff_adaptive.runtime import plans
 from tff_adaptive.runtime import round_keys
 from tff_adaptive.runtime import rounds
 from tff_adaptive.runtime import values
+from tff_adaptive.runtime.datasets import dataset_cache
+from tff_adaptive.runtime.graphs import graph_functions
 
 
 def export_round(

@@ -13,16 +13,16 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_adaptive.data import batching
-from tff_adaptive.runtime import client_tensors
-from tff_adaptive.runtime import dataset_cache
-from tff_adaptive.runtime import dataset_rows
-from tff_adaptive.runtime import elements
-from tff_adaptive.runtime import expressions
-from tff_adaptive.runtime import graph_functions
 from tff_adaptive.runtime import plans
 from tff_adaptive.runtime import round_keys
 from tff_adaptive.runtime import running
 from tff_adaptive.runtime import values
+from tff_adaptive.runtime.datasets import client_tensors
+from tff_adaptive.runtime.datasets import dataset_cache
+from tff_adaptive.runtime.datasets import dataset_rows
+from tff_adaptive.runtime.datasets import elements
+from tff_adaptive.runtime.graphs import graph_functions
+from tff_adaptive.runtime.steps import expressions
 
 
 class NeedsDatasetsError(Exception):

@@ -13,8 +13,8 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_adaptive import _function_library
-from tff_adaptive.data import dataset_graphs
 from tff_adaptive.runtime import computations
+from tff_adaptive.runtime.datasets import dataset_graphs
 
 # The default of `tf.data.TFRecordDataset` before TensorFlow 2.21.
 _BUFFER_BYTES = 256 * 1024

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple, Optional
 import numpy as np
 
 from tff_adaptive.data import cohort as cohort_lib
-from tff_adaptive.data import element_orders
 from tff_adaptive.data import random_streams
+from tff_adaptive.runtime.datasets import element_orders
 
 # Marks the streams of a round that runs again.
 _REPEAT = 'repeat'

@@ -11,18 +11,18 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_adaptive.runtime import chunks
-from tff_adaptive.runtime import client_tensors
 from tff_adaptive.runtime import computations
-from tff_adaptive.runtime import dataset_cache
-from tff_adaptive.runtime import elements
-from tff_adaptive.runtime import expressions
 from tff_adaptive.runtime import graph_calls
-from tff_adaptive.runtime import graph_functions
-from tff_adaptive.runtime import made_datasets
 from tff_adaptive.runtime import plans
 from tff_adaptive.runtime import round_keys
 from tff_adaptive.runtime import running
 from tff_adaptive.runtime import values
+from tff_adaptive.runtime.datasets import client_tensors
+from tff_adaptive.runtime.datasets import dataset_cache
+from tff_adaptive.runtime.datasets import elements
+from tff_adaptive.runtime.graphs import graph_functions
+from tff_adaptive.runtime.steps import expressions
+from tff_adaptive.runtime.steps import made_datasets
 
 
 class Round:

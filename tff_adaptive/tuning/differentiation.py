@@ -19,15 +19,15 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_adaptive.data import batching
-from tff_adaptive.runtime import client_tensors
 from tff_adaptive.runtime import computations
-from tff_adaptive.runtime import dataset_cache
-from tff_adaptive.runtime import graph_functions
 from tff_adaptive.runtime import plans
 from tff_adaptive.runtime import round_keys
 from tff_adaptive.runtime import rounds
 from tff_adaptive.runtime import running
 from tff_adaptive.runtime import values
+from tff_adaptive.runtime.datasets import client_tensors
+from tff_adaptive.runtime.datasets import dataset_cache
+from tff_adaptive.runtime.graphs import graph_functions
 
 # A function of flat tensors.
 FlatFn = Callable[..., Sequence[tf.Tensor]]

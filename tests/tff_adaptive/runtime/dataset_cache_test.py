@@ -25,9 +25,9 @@ from tests.tff_adaptive.runtime import equality_testing
 from tests.tff_adaptive.runtime import sequence_testing
 from tff_adaptive import data
 from tff_adaptive import runtime
-from tff_adaptive.runtime import dataset_cache
-from tff_adaptive.runtime import dataset_rows
-from tff_adaptive.runtime import held_rows
+from tff_adaptive.runtime.datasets import dataset_cache
+from tff_adaptive.runtime.datasets import dataset_rows
+from tff_adaptive.runtime.datasets import held_rows
 
 _BATCH_TYPE = tff.types.tensorflow_to_type(testing.INPUT_SPEC)
 _WARNING = mock.call(logging.WARNING, dataset_cache._SLOW_READING, 1)

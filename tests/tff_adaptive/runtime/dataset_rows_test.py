@@ -10,9 +10,9 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tests.tff_adaptive.runtime import sequence_testing
-from tff_adaptive.data import dataset_graphs
 from tff_adaptive.data import random_streams
-from tff_adaptive.runtime import dataset_rows
+from tff_adaptive.runtime.datasets import dataset_graphs
+from tff_adaptive.runtime.datasets import dataset_rows
 
 _NUM_CHAINS = 25
 

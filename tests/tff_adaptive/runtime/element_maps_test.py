@@ -9,7 +9,7 @@ import tensorflow_federated as tff
 
 from tests.tff_adaptive.runtime import sequence_testing
 from tff_adaptive.data import random_streams
-from tff_adaptive.runtime import dataset_rows
+from tff_adaptive.runtime.datasets import dataset_rows
 
 
 def _rows(size=7):

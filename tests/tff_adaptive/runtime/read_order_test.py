@@ -12,7 +12,7 @@ import tensorflow_federated as tff
 from tests.tff_adaptive import testing
 from tff_adaptive import runtime
 from tff_adaptive.runtime import computations
-from tff_adaptive.runtime import read_order
+from tff_adaptive.runtime.graphs import read_order
 
 
 def _computation(assign, read=lambda variable: variable.read_value()):

@@ -16,9 +16,9 @@ from tests.tff_adaptive import testing
 from tests.tff_adaptive.runtime import equality_testing
 from tests.tff_adaptive.runtime import sequence_testing
 from tff_adaptive import runtime
-from tff_adaptive.runtime import client_tensors
-from tff_adaptive.runtime import dataset_rows
-from tff_adaptive.runtime import elements
+from tff_adaptive.runtime.datasets import client_tensors
+from tff_adaptive.runtime.datasets import dataset_rows
+from tff_adaptive.runtime.datasets import elements
 
 _ROWS = sequence_testing.ROWS
 _NUMBERS = tff.SequenceType(np.float32)

@@ -16,7 +16,7 @@ from tests.tff_adaptive import testing
 from tests.tff_adaptive.runtime import equality_testing
 from tff_adaptive import runtime
 from tff_adaptive.runtime import running
-from tff_adaptive.runtime import step_graphs
+from tff_adaptive.runtime.steps import step_graphs
 
 _at_clients, _at_server = testing.at_clients, testing.at_server
 _VECTOR = tff.TensorType(np.float32, [4])

@@ -11,8 +11,8 @@ import tensorflow_federated as tff
 
 from tff_adaptive.data import specs
 from tff_adaptive.runtime import compiled
-from tff_adaptive.runtime import dataset_cache
 from tff_adaptive.runtime import plans
+from tff_adaptive.runtime.datasets import dataset_cache
 from tff_adaptive.runtime.scale_out import clusters
 from tff_adaptive.runtime.scale_out import messages
 

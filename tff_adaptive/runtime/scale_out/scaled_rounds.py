@@ -16,10 +16,10 @@ import tensorflow_federated as tff
 from tff_adaptive import _error_texts
 from tff_adaptive.data import client_data
 from tff_adaptive.data import cohort as cohort_lib
-from tff_adaptive.runtime import graph_functions
 from tff_adaptive.runtime import round_keys
 from tff_adaptive.runtime import rounds
 from tff_adaptive.runtime import values
+from tff_adaptive.runtime.graphs import graph_functions
 from tff_adaptive.runtime.scale_out import messages
 from tff_adaptive.runtime.scale_out import worker_pools
 from tff_adaptive.runtime.scale_out import workers

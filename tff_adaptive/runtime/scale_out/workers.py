@@ -16,12 +16,12 @@ from tensorflow_federated.proto.v0 import computation_pb2
 
 from tff_adaptive.data import client_data
 from tff_adaptive.runtime import chunks
-from tff_adaptive.runtime import client_tensors
 from tff_adaptive.runtime import computations
-from tff_adaptive.runtime import dataset_cache
-from tff_adaptive.runtime import graph_functions
 from tff_adaptive.runtime import plans
 from tff_adaptive.runtime import values
+from tff_adaptive.runtime.datasets import client_tensors
+from tff_adaptive.runtime.datasets import dataset_cache
+from tff_adaptive.runtime.graphs import graph_functions
 from tff_adaptive.runtime.scale_out import messages
 
 _PARTS = ('zero', 'accumulate')
