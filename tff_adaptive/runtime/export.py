@@ -93,14 +93,16 @@ class _ExportedRound(rounds.CompiledRound):
   ):
     super().__init__(
         computation,
-        plans.choose(plans.LOOP, 'CPU:0'),
-        dataset_cache.DatasetCache(),
-        _refuse_pipelines,
+        rounds.Setting(
+            plans.choose(plans.LOOP, 'CPU:0'),
+            dataset_cache.DatasetCache(),
+            _refuse_pipelines,
+        ),
     )
     self._merges_chunks = False  # One loop of constant length.
     key = round_keys.RoundKey.of(clients) or round_keys.RoundKey(seed, 0)
     collected = self._collect(clients, key)
-    self._note(collected.pipelines)
+    self._setting.note(collected.pipelines)
     self._leaves = collected.leaves
     sizes = [
         leaf.sizes

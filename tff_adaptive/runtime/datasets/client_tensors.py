@@ -25,8 +25,8 @@ from tff_adaptive.runtime import round_keys
 from tff_adaptive.runtime import values
 from tff_adaptive.runtime.datasets import dataset_cache
 from tff_adaptive.runtime.datasets import dataset_rows
-from tff_adaptive.runtime.datasets import element_orders
 from tff_adaptive.runtime.datasets import elements
+from tff_adaptive.runtime.graphs import graph_functions
 from tff_adaptive.runtime.sequences import sequence_reads
 
 # A leaf of the clients' argument for the whole cohort: the rows of a sequence;
@@ -52,18 +52,15 @@ class Clients(NamedTuple):
   path: str
 
   def layouts(self) -> Layouts:
-    """Returns the dtypes and row shapes of the leaves."""
-    return tf.nest.map_structure(
-        lambda tensor: tf.TensorSpec([None, *tensor.shape[1:]], tensor.dtype),
-        self.leaves,
-    )
+    """Returns the layouts of the leaves."""
+    return layout_of(self.leaves)
 
 
-def hold_datasets(leaves: Sequence[Any]) -> bool:
-  """Returns whether sequences, as leaves or layouts, are datasets."""
-  return any(
-      not isinstance(leaf, batching.PackedClients) and leaf.dtype == tf.variant
-      for leaf in leaves
+def layout_of(leaf: Any) -> Any:
+  """Returns the dtypes and row shapes of a leaf, or of several."""
+  return tf.nest.map_structure(
+      lambda tensor: tf.TensorSpec([None, *tensor.shape[1:]], tensor.dtype),
+      leaf,
   )
 
 
@@ -94,10 +91,22 @@ def why_no_rows(member_type: tff.Type) -> Optional[str]:
   return None
 
 
+def why_pipelines(
+    work: graph_functions.GraphFunction, clients_type: tff.Type
+) -> Optional[str]:
+  """Explains why each client has to run its `tf.data` pipeline for any data.
+
+  Returns a clause that follows 'because'; None if the work reads tensors.
+  """
+  if work.needs_datasets is not None:
+    return f"the clients' work {work.needs_datasets}"
+  return why_no_rows(clients_type)
+
+
 def _pack_sequences(
     sequences: list[Any],
     leaf_type: tff.SequenceType,
-    draw_of: Callable[[int], element_orders.Draw],
+    draw_of: Callable[[int], round_keys.Draw],
     cache: dataset_cache.DatasetCache,
     reread: Optional[sequence_reads.Reread] = None,
     place: Optional[int] = None,
@@ -195,7 +204,7 @@ def _pack_rows(
 def pack_one(
     sequence: Any,
     leaf_type: tff.SequenceType,
-    draw: element_orders.Draw,
+    draw: round_keys.Draw,
     cache: dataset_cache.DatasetCache,
     is_reread: bool,
     place: int,
@@ -291,7 +300,7 @@ def _stack(leaf_values: list[Any], leaf_type: tff.TensorType) -> tf.Tensor:
 def _stack_datasets(
     datasets: list[Any],
     leaf_type: tff.SequenceType,
-    draw_of: Callable[[int], element_orders.Draw],
+    draw_of: Callable[[int], round_keys.Draw],
 ) -> tuple[tf.Tensor, str]:
   """Stacks the datasets of several clients; returns also their path."""
   fresh = [

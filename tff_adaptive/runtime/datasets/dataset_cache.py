@@ -5,10 +5,14 @@
 Users of TFF provide a `tf.data.Dataset` for each client. Iterating it again in
 each round costs more than training a small client, so it is read into arrays,
 which are kept while there is room, also for datasets that are made anew of the
-same values. Caches of a process hold the same arrays of the same data.
+same values.
+
+A context has a cache with a limit of its own, and so has the context of each
+evaluation. The caches of a process find what others hold, so that they hold the
+same arrays of the same data; nothing is kept for that.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 import concurrent.futures
 import functools
 import threading
@@ -16,6 +20,7 @@ from typing import Any, Optional
 import weakref
 
 from absl import logging
+import attrs
 import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
@@ -23,10 +28,11 @@ import tensorflow_federated as tff
 from tff_adaptive.data import client_data
 from tff_adaptive.data import feature_arrays
 from tff_adaptive.runtime import plans
+from tff_adaptive.runtime import round_keys
+from tff_adaptive.runtime.datasets import dataset_graphs
+from tff_adaptive.runtime.datasets import dataset_reads
 from tff_adaptive.runtime.datasets import dataset_rows
-from tff_adaptive.runtime.datasets import element_orders
 from tff_adaptive.runtime.datasets import elements as elements_lib
-from tff_adaptive.runtime.datasets import held_rows
 
 DEFAULT_MAX_BYTES = 4 * 1024**3
 # The values of an array of which a change is noticed.
@@ -37,6 +43,129 @@ _SLOW_READING = (
     'numbers elsewhere than in a `map` whose elements have one shape, so it is '
     'read again in every round, which can take longer than training.'
 )
+
+
+@attrs.frozen(eq=False)
+class _Held:
+  """The data read for an owner, or the reason why they cannot be kept.
+
+  Attributes:
+    value: The data, or the reason.
+    num_bytes: The size of the data.
+    sample: A sample of the arrays of which the data are a copy; None if their
+      owner cannot change.
+    stamps: Those of the files that were read, by path.
+  """
+
+  value: Any
+  num_bytes: int
+  sample: Optional[tuple[bytes, ...]] = None
+  stamps: Mapping[str, Any] = attrs.field(factory=dict)
+
+  def is_current(self) -> bool:
+    """Returns whether the files are those that were read."""
+    try:
+      return all(
+          dataset_graphs.stamp(path) == stamp
+          for path, stamp in self.stamps.items()
+      )
+    except OSError:
+      return False
+
+
+# Compared at once, so that the comparison needs little memory.
+_COMPARED_BYTES = 2**24
+# The data that were read of datasets, by owner, while a cache holds them.
+_held_datasets: weakref.WeakKeyDictionary[
+    Any, weakref.WeakValueDictionary[tff.Type, _Held]
+] = weakref.WeakKeyDictionary()
+# The tensors that have the values of arrays, by the place of these in memory.
+_held_tensors: dict[Any, tuple[weakref.ref, weakref.ref]] = {}
+_held_lock = threading.Lock()
+
+
+def find_held(owner: Any, leaf_type: tff.SequenceType) -> Optional[_Held]:
+  """Returns what a cache of this process holds of a dataset's owner."""
+  with _held_lock:
+    return _held_datasets.get(owner, {}).get(leaf_type)
+
+
+def _share(owner: Any, leaf_type: tff.SequenceType, held: _Held) -> None:
+  """Lets other caches find what a cache holds of a dataset's owner."""
+  with _held_lock:
+    by_type = _held_datasets.setdefault(owner, weakref.WeakValueDictionary())
+    by_type[leaf_type] = held
+
+
+def _to_tensor(array: np.ndarray) -> tf.Tensor:
+  """Returns an array as a tensor; the one of another cache if it is equal.
+
+  Comparing takes as long as copying. Without it, a change of the array in place
+  would go unnoticed.
+  """
+  # Each source has a view of its own.
+  key = (array.ctypes.data, array.shape, array.strides, array.dtype.str)
+  with _held_lock:
+    found = _held_tensors.get(key)
+    tensor = None if found is None else found[1]()
+  if tensor is not None and _has_values(tensor, array):
+    return tensor
+  tensor = tf.convert_to_tensor(array)
+  owner = array
+  while isinstance(owner.base, np.ndarray):
+    owner = owner.base
+  with _held_lock:
+    # The first reference forgets the tensor with the array.
+    _held_tensors[key] = (
+        weakref.ref(owner, lambda _: _held_tensors.pop(key, None)),
+        weakref.ref(tensor),
+    )
+  return tensor
+
+
+def _has_values(tensor: tf.Tensor, array: np.ndarray) -> bool:
+  """Returns whether a tensor has the values of an array."""
+  if array.dtype.kind not in 'biufc':  # Texts are objects there, and small.
+    return False
+  # Unlike `tensor.numpy()`, no copy.
+  values, may_be_nan = np.asarray(memoryview(tensor)), array.dtype.kind in 'fc'
+  if (values.dtype, values.shape) != (array.dtype, array.shape):
+    return False
+  step = max(1, _COMPARED_BYTES // max(1, array[:1].nbytes))
+  return all(
+      np.array_equal(
+          values[start : start + step],
+          array[start : start + step],
+          equal_nan=may_be_nan,
+      )
+      for start in range(0, len(array), step)
+  )
+
+
+class _Content:
+  """What datasets with the same elements have in common."""
+
+
+_by_dataset: weakref.WeakKeyDictionary[tf.data.Dataset, _Content] = (
+    weakref.WeakKeyDictionary()
+)
+# By the digest of a graph, which has no names of features, and the spec.
+_by_digest: weakref.WeakValueDictionary[tuple[bytes, str], _Content] = (
+    weakref.WeakValueDictionary()
+)
+
+
+def content_of(dataset: tf.data.Dataset) -> Any:
+  """Returns the content of a dataset; itself if its graph does not tell it."""
+  found = _by_dataset.get(dataset)
+  if found is None:
+    graph = dataset_graphs.DatasetGraph.of(dataset)
+    if graph is None or graph.reads_outside:
+      return dataset
+    key = (graph.digest(), repr(dataset.element_spec))
+    found = _by_digest.setdefault(key, _Content())
+    _by_dataset[dataset] = found
+  return found
 
 
 def _sample(arrays: Sequence[np.ndarray]) -> tuple[bytes, ...]:
@@ -83,10 +212,10 @@ class DatasetCache:
     self._max_bytes = max_bytes
     # By owner, in the order of last use: a cohort's source, or the content of a
     # dataset.
-    self._held: weakref.WeakKeyDictionary[
-        Any, dict[tff.Type, held_rows.Held]
-    ] = weakref.WeakKeyDictionary()
-    self._contents: set[held_rows.Content] = set()
+    self._held: weakref.WeakKeyDictionary[Any, dict[tff.Type, _Held]] = (
+        weakref.WeakKeyDictionary()
+    )
+    self._contents: set[_Content] = set()
     # An upper bound of the size: dead owners are not subtracted.
     self._bound = 0
     # By place, the arrays that were joined last, and the result.
@@ -107,7 +236,7 @@ class DatasetCache:
       self,
       sequences: Sequence[Any],
       leaf_type: tff.SequenceType,
-      draw_of: Callable[[int], element_orders.Draw],
+      draw_of: Callable[[int], round_keys.Draw],
       num_reads: int = 1,
       may_be_fresh: bool = True,
   ) -> list[list[dataset_rows.ClientRows]]:
@@ -132,7 +261,7 @@ class DatasetCache:
 
     are_datasets = [isinstance(one, tf.data.Dataset) for one in sequences]
     owners = [
-        held_rows.content_of(one) if is_dataset else None
+        content_of(one) if is_dataset else None
         for one, is_dataset in zip(sequences, are_datasets)
     ]
     with self._lock:
@@ -144,13 +273,13 @@ class DatasetCache:
     def read(place):
       if not are_datasets[place]:
         elements = elements_lib.iterate(sequences[place], leaf_type)
-        return [dataset_rows.of_elements(elements, leaf_type)] * num_reads
+        return [dataset_reads.of_elements(elements, leaf_type)] * num_reads
       found = kept[place] or self._read_dataset(
           sequences[place], owners[place], leaf_type
       )
       if isinstance(found.value, str):
         raise dataset_rows.NotRowsError(found.value)
-      if isinstance(found.value, dataset_rows.FreshRows) and not may_be_fresh:
+      if isinstance(found.value, dataset_reads.FreshRows) and not may_be_fresh:
         raise dataset_rows.NotRowsError('a dataset differs in each read')
       return found.value.draw(draw_of(place), num_reads)
 
@@ -167,33 +296,33 @@ class DatasetCache:
 
   def _find_dataset(
       self, owner: Any, leaf_type: tff.SequenceType
-  ) -> Optional[held_rows.Held]:
+  ) -> Optional[_Held]:
     """Returns what a cache of this process holds, unless files changed."""
     found = self._find(owner, leaf_type)
     if found is None:
-      found = held_rows.find(owner, leaf_type)
+      found = find_held(owner, leaf_type)
       if found is not None:
         self._hold(owner, leaf_type, found)
     return found if found is not None and found.is_current() else None
 
   def _read_dataset(
       self, dataset: tf.data.Dataset, owner: Any, leaf_type: tff.SequenceType
-  ) -> held_rows.Held:
+  ) -> _Held:
     """Reads a dataset, and keeps what is the same in all rounds."""
     try:
-      source, stamps = dataset_rows.of_dataset(dataset, leaf_type)
+      source, stamps = dataset_reads.of_dataset(dataset, leaf_type)
     except dataset_rows.NotRowsError as error:
-      found = held_rows.Held(str(error), 0)
+      found = _Held(str(error), 0)
     else:
-      found = held_rows.Held(source, source.num_bytes, stamps=stamps)
-      if isinstance(source, dataset_rows.FreshRows):
+      found = _Held(source, source.num_bytes, stamps=stamps)
+      if isinstance(source, dataset_reads.FreshRows):
         logging.log_first_n(logging.WARNING, _SLOW_READING, 1)
         # What is kept must not hold its owner.
         if source.dataset is not None:
           return found
     with self._lock:
       self._hold(owner, leaf_type, found)
-      held_rows.share(owner, leaf_type, found)
+      _share(owner, leaf_type, found)
     return found
 
   def join(
@@ -252,16 +381,14 @@ class DatasetCache:
       if found is None:
         elements_lib.check_rows(source.values, leaf_type)
         num_bytes = feature_arrays.num_bytes(source.values)
-        found = held_rows.Held(None, 0)
+        found = _Held(None, 0)
         if num_bytes <= self._max_bytes:
-          tensors = tuple(map(held_rows.to_tensor, arrays))
-          found = held_rows.Held(tensors, num_bytes, _sample(arrays))
+          tensors = tuple(map(_to_tensor, arrays))
+          found = _Held(tensors, num_bytes, _sample(arrays))
         self._hold(source, leaf_type, found)
       return found.value
 
-  def _find(
-      self, owner: Any, leaf_type: tff.SequenceType
-  ) -> Optional[held_rows.Held]:
+  def _find(self, owner: Any, leaf_type: tff.SequenceType) -> Optional[_Held]:
     """Returns the data that were read for an owner."""
     by_type = self._held.get(owner, {})
     if leaf_type not in by_type:
@@ -269,9 +396,7 @@ class DatasetCache:
     self._held[owner] = self._held.pop(owner)
     return by_type[leaf_type]
 
-  def _hold(
-      self, owner: Any, leaf_type: tff.SequenceType, held: held_rows.Held
-  ) -> None:
+  def _hold(self, owner: Any, leaf_type: tff.SequenceType, held: _Held) -> None:
     """Keeps the data of an owner; drops others if there is no room."""
     if held.num_bytes > self._max_bytes:
       return
@@ -285,5 +410,5 @@ class DatasetCache:
         self._contents.discard(oldest)
         self._bound -= sum(old.num_bytes for old in by_type.values())
     self._held.setdefault(owner, {})[leaf_type] = held
-    if isinstance(owner, held_rows.Content):
+    if isinstance(owner, _Content):
       self._contents.add(owner)

@@ -16,11 +16,8 @@ from typing import Any, NamedTuple, Optional
 import numpy as np
 import tensorflow as tf
 
-from tff_adaptive import _function_library
+from tff_adaptive import _graph_defs
 
-SHUFFLES = ('ShuffleDataset', 'ShuffleDatasetV3')
-# The places of a shuffle's seeds among its inputs.
-SHUFFLE_SEEDS = (2, 3)
 # External state is that of this process, hence is there.
 _IGNORE_EXTERNAL_STATE = 1
 # The handles of state that a dataset keeps; a fresh one begins with new state.
@@ -35,7 +32,7 @@ _RANDOM_KINDS = ('Random', 'Sampling', 'Shuffle')
 # Stateful ops that compute alike: they look up constants, check values, or are
 # only as stateful as the functions that they call.
 _ALIKE_OPS = (
-    *_function_library.CALL_OPS,
+    *_graph_defs.CALL_OPS,
     'Assert',
     'Case',
     'DummyMemoryCache',
@@ -85,7 +82,7 @@ def _kind_of_op(node: Any, has_seed: bool) -> Kind:
     if any(kind in node.op for kind in _RANDOM_KINDS):
       return Kind(True, not has_seed)
     return Kind()
-  if node.op in _ALIKE_OPS or not _function_library.is_stateful(node.op):
+  if node.op in _ALIKE_OPS or not _graph_defs.is_stateful(node.op):
     return Kind()
   has_seed = any(
       node.attr[name].i for name in ('seed', 'seed2') if name in node.attr
@@ -109,17 +106,15 @@ class DatasetGraph:
     self.graph_def = graph_def
     self.nodes = {node.name: node for node in graph_def.node}
     (self.result,) = [n for n in graph_def.node if n.op == '_Retval']
-    self.root = _function_library.node_of(self.result.input[0])
+    self.root = _graph_defs.node_of(self.result.input[0])
     for node in graph_def.node:
       if node.op in _FRESH_STATE:
-        state = self.nodes[_function_library.node_of(node.input[-1])]
+        state = self.nodes[_graph_defs.node_of(node.input[-1])]
         state.op = _FRESH_STATE[node.op]
         state.attr.clear()
-    self._functions = {f.signature.name: f for f in graph_def.library.function}
+    self._functions = _graph_defs.functions_of(graph_def)
     self._function_kinds: dict[str, Kind] = {}
-    self.reads_files = any(
-        map(reads_files, _function_library.all_nodes(graph_def))
-    )
+    self.reads_files = any(map(reads_files, _graph_defs.all_nodes(graph_def)))
 
   @classmethod
   def of(cls, dataset: tf.data.Dataset) -> Optional['DatasetGraph']:
@@ -144,14 +139,18 @@ class DatasetGraph:
     """
     graph_def = tf.compat.v1.GraphDef()
     graph_def.CopyFrom(self.graph_def)
-    _function_library.number_functions(graph_def)
-    for node in _function_library.all_nodes(graph_def):
+    _graph_defs.number_functions(graph_def)
+    for node in _graph_defs.all_nodes(graph_def):
       node.ClearField('experimental_debug_info')
       if 'Dataset' in node.op:
         # The number of datasets that were made before.
         node.attr.pop('metadata', None)
     serialized = graph_def.SerializeToString(deterministic=True)
     return hashlib.blake2b(serialized, digest_size=32).digest()
+
+  def source_of(self, node: Any) -> Any:
+    """Returns the node of a node's first input."""
+    return self.nodes[_graph_defs.node_of(node.input[0])]
 
   def build(self, element_spec: Any) -> tf.data.Dataset:
     """Returns a fresh dataset with elements of a spec."""
@@ -164,11 +163,11 @@ class DatasetGraph:
       name: The name of the node.
       nodes: All nodes by name, some of them changed or new.
     """
-    needed = _function_library.in_order(nodes, [name])
+    needed = _graph_defs.in_order(nodes, [name])
     result = type(self.result)()
     result.CopyFrom(self.result)
     result.input[:] = [name]
-    library = _function_library.select_called(needed, self.graph_def.library)
+    library = _graph_defs.select_called(needed, self.graph_def.library)
     return DatasetGraph(
         tf.compat.v1.GraphDef(
             node=[*needed, result],
@@ -218,9 +217,9 @@ class DatasetGraph:
         node.op not in self._functions
         and 'Dataset' not in node.op
         and node.op not in (*_ALIKE_OPS, *_FRESH_STATE.values(), '_Retval')
-        and _function_library.is_stateful(node.op)
-        and not _function_library.takes_seed(node.op)
-        for node in _function_library.all_nodes(self.graph_def)
+        and _graph_defs.is_stateful(node.op)
+        and not _graph_defs.takes_seed(node.op)
+        for node in _graph_defs.all_nodes(self.graph_def)
     )
 
   def file_stamps(self) -> dict[str, tuple[int, int]]:
@@ -228,7 +227,7 @@ class DatasetGraph:
     if not self.reads_files:
       return {}
     found = {}
-    for node in _function_library.all_nodes(self.graph_def):
+    for node in _graph_defs.all_nodes(self.graph_def):
       if node.op != 'Const' or node.attr['dtype'].type != _STRING:
         continue
       for text in node.attr['value'].tensor.string_val:
@@ -243,17 +242,15 @@ class DatasetGraph:
     places = _SEED_PLACES.get(node.op)
     if places is None:
       return []
-    found = [
-        self.nodes.get(_function_library.node_of(node.input[i])) for i in places
-    ]
+    found = [self.nodes.get(_graph_defs.node_of(node.input[i])) for i in places]
     return [source for source in found if source and source.op == 'Const']
 
   @functools.cached_property
   def kinds(self) -> dict[str, Kind]:
     """The kind of each node with all that it depends on, by its name."""
     kinds: dict[str, Kind] = {}
-    for node in _function_library.in_order(self.nodes, [self.root]):
-      sources = map(_function_library.node_of, node.input)
+    for node in _graph_defs.in_order(self.nodes, [self.root]):
+      sources = map(_graph_defs.node_of, node.input)
       kinds[node.name] = merged(
           [self._kind_of(node), *(kinds[s] for s in sources if s in kinds)]
       )
@@ -273,7 +270,7 @@ class DatasetGraph:
 
   def _kind_of(self, node: Any) -> Kind:
     """Returns the kind of a node with the functions that it calls."""
-    called = [f.name for f in _function_library.functions_in(node)]
+    called = [f.name for f in _graph_defs.functions_in(node)]
     if node.op in self._functions:
       return self.kind_of_function(node.op)
     seeds = [scalar(constant) for constant in self._seed_nodes(node)]
@@ -347,5 +344,5 @@ _SEED_PLACES = {
     'SamplingDataset': (2, 3),
     'ShuffleAndRepeatDataset': (2, 3),
     'ShuffleAndRepeatDatasetV2': (2, 3),
-    **{op: SHUFFLE_SEEDS for op in SHUFFLES},
+    **dict.fromkeys(_graph_defs.SHUFFLE_OPS, _graph_defs.SHUFFLE_SEEDS),
 }

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Optional
 import numpy as np
 import tensorflow as tf
 
-from tff_adaptive import _function_library
+from tff_adaptive import _graph_defs
 from tff_adaptive.runtime.datasets import dataset_graphs
 from tff_adaptive.runtime.datasets import element_orders
 from tff_adaptive.runtime.datasets import row_functions
@@ -29,8 +29,7 @@ _PASSED = (
     'PrefetchDataset',
     'PrivateThreadPoolDataset',
 )
-_MAPS = ('MapDataset', 'ParallelMapDataset', 'ParallelMapDatasetV2')
-_BATCHES = ('BatchDatasetV2', 'ParallelBatchDataset', 'PaddedBatchDatasetV2')
+_BATCHES = (*_graph_defs.BATCH_OPS, 'PaddedBatchDatasetV2')
 _FILTERS = ('FilterDataset', 'ParallelFilterDataset')
 # Rows that are computed at once.
 _READ_SIZE = 256
@@ -157,8 +156,7 @@ def _chain(graph: dataset_graphs.DatasetGraph) -> list[Any]:
   """Returns the source and the ops on it that may act on numbers."""
   chain = [graph.nodes[graph.root]]
   while chain[-1].op in _NUMBER_OPS:
-    source = _function_library.node_of(chain[-1].input[0])
-    chain.append(graph.nodes[source])
+    chain.append(graph.source_of(chain[-1]))
   return chain[::-1]
 
 
@@ -224,7 +222,7 @@ def _steps(
 def _late_step(node: Any, is_batched: bool) -> Optional[_Step]:
   """Returns the step of a function that is called for what was chosen."""
   shapes = dataset_graphs.shapes_of(node)
-  if node.op not in _MAPS or not shapes:
+  if node.op not in _graph_defs.MAP_OPS or not shapes:
     return None
   if all(shape.is_fully_defined() for shape in shapes):
     return _Step(
@@ -244,18 +242,16 @@ def _step(
 ) -> Optional[_Step]:
   """Returns the step of a node; None if it needs the elements themselves."""
   arguments = [
-      dataset_graphs.scalar(graph.nodes[_function_library.node_of(name)])
+      dataset_graphs.scalar(graph.nodes[_graph_defs.node_of(name)])
       for name in node.input[1:]
-      if _function_library.node_of(name) in graph.nodes
+      if _graph_defs.node_of(name) in graph.nodes
   ]
   if node.op in _PASSED:
     return _Step(node)
-  if node.op in _MAPS:
+  if node.op in _graph_defs.MAP_OPS:
     acts_on_rows = not is_batched or row_functions.acts_on_rows(
         node.attr['f'].func.name,
-        dataset_graphs.shapes_of(
-            graph.nodes[_function_library.node_of(node.input[0])]
-        ),
+        dataset_graphs.shapes_of(graph.source_of(node)),
         graph.graph_def.library,
     )
     if acts_on_rows and not _function_kind(graph, node, 'f').draws:
@@ -276,7 +272,7 @@ def _step(
     return None
   if node.op == 'CacheDatasetV2' and arguments[0]:
     return None  # A file.
-  source = graph.nodes[_function_library.node_of(node.input[0])]
+  source = graph.source_of(node)
   return _Step(node, op=build(node, source, *arguments[:num_numbers]))
 
 
@@ -284,7 +280,7 @@ def _function_kind(
     graph: dataset_graphs.DatasetGraph, node: Any, name: str
 ) -> dataset_graphs.Kind:
   """Returns the kind of a node's function and of what it captures."""
-  captured = map(_function_library.node_of, node.input[1:])
+  captured = map(_graph_defs.node_of, node.input[1:])
   kinds = [graph.kinds[source] for source in captured]
   own = graph.kind_of_function(node.attr[name].func.name)
   return dataset_graphs.merged([own, *kinds])
@@ -296,9 +292,7 @@ def _can_batch(
   """Returns whether a batch is its elements, one after the other."""
   if arguments[0] is None or arguments[_DROP_PLACES[node.op]] is None:
     return False
-  shapes = dataset_graphs.shapes_of(
-      graph.nodes[_function_library.node_of(node.input[0])]
-  )
+  shapes = dataset_graphs.shapes_of(graph.source_of(node))
   if node.op != 'PaddedBatchDatasetV2':
     return all(shape.rank is not None for shape in shapes)
   padded = dataset_graphs.shapes_of(node)
@@ -316,7 +310,7 @@ def _read_many(node: Any, nodes: dict[str, Any]) -> None:
       (places[_DROP_PLACES[node.op]], False),
   ):
     constant = type(node)()
-    constant.CopyFrom(nodes[_function_library.node_of(node.input[place])])
+    constant.CopyFrom(nodes[_graph_defs.node_of(node.input[place])])
     constant.name = f'{node.name}/{place}'
     constant.attr['value'].tensor.CopyFrom(tf.make_tensor_proto(value))
     nodes[constant.name] = constant
@@ -339,7 +333,7 @@ def _turn_into_map(node: Any) -> None:
 def _repeat(node: Any, source: Any, count: int) -> element_orders.Op:
   del node
   return element_orders.Repeat(
-      count, is_joined=source.op in dataset_graphs.SHUFFLES
+      count, is_joined=source.op in _graph_defs.SHUFFLE_OPS
   )
 
 
@@ -364,7 +358,7 @@ _NUMBER_STEPS: Mapping[str, tuple[int, Callable[..., element_orders.Op]]] = {
     'CacheDatasetV2': (1, lambda *_: element_orders.Cache()),
     'RepeatDataset': (1, _repeat),
     'ShardDataset': (2, _of_numbers(element_orders.Shard)),
-    **{op: (3, _shuffle) for op in dataset_graphs.SHUFFLES},
+    **{op: (3, _shuffle) for op in _graph_defs.SHUFFLE_OPS},
     'SkipDataset': (1, _of_numbers(element_orders.Skip)),
     'TakeDataset': (1, _of_numbers(element_orders.Take)),
 }
@@ -377,7 +371,7 @@ _AFTER_LATE_MAPS = (
 )
 _NUMBER_OPS = (
     *_PASSED,
-    *_MAPS,
+    *_graph_defs.MAP_OPS,
     *_FILTERS,
     *_BATCHES,
     'UnbatchDataset',

@@ -15,7 +15,7 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_adaptive import _function_library
+from tff_adaptive import _graph_defs
 from tff_adaptive.runtime import computations
 from tff_adaptive.runtime import plans
 from tff_adaptive.runtime.datasets import dataset_graphs
@@ -49,8 +49,7 @@ class ElementMap:
       UnsupportedComputationError: If it captures other than constants, or
         cannot be compiled.
     """
-    source = graph.nodes[_function_library.node_of(node.input[0])]
-    specs = dataset_graphs.specs_of(source)
+    specs = dataset_graphs.specs_of(graph.source_of(node))
     results = dataset_graphs.specs_of(node)
     self.gives_batches = not all(s.shape.is_fully_defined() for s in results)
     graph_def = _to_graph_def(graph, node, specs)
@@ -98,10 +97,8 @@ def _to_graph_def(
 
   A function that is traced for each client has another name each time.
   """
-  data, _ = _function_library.split_inputs(node)
-  captured = list(map(_function_library.node_of, data[1:]))[
-      : len(node.attr['Targuments'].list.type)
-  ]
+  num_captured = len(node.attr['Targuments'].list.type)
+  captured = _graph_defs.sources_of(node)[1 : 1 + num_captured]
   constants = [graph.nodes[name] for name in captured]
   if any(constant.op != 'Const' for constant in constants):
     raise computations.UnsupportedComputationError('it captures state')
@@ -128,8 +125,8 @@ def _to_graph_def(
       spec.dtype.as_datatype_enum for spec in dataset_graphs.specs_of(node)
   )
   graph_def.library.CopyFrom(graph.graph_def.library)
-  _function_library.number_functions(graph_def)
-  if any(map(_has_seed, _function_library.all_nodes(graph_def))):
+  _graph_defs.number_functions(graph_def)
+  if any(map(_has_seed, _graph_defs.all_nodes(graph_def))):
     raise computations.UnsupportedComputationError(
         'it draws numbers that go on from element to element'
     )

@@ -14,13 +14,13 @@ from collections.abc import Callable, Iterator, Sequence
 import functools
 import itertools
 import threading
-from typing import Any, NamedTuple, Optional, Protocol, TYPE_CHECKING
+from typing import Any, NamedTuple, Optional, Protocol
 
 import attrs
 import numpy as np
+import tensorflow as tf
 
-if TYPE_CHECKING:
-  import tensorflow as tf
+from tff_adaptive.runtime import round_keys
 
 # No limit to the number of elements.
 UNLIMITED = 2**62
@@ -28,9 +28,6 @@ UNLIMITED = 2**62
 _MAX_KEPT_LENGTH = 10_000
 # TensorFlow's seeds of a shuffle that draws a new order in each run.
 UNSEEDED = (0, 0)
-
-# Returns the stream of an epoch of the op at a place.
-Draw = Callable[[int, int], np.random.Generator]
 
 
 class EndlessError(Exception):
@@ -121,9 +118,7 @@ class Take:
 
   count: int
 
-  def start(self, below: Iterate, stream: Any) -> Iterate:
-    """See `Op`."""
-    del stream
+  def start(self, below, stream):
     count = UNLIMITED if self.count < 0 else self.count
     return lambda limit: below(min(limit, count))
 
@@ -134,9 +129,7 @@ class Skip:
 
   count: int
 
-  def start(self, below: Iterate, stream: Any) -> Iterate:
-    """See `Op`."""
-    del stream
+  def start(self, below, stream):
     if self.count < 0:
       return lambda limit: below(0)
     return lambda limit: below(limit + self.count).pick(slice(self.count, None))
@@ -149,9 +142,7 @@ class Shard:
   num_shards: int
   index: int
 
-  def start(self, below: Iterate, stream: Any) -> Iterate:
-    """See `Op`."""
-    del stream
+  def start(self, below, stream):
     return lambda limit: below(limit * self.num_shards).pick(
         slice(self.index, None, self.num_shards)
     )
@@ -170,9 +161,7 @@ class Repeat:
   count: int
   is_joined: bool = False
 
-  def start(self, below: Iterate, stream: Any) -> Iterate:
-    """See `Op`."""
-    del stream
+  def start(self, below, stream):
 
     def iterate(limit):
       if self.count < 0 and limit >= UNLIMITED:
@@ -196,9 +185,7 @@ class Repeat:
 class Cache:
   """`cache` in memory: the first whole iteration is kept for the others."""
 
-  def start(self, below: Iterate, stream: Any) -> Iterate:
-    """See `Op`."""
-    del stream
+  def start(self, below, stream):
     kept: list[Numbers] = []
 
     def iterate(limit):
@@ -218,9 +205,7 @@ class Filter:
 
   keeps: np.ndarray
 
-  def start(self, below: Iterate, stream: Any) -> Iterate:
-    """See `Op`."""
-    del stream
+  def start(self, below, stream):
 
     def iterate(limit):
       # How many elements are dropped is known only afterwards.
@@ -237,9 +222,7 @@ class Batch:
   size: int
   drop_remainder: bool
 
-  def start(self, below: Iterate, stream: Any) -> Iterate:
-    """See `Op`."""
-    del stream
+  def start(self, below, stream):
 
     def iterate(limit):
       order = below(limit * self.size).order
@@ -258,9 +241,7 @@ class Batch:
 class Unbatch:
   """`unbatch`."""
 
-  def start(self, below: Iterate, stream: Any) -> Iterate:
-    """See `Op`."""
-    del stream
+  def start(self, below, stream):
     return lambda limit: Numbers(below(limit).order[:limit])
 
 
@@ -278,10 +259,7 @@ class Shuffle:
   seeds: tuple[int, int] = UNSEEDED
   reshuffles: bool = True
 
-  def start(
-      self, below: Iterate, stream: Callable[[int], np.random.Generator]
-  ) -> Iterate:
-    """See `Op`."""
+  def start(self, below, stream):
     numbers = itertools.count()
     # The first iteration has most elements.
     seeded: list[_SeededOrders] = []
@@ -384,8 +362,6 @@ def _seeded_orders(op: Shuffle, length: int) -> _SeededOrders:
 
 def untuned() -> tf.data.Options:
   """Returns options for one read, in which optimizing would take longest."""
-  import tensorflow as tf  # pylint: disable=import-outside-toplevel
-
   options = tf.data.Options()
   options.experimental_optimization.apply_default_optimizations = False
   options.autotune.enabled = False
@@ -394,8 +370,6 @@ def untuned() -> tf.data.Options:
 
 def _orders_of_tensorflow(op: Shuffle, length: int) -> Iterator[np.ndarray]:
   """Returns the orders of the iterations of a seeded shuffle."""
-  import tensorflow as tf  # pylint: disable=import-outside-toplevel
-
   seed, seed2 = (tf.constant(number, tf.int64) for number in op.seeds)
   with tf.device('CPU:0'):
     shuffled_numbers = tf.raw_ops.ShuffleDatasetV3(
@@ -420,7 +394,7 @@ def _orders_of_tensorflow(op: Shuffle, length: int) -> Iterator[np.ndarray]:
 
 
 def run(
-    ops: Sequence[Op], num_elements: int, draw: Optional[Draw] = None
+    ops: Sequence[Op], num_elements: int, draw: Optional[round_keys.Draw] = None
 ) -> Numbers:
   """Runs a pipeline on the numbers of a source's elements.
 
@@ -444,7 +418,7 @@ def run(
 
 
 def iterations(
-    ops: Sequence[Op], num_elements: int, draw: Optional[Draw] = None
+    ops: Sequence[Op], num_elements: int, draw: Optional[round_keys.Draw] = None
 ) -> Iterator[Numbers]:
   """Yields what the iterations of one run of a pipeline yield.
 

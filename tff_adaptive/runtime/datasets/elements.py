@@ -8,6 +8,7 @@ import itertools
 from typing import Any, Optional
 import weakref
 
+import attrs
 import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
@@ -344,3 +345,35 @@ def build_conversion(
     ]
 
   return convert
+
+
+@attrs.frozen(eq=False)
+class Given:
+  """A sequence as it was given, for example a list of batches."""
+
+  value: Any
+
+
+def to_leaf_tensor(leaf: Any, leaf_type: tff.Type) -> tf.Tensor:
+  """Returns the tensor of a leaf; of a sequence, the variant of a dataset."""
+  if isinstance(leaf, Given):
+    return build_leaf(leaf_type)(leaf.value)
+  return leaf
+
+
+def to_leaf(value: Any, leaf_type: tff.Type) -> Any:
+  """Returns the leaf of a value; sequences are read where they are needed.
+
+  Raises:
+    TypeError: If a tensor does not match its type.
+  """
+  if isinstance(leaf_type, tff.SequenceType):
+    return Given(value)
+  return build_leaf(leaf_type)(value)
+
+
+def from_tensor(tensor: tf.Tensor, leaf_type: tff.Type) -> Any:
+  """Returns a leaf of a function's result: a tensor, or a dataset."""
+  if not isinstance(leaf_type, tff.SequenceType):
+    return tensor
+  return tf.data.experimental.from_variant(tensor, element_spec(leaf_type))

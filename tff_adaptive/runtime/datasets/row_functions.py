@@ -18,7 +18,7 @@ import tensorflow as tf
 # TensorFlow has no public reader of function bodies.
 from tensorflow.python.framework import function_def_to_graph
 
-from tff_adaptive import _function_library
+from tff_adaptive import _graph_defs
 
 _NAME = 'function'
 _OF_NUMBERS = frozenset(
@@ -50,8 +50,8 @@ def acts_on_rows(
   if any(shape.rank is None for shape in shapes):
     return False
   function = type(library.function[0])()
-  function.CopyFrom(_function_library.find(library, name))
-  called = _function_library.select_called(function.node_def, library)
+  function.CopyFrom(_graph_defs.find(library, name))
+  called = _graph_defs.select_called(function.node_def, library)
   # The same function is traced for each client, under another name.
   function.signature.name = _NAME
   return _acts_on_rows(
@@ -110,9 +110,9 @@ def _to_graph(
   graph_def.library.CopyFrom(called)
   results = [names[name] for name in function.ret.values()]
   if called.function:
-    inliner = _function_library.Inliner(graph_def)
+    inliner = _graph_defs.Inliner(graph_def)
     results = inliner.inline_all(
-        lambda node: node.op in _function_library.CALL_OPS, results
+        lambda node: node.op in _graph_defs.CALL_OPS, results
     )
   graph = tf.Graph()
   with graph.as_default():

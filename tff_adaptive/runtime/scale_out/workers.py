@@ -77,7 +77,10 @@ class PartialRound:
     work = _deserialize(spec.work)
     _, self._broadcast_type = work.type_signature.parameter
     self._clients_type = spec.clients_type
-    self._work = chunks.ClientWork(work, self._clients_type)
+    self._work = graph_functions.build_graph_function(work)
+    self._pipelines = client_tensors.why_pipelines(
+        self._work, self._clients_type
+    )
     self._parts = chunks.ServerParts(
         {name: _deserialize(part) for name, part in spec.parts.items()}
     )
@@ -115,7 +118,7 @@ class PartialRound:
         member_type=self._clients_type,
         sources=sources,
         cache=self._cache,
-        pipelines=self._work.pipelines,
+        pipelines=self._pipelines,
     )
     layouts = clients.layouts()
     with self._lock:
@@ -147,7 +150,7 @@ class PartialRound:
       )
       with tf.device(f'/device:{self._plan.device}'):
         chunk_sum = chunks.ChunkSum(
-            work=self._work.form_for(layouts),
+            work=self._work.for_leaves(layouts),
             parts=self._parts,
             clients=clients,
             broadcast=broadcast,

@@ -10,6 +10,7 @@ import tensorflow as tf
 # The list ops of TensorFlow's own loops.
 from tensorflow.python.ops import list_ops
 
+from tff_adaptive.runtime.sequences import derived_sequences
 from tff_adaptive.runtime.sequences import sequences
 
 _UNKNOWN = tf.TensorShape(None)
@@ -37,7 +38,7 @@ def batch(
   return _Collected(source, num, drops_rest, dtypes, num_parallel)
 
 
-class _Gathered(sequences.Sequence):
+class _Gathered(derived_sequences.Derived):
   """Batches of elements that are gathered by their numbers."""
 
   def __init__(
@@ -47,15 +48,11 @@ class _Gathered(sequences.Sequence):
       num: tf.Tensor,
       drops_rest: Optional[tf.Tensor],
   ):
-    self._source, self._num, self._end = source, num, size
+    super().__init__(source, own=[tf.zeros([], tf.int64)])
+    self.is_exact = True
+    self._num, self._end = num, size
     if drops_rest is not None:
       self._end = tf.where(drops_rest, size // num * num, size)
-    self.state = [tf.zeros([], tf.int64), *source.state]
-    self.shapes = [sequences.SCALAR, *source.shapes]
-    self.is_fixed = source.is_fixed
-
-  def begin(self):
-    return [self.state[0], *self._source.begin()]
 
   def more(self, state):
     return state[0] < self._end
@@ -63,7 +60,7 @@ class _Gathered(sequences.Sequence):
   def visit(self, state, carry, step):
     first, *source_state = state
     num = tf.minimum(self._num, self._end - first)
-    found = self._source.gather(source_state, first + tf.range(num))
+    found = self.source.gather(source_state, first + tf.range(num))
     return [first + num, *source_state], step(carry, found)
 
   def size(self):
@@ -74,14 +71,14 @@ class _Gathered(sequences.Sequence):
     sizes = tf.minimum(self._num, self._end - firsts)
     with tf.control_dependencies([sequences.check_alike(sizes)]):
       places = firsts[:, tf.newaxis] + tf.range(sizes[0])
-    found = self._source.gather(state[1:], tf.reshape(places, [-1]))
+    found = self.source.gather(state[1:], tf.reshape(places, [-1]))
     return [
         tf.reshape(rows, tf.concat([tf.shape(places), tf.shape(rows)[1:]], 0))
         for rows in found
     ]
 
 
-class _Collected(sequences.Sequence):
+class _Collected(derived_sequences.Derived):
   """Batches of elements that are read one after another."""
 
   def __init__(
@@ -92,17 +89,10 @@ class _Collected(sequences.Sequence):
       dtypes: ListOf[tf.DType],
       num_parallel: int,
   ):
-    self._source, self._num, self._drops_rest = source, num, drops_rest
-    self._dtypes, self._num_parallel = dtypes, num_parallel
-    self.state, self.shapes = source.state, source.shapes
+    super().__init__(source)
     self.is_exact = source.is_exact and drops_rest is None
-    self.is_fixed = source.is_fixed
-
-  def begin(self):
-    return self._source.begin()
-
-  def more(self, state):
-    return self._source.more(state)
+    self._num, self._drops_rest = num, drops_rest
+    self._dtypes, self._num_parallel = dtypes, num_parallel
 
   def visit(self, state, carry, step):
     state, count, lists = self._collect(state)
@@ -125,36 +115,23 @@ class _Collected(sequences.Sequence):
 
   def _collect(self, state):
     """Reads a batch; returns the new state, its size and lists of elements."""
-    num_states = len(state)
 
     def push(carried, found):
       count, *lists = carried
       pushed = map(list_ops.tensor_list_push_back, lists, found)
       return [count + 1, *pushed]
 
-    def is_wanted(*carried):
-      more = self._source.more(list(carried[:num_states]))
-      return (carried[num_states] < self._num) & more
-
-    def turn(*carried):
-      state, carry = self._source.visit(
-          list(carried[:num_states]), list(carried[num_states:]), push
-      )
-      return (
-          *sequences.shaped(state, self.shapes),
-          *sequences.shaped(carry, shapes),
-      )
-
     lists = [list_ops.empty_tensor_list(_UNKNOWN, d) for d in self._dtypes]
-    shapes = [sequences.SCALAR] * (1 + len(lists))
-    final = tf.while_loop(
-        is_wanted,
-        turn,
-        (*state, tf.zeros([], tf.int64), *lists),
-        shape_invariants=(*self.shapes, *shapes),
-        parallel_iterations=self._num_parallel,
+    state, (count, *lists) = sequences.read(
+        self.source,
+        state,
+        [tf.zeros([], tf.int64), *lists],
+        push,
+        shapes=[sequences.SCALAR] * (1 + len(lists)),
+        num_parallel=self._num_parallel,
+        wants_more=lambda carried: carried[0] < self._num,
     )
-    return list(final[:num_states]), final[num_states], final[num_states + 1 :]
+    return state, count, lists
 
 
 def unbatch(
@@ -170,18 +147,19 @@ def unbatch(
   return _Unbatched(source, dtypes) if rows is None else rows
 
 
-class _Unbatched(sequences.Derived):
+class _Unbatched(derived_sequences.Derived):
   """The parts of elements, of which one is held."""
+
+  drops = True
 
   def __init__(self, source: sequences.Sequence, dtypes: ListOf[tf.DType]):
     # TensorFlow 1 does not slice a tensor of unknown rank.
     nothing = [tf.zeros([0], dtype) for dtype in dtypes]
     super().__init__(
         source,
-        [tf.zeros([], tf.int64), *nothing],
-        [sequences.SCALAR, *([_UNKNOWN] * len(nothing))],
+        own=[tf.zeros([], tf.int64), *nothing],
+        shapes=[sequences.SCALAR, *([_UNKNOWN] * len(nothing))],
     )
-    self.is_exact = False
 
   def _is_left(self, state):
     return state[0] < tf.shape(state[1], tf.int64)[0]
@@ -194,7 +172,7 @@ class _Unbatched(sequences.Derived):
 
     def hold(state):
       sequences.shaped(state, self.shapes)
-      source_state, own = self._source.visit(
+      source_state, own = self.source.visit(
           state[size:],
           state[:size],
           lambda _, found: [tf.zeros([], tf.int64), *found],
@@ -212,15 +190,16 @@ class _Unbatched(sequences.Derived):
     return [place + 1, *state[1:]], carry
 
 
-class Sharded(sequences.Derived):
+class Sharded(derived_sequences.Derived):
   """Each so many elements, from a place on."""
+
+  drops = True
 
   def __init__(
       self, source: sequences.Sequence, num_shards: tf.Tensor, index: tf.Tensor
   ):
-    super().__init__(source, [tf.zeros([], tf.int64)])
+    super().__init__(source, own=[tf.zeros([], tf.int64)])
     self._num_shards, self._index = num_shards, index
-    self.is_exact = False
 
   def _step(self, own, carry, found, step):
     (number,) = own
@@ -228,14 +207,10 @@ class Sharded(sequences.Derived):
     carry = sequences.when(is_own, carry, lambda carry: step(carry, found))
     return [number + 1, *carry]
 
-  def size(self):
-    size = self._source.size()
-    if size is None:
-      return None
+  def _size(self, size):
     return tf.maximum(size - self._index + self._num_shards - 1, 0) // (
         self._num_shards
     )
 
-  def gather(self, state, numbers):
-    numbers = numbers * self._num_shards + self._index
-    return self._source.gather(state[1:], numbers)
+  def _places(self, state, numbers):
+    return numbers * self._num_shards + self._index

@@ -12,14 +12,12 @@ from typing import Any, NamedTuple, Optional
 
 import tensorflow as tf
 
-from tff_adaptive import _function_library
+from tff_adaptive import _graph_defs
 from tff_adaptive.data import batching
 from tff_adaptive.runtime import plans
-from tff_adaptive.runtime.datasets import dataset_graphs
 from tff_adaptive.runtime.sequences import batched_sequences
 from tff_adaptive.runtime.sequences import dataset_nodes
 from tff_adaptive.runtime.sequences import derived_sequences
-from tff_adaptive.runtime.sequences import sequence_variants
 from tff_adaptive.runtime.sequences import sequences
 from tff_adaptive.runtime.sequences import shuffled_sequences
 
@@ -119,7 +117,7 @@ class _Chain:
       self.datasets.append(len(self.inputs))
       pick = self.add_inputs([name], [tf.variant])
       return lambda values: _read_rows(pick(values)[0], dtypes)
-    data, control = _function_library.split_inputs(node)
+    data, control = _graph_defs.split_inputs(node)
     self.control += control
     if self._nodes.is_same(node):
       return self.read(data[0], dtypes)
@@ -131,7 +129,7 @@ class _Chain:
 
       def count(values):
         start, stop, step = pick(values)
-        return sequences.Range(start, stop, step, dtype)
+        return derived_sequences.Range(start, stop, step, dtype)
 
       return count
     if node.op in _COUNTING_OPS:
@@ -145,7 +143,7 @@ class _Chain:
       return lambda values: derive(build(values), *pick(values))
     if node.op == 'ZipDataset':
       return self._read_zip(node, data)
-    if node.op in dataset_graphs.SHUFFLES:
+    if node.op in _graph_defs.SHUFFLE_OPS:
       return self._read_shuffle(node, data)
     return self._read_batching_op(node, data)
 
@@ -256,7 +254,7 @@ class _Chain:
       if node.op == 'ScanDataset':
         shapes = function.shapes(len(states))
         return derived_sequences.Scanned(
-            source, pick_states(values), call, shapes
+            source, call, pick_states(values), shapes
         )
       if node.op == 'FilterDataset':
         return derived_sequences.Filtered(source, call)
@@ -274,7 +272,7 @@ def _read_rows(
   if isinstance(value, batching.PackedClients):
     return sequences.Rows(value)
   assert dtypes is not None
-  variant = sequence_variants.from_variant(value, dtypes)
+  variant = sequences.from_variant(value, dtypes)
   return sequences.Rows(
       variant.client,
       lambda number, step: step(variant.element(number)),
@@ -310,7 +308,7 @@ def build_reduction(
   """
   chain = _Chain(nodes, functions, arguments, shuffles)
   function = chain.add_function(node.attr['f'].func.name)
-  data, _ = _function_library.split_inputs(node)
+  data, _ = _graph_defs.split_inputs(node)
   states = dataset_nodes.attr_dtypes(node, 'Tstate')
   others = dataset_nodes.attr_dtypes(node, 'Targuments')
   dtypes = function.input_dtypes

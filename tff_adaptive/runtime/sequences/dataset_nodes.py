@@ -7,8 +7,7 @@ from typing import Any, Optional
 
 import tensorflow as tf
 
-from tff_adaptive import _function_library
-from tff_adaptive.runtime.datasets import dataset_graphs
+from tff_adaptive import _graph_defs
 from tff_adaptive.runtime.sequences import shuffled_sequences
 
 # Ops whose elements are those of their first input.
@@ -19,23 +18,19 @@ SAME_OPS = (
     'PrefetchDataset',
     'RewriteDataset',
 )
-BATCH_OPS = ('BatchDatasetV2', 'ParallelBatchDataset')
 CACHE_OPS = ('CacheDataset', 'CacheDatasetV2')
 # Ops that call a function for each element, and its attribute.
 FUNCTION_OPS = {
     'FilterDataset': 'predicate',
-    'MapDataset': 'f',
-    'ParallelMapDataset': 'f',
-    'ParallelMapDatasetV2': 'f',
     'ScanDataset': 'f',
     'TakeWhileDataset': 'predicate',
+    **dict.fromkeys(_graph_defs.MAP_OPS, 'f'),
 }
-_MAP_OPS = ('MapDataset', 'ParallelMapDataset', 'ParallelMapDatasetV2')
 # Ops of which elements are found by their numbers, if those of the input are.
 _NUMBERED_OPS = (
-    *BATCH_OPS,
+    *_graph_defs.BATCH_OPS,
     *CACHE_OPS,
-    *dataset_graphs.SHUFFLES,
+    *_graph_defs.SHUFFLE_OPS,
     'RangeDataset',
     'RepeatDataset',
     'ShardDataset',
@@ -57,9 +52,9 @@ DERIVING_OPS = frozenset(
         'RepeatDataset',
         'SkipDataset',
         'TakeDataset',
-        *BATCH_OPS,
+        *_graph_defs.BATCH_OPS,
         *CACHE_OPS,
-        *dataset_graphs.SHUFFLES,
+        *_graph_defs.SHUFFLE_OPS,
         'RangeDataset',
         'ShardDataset',
         'UnbatchDataset',
@@ -71,6 +66,14 @@ DERIVING_OPS = frozenset(
 def derives(node: Any) -> bool:
   """Returns whether a node makes a dataset that is read as others are."""
   return node.op in SAME_OPS or node.op in DERIVING_OPS
+
+
+def sources(node: Any) -> list[str]:
+  """Returns the names of the datasets of which a node makes another one."""
+  data, _ = _graph_defs.split_inputs(node)
+  if node.op == 'ZipDataset':
+    return data
+  return [] if node.op == 'RangeDataset' else data[:1]
 
 
 def attr_dtypes(node: Any, name: str) -> list[tf.DType]:
@@ -94,7 +97,7 @@ class Function:
     self._function = functions[name]
     signature = self._function.signature
     self.input_dtypes = [tf.as_dtype(arg.type) for arg in signature.input_arg]
-    self.has_effects = _function_library.has_effects(name, functions)
+    self.has_effects = _graph_defs.has_effects(name, functions)
 
   @property
   def is_identity(self) -> bool:
@@ -104,9 +107,9 @@ class Function:
       return False
     results = []
     for result in self._function.signature.output_arg:
-      name = _function_library.node_of(self._function.ret[result.name])
+      name = _graph_defs.node_of(self._function.ret[result.name])
       while name in nodes:
-        name = _function_library.node_of(nodes[name].input[0])
+        name = _graph_defs.node_of(nodes[name].input[0])
       results.append(name)
     return results == [a.name for a in self._function.signature.input_arg]
 
@@ -156,12 +159,12 @@ class DatasetNodes:
 
   def deriving(self, name: str) -> Optional[Any]:
     """Returns the node that makes a dataset from others; None for others."""
-    node = self._nodes.get(_function_library.node_of(name))
+    node = self._nodes.get(_graph_defs.node_of(name))
     return node if node is not None and derives(node) else None
 
   def is_argument(self, name: str) -> bool:
     """Returns whether a name is that of a client's sequence."""
-    return _function_library.node_of(name) in self._arguments
+    return _graph_defs.node_of(name) in self._arguments
 
   def num_components(self, name: str) -> Optional[int]:
     """Returns the number of components of a dataset, if an op tells it."""
@@ -177,14 +180,10 @@ class DatasetNodes:
     node = self.deriving(name)
     if node is None:
       return False
-    data, _ = _function_library.split_inputs(node)
-    if node.op in BATCH_OPS and self.constant(data[-1]) is not False:
-      return True
-    is_zip = node.op == 'ZipDataset'
-    return node.op in _DROPPING_OPS or (
-        node.op != 'RangeDataset'
-        and any(map(self.drops, data if is_zip else data[:1]))
-    )
+    if node.op in _graph_defs.BATCH_OPS:
+      if self.constant(_graph_defs.split_inputs(node)[0][-1]) is not False:
+        return True
+    return node.op in _DROPPING_OPS or any(map(self.drops, sources(node)))
 
   def is_numbered(self, name: str, through_maps: bool = False) -> bool:
     """Returns whether elements of a dataset are found by their numbers.
@@ -199,7 +198,7 @@ class DatasetNodes:
     if self.is_same(node):
       return self.is_numbered(node.input[0], through_maps)
     if node.op == 'ZipDataset':
-      return all(map(self.is_numbered, _function_library.split_inputs(node)[0]))
+      return all(map(self.is_numbered, sources(node)))
     if node.op == 'UnbatchDataset':
       return self.is_argument(self.passed_on(node.input[0]))
     if node.op == 'RepeatDataset':
@@ -207,7 +206,7 @@ class DatasetNodes:
       count = self.constant(node.input[1])
       if count is None or count < 0 or self._is_shuffled(node.input[0]):
         return False
-    is_map = node.op in _MAP_OPS and through_maps
+    is_map = node.op in _graph_defs.MAP_OPS and through_maps
     if not is_map and node.op not in _NUMBERED_OPS:
       return False
     return self.is_numbered(node.input[0], is_map)
@@ -215,23 +214,20 @@ class DatasetNodes:
   def _is_shuffled(self, name: str) -> bool:
     """Returns whether another iteration of a dataset has another order."""
     node = self.deriving(name)
-    if node is None or node.op == 'RangeDataset':
-      return False
-    data, _ = _function_library.split_inputs(node)
-    return node.op in dataset_graphs.SHUFFLES or any(
-        map(self._is_shuffled, data if node.op == 'ZipDataset' else data[:1])
+    return node is not None and (
+        node.op in _graph_defs.SHUFFLE_OPS
+        or any(map(self._is_shuffled, sources(node)))
     )
 
   def num_readers(self, name: str) -> int:
     """Returns the number of ops that reduce a dataset or what is made of it."""
     names, count = {name}, 0
-    for node in _function_library.in_order(self._nodes, self._nodes):
-      data, _ = _function_library.split_inputs(node)
-      if names.isdisjoint(map(_function_library.node_of, data)):
+    for node in _graph_defs.in_order(self._nodes, self._nodes):
+      if names.isdisjoint(_graph_defs.sources_of(node)):
         continue
       if derives(node):
         names.add(node.name)
-      count += node.op == _function_library.REDUCE_OP
+      count += node.op == _graph_defs.REDUCE_OP
     return count
 
   def counts_epochs(self, name: str) -> bool:
@@ -241,13 +237,11 @@ class DatasetNodes:
     begins an epoch more, unless the shuffle is right before it.
     """
     node = self.deriving(name)
-    if node is None or node.op == 'RangeDataset':
+    if node is None:
       return False
-    data, _ = _function_library.split_inputs(node)
-    if node.op in dataset_graphs.SHUFFLES and self.num_readers(node.name) > 1:
+    if node.op in _graph_defs.SHUFFLE_OPS and self.num_readers(node.name) > 1:
       return not shuffled_sequences.has_drawn_seed(node)
-    sources = data if node.op == 'ZipDataset' else data[:1]
-    return any(map(self.counts_epochs, sources))
+    return any(map(self.counts_epochs, sources(node)))
 
   def is_same(self, node: Any) -> bool:
     """Returns whether the elements are those of the first input.
@@ -255,21 +249,21 @@ class DatasetNodes:
     To unbatch a dataset, TensorFlow maps sparse tensors to dense ones and other
     tensors to themselves.
     """
-    if node.op not in _MAP_OPS:
+    if node.op not in _graph_defs.MAP_OPS:
       return node.op in SAME_OPS
     return Function(node.attr['f'].func.name, self._functions).is_identity
 
   def passed_on(self, name: str) -> str:
     """Returns the dataset, or the tensor, that ops pass on as it is."""
-    node = self._nodes.get(_function_library.node_of(name))
+    node = self._nodes.get(_graph_defs.node_of(name))
     while node is not None and self.is_same(node):
       name = node.input[0]
-      node = self._nodes.get(_function_library.node_of(name))
+      node = self._nodes.get(_graph_defs.node_of(name))
     return name
 
   def constant(self, name: str) -> Any:
     """Returns the value of a constant scalar; None of another tensor."""
-    name = _function_library.node_of(self.passed_on(name))
+    name = _graph_defs.node_of(self.passed_on(name))
     node = self._nodes.get(name)
     if node is None or node.op != 'Const':
       return None

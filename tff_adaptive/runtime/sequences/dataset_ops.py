@@ -2,20 +2,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Replaces ops on datasets by ops on tensors.
 
-Sequences are `sequence_variants`, or the rows that they hold. Only the ops that
-read them are replaced, together with the ops that make a dataset from others.
+Sequences are `sequences.Variant`s, or the rows that they hold. Only the ops
+that read them are replaced, with the ops that make a dataset from others.
 """
 
-from collections.abc import Iterator
 from typing import Any, Optional
 
 import tensorflow as tf
 
-from tff_adaptive import _function_library
+from tff_adaptive import _graph_defs
 from tff_adaptive.runtime import computations
 from tff_adaptive.runtime.sequences import dataset_chains
 from tff_adaptive.runtime.sequences import dataset_nodes
-from tff_adaptive.runtime.sequences import sequence_variants
 from tff_adaptive.runtime.sequences import sequences
 
 # The name that `AnonymousIteratorV3` and TensorFlow's variables give to a
@@ -29,7 +27,7 @@ _GET_NEXT_OP = 'IteratorGetNext'
 _GET_OPTIONAL_OP = 'IteratorGetNextAsOptional'
 # The names of outputs in function bodies, before and after the replacement.
 _OUTPUT_NAMES = {
-    _function_library.REDUCE_OP: ('components', 'output'),
+    _graph_defs.REDUCE_OP: ('components', 'output'),
     _GET_NEXT_OP: ('components', 'output'),
     _GET_OPTIONAL_OP: ('optional', 'output'),
     _ITERATOR_OP: ('handle', 'resource'),
@@ -48,7 +46,7 @@ def _build_get_next(node: Any) -> dataset_chains.ReplacedOp:
   def read(handle):
     variant = tf.raw_ops.ReadVariableOp(resource=handle, dtype=tf.variant)
     variant = tf.ensure_shape(variant, [])
-    return variant, sequence_variants.from_variant(variant, dtypes)
+    return variant, sequences.from_variant(variant, dtypes)
 
   def advance(handle, variant, found):
     with tf.control_dependencies([variant]):
@@ -75,16 +73,14 @@ def _build_get_next(node: Any) -> dataset_chains.ReplacedOp:
   is_optional = node.op == _GET_OPTIONAL_OP
   return dataset_chains.ReplacedOp(
       get_optional if is_optional else get_next,
-      _function_library.split_inputs(node)[0],
+      _graph_defs.split_inputs(node)[0],
       [tf.resource],
   )
 
 
-def _scopes(graph_def: Any) -> Iterator[tuple[Any, list[str]]]:
-  """Yields the nodes of each function, and its results, and of the graph."""
-  for function in graph_def.library.function:
-    yield function.node_def, list(function.ret.values())
-  yield graph_def.node, []
+def _deriving(nodes: Any) -> dict[str, str]:
+  """Returns the ops of the nodes that derive datasets, by name."""
+  return {n.name: n.op for n in nodes if n.op in dataset_nodes.DERIVING_OPS}
 
 
 def _is_source(node: Any, place: int) -> bool:
@@ -92,41 +88,36 @@ def _is_source(node: Any, place: int) -> bool:
   if node.op == 'ZipDataset':
     return True
   reads = (
-      node.op in dataset_nodes.DERIVING_OPS
-      or node.op == _function_library.REDUCE_OP
+      node.op in dataset_nodes.DERIVING_OPS or node.op == _graph_defs.REDUCE_OP
   )
   return reads and place == 0
 
 
 def _find_escape(nodes: Any, results: list[str]) -> Optional[str]:
   """Returns the type of an op whose dataset is more than read in its graph."""
-  derived = {
-      node.name: node.op
-      for node in nodes
-      if node.op in dataset_nodes.DERIVING_OPS
-  }
+  derived = _deriving(nodes)
   if not derived:
     return None
   is_changed = True
   while is_changed:  # An identity passes a dataset on.
     passed = {
-        node.name: derived[_function_library.node_of(node.input[0])]
+        node.name: derived[_graph_defs.node_of(node.input[0])]
         for node in nodes
         if node.op == 'Identity'
-        if _function_library.node_of(node.input[0]) in derived
+        if _graph_defs.node_of(node.input[0]) in derived
     }
     is_changed = not passed.keys() <= derived.keys()
     derived |= passed
   used = list(results)
   for node in nodes:
-    data, _ = _function_library.split_inputs(node)
+    data, _ = _graph_defs.split_inputs(node)
     used += [
         name
         for place, name in enumerate(data)
         if node.name not in derived or node.op != 'Identity'
         if not _is_source(node, place)
     ]
-  names = map(_function_library.node_of, used)
+  names = map(_graph_defs.node_of, used)
   return next((derived[name] for name in names if name in derived), None)
 
 
@@ -138,15 +129,16 @@ def why_no_loops(serialized: computations.Serialized) -> Optional[str]:
     that `read_sequences_from_tensors` is applicable.
   """
   graph_def = serialized.graph_def
-  for node in _function_library.all_nodes(graph_def):
+  for node in _graph_defs.all_nodes(graph_def):
     is_known = node.op in _REPLACED_OPS or node.op in dataset_nodes.DERIVING_OPS
     if ('Dataset' in node.op or 'Iterator' in node.op) and not is_known:
       return f'does more than read its dataset: it calls {node.op}'
-  functions = {f.signature.name: f for f in graph_def.library.function}
+  functions = _graph_defs.functions_of(graph_def)
   scopes: list[tuple[Any, list[str], list[str]]] = [
-      (*scope, []) for scope in _scopes(graph_def)
+      (function.node_def, list(function.ret.values()), [])
+      for function in functions.values()
   ]
-  scopes[-1] = (graph_def.node, serialized.results, serialized.parameters)
+  scopes.append((graph_def.node, serialized.results, serialized.parameters))
   for nodes, results, arguments in scopes:
     escaped = _find_escape(nodes, results)
     if escaped is not None:
@@ -157,8 +149,8 @@ def why_no_loops(serialized: computations.Serialized) -> Optional[str]:
     by_name = {node.name: node for node in nodes}
     is_graph = nodes is scopes[-1][0]
     for node in nodes:
-      if node.op == _function_library.REDUCE_OP:
-        names = set(map(_function_library.node_of, arguments))
+      if node.op == _graph_defs.REDUCE_OP:
+        names = set(map(_graph_defs.node_of, arguments))
         try:
           dataset_chains.build_reduction(
               node, by_name, functions, names, {} if is_graph else None
@@ -173,8 +165,8 @@ def _add_call(
 ) -> None:
   """Turns a node into a call, and adds the called function to the library."""
   specs = [tf.TensorSpec(None, dtype) for dtype in replaced.input_dtypes]
-  call = _function_library.add_function(replaced.function, specs, library)
-  _, control = _function_library.split_inputs(node)
+  call = _graph_defs.add_function(replaced.function, specs, library)
+  _, control = _graph_defs.split_inputs(node)
   node.op = call.op
   waits_for = dict.fromkeys([*control, *replaced.control])
   node.input[:] = [*replaced.inputs, *waits_for]
@@ -185,7 +177,7 @@ def _add_call(
 
 def _replace_node(node: Any, nodes: Any, functions: Any, library: Any) -> None:
   """Replaces one op on a dataset or an iterator, in place."""
-  if node.op == _function_library.REDUCE_OP:
+  if node.op == _graph_defs.REDUCE_OP:
     _add_call(
         node, dataset_chains.build_reduction(node, nodes, functions), library
     )
@@ -225,43 +217,31 @@ def inline_readers(serialized: computations.Serialized) -> None:
   function that contains it.
   """
   graph_def = serialized.graph_def
-  functions = {f.signature.name: f for f in graph_def.library.function}
+  functions = _graph_defs.functions_of(graph_def)
 
   def reads(node):
-    return node.op in _function_library.CALL_OPS and any(
-        inner.op == _function_library.REDUCE_OP
+    return node.op in _graph_defs.CALL_OPS and any(
+        inner.op == _graph_defs.REDUCE_OP
         or inner.op in dataset_nodes.DERIVING_OPS
         or reads(inner)
         for inner in functions[node.attr['f'].func.name].node_def
     )
 
-  inliner = _function_library.Inliner(graph_def)
+  inliner = _graph_defs.Inliner(graph_def)
   serialized.results[:] = inliner.inline_all(reads, serialized.results)
-  library = _function_library.select_called(graph_def.node, graph_def.library)
+  library = _graph_defs.select_called(graph_def.node, graph_def.library)
   graph_def.library.CopyFrom(library)
 
 
 def _forget_order(graph_def: Any) -> None:
   """Removes control edges from ops that derive datasets: they do nothing."""
-  for nodes, _ in _scopes(graph_def):
-    deriving = {
-        f'^{node.name}'
-        for node in nodes
-        if node.op in dataset_nodes.DERIVING_OPS
-    }
+  for nodes in _graph_defs.scopes(graph_def):
+    deriving = {f'^{name}' for name in _deriving(nodes)}
     if deriving:
       for node in nodes:
         node.input[:] = [name for name in node.input if name not in deriving]
   for function in graph_def.library.function:
-    deriving = {
-        node.name
-        for node in function.node_def
-        if node.op in dataset_nodes.DERIVING_OPS
-    }
-    for name, source in list(function.control_ret.items()):
-      if source in deriving:
-        del function.control_ret[name]
-        function.signature.control_output.remove(name)
+    _graph_defs.forget_controls(function, _deriving(function.node_def))
 
 
 def _replace_in_function(function: Any, functions: Any, library: Any) -> None:
@@ -275,14 +255,9 @@ def _replace_in_function(function: Any, functions: Any, library: Any) -> None:
     _replace_node(node, nodes, functions, library)
   if renamed:
     _rename_outputs(function, renamed)
-  kept = [
-      node
-      for node in function.node_def
-      if node.op not in dataset_nodes.DERIVING_OPS
-  ]
-  if len(kept) < len(function.node_def):
-    del function.node_def[:]
-    function.node_def.extend(kept)
+  _graph_defs.keep_nodes(
+      function.node_def, lambda node: node.op not in dataset_nodes.DERIVING_OPS
+  )
 
 
 def read_sequences_from_tensors(serialized: computations.Serialized) -> None:
@@ -293,11 +268,11 @@ def read_sequences_from_tensors(serialized: computations.Serialized) -> None:
   """
   graph_def = serialized.graph_def
   _forget_order(graph_def)
-  functions = {f.signature.name: f for f in graph_def.library.function}
+  functions = _graph_defs.functions_of(graph_def)
   added = tf.compat.v1.GraphDef().library
   for function in functions.values():
     _replace_in_function(function, functions, added)
   for node in graph_def.node:
-    if node.op != _function_library.REDUCE_OP:
+    if node.op != _graph_defs.REDUCE_OP:
       _replace_node(node, {}, functions, added)
   graph_def.library.function.extend(added.function)

@@ -12,11 +12,11 @@ from typing import Any, NamedTuple, Optional
 
 import tensorflow as tf
 
-from tff_adaptive import _function_library
+from tff_adaptive import _graph_defs
 from tff_adaptive.runtime import computations
 from tff_adaptive.runtime.sequences import dataset_nodes
 
-_READING_OPS = (_function_library.REDUCE_OP, 'MakeIterator')
+_READING_OPS = (_graph_defs.REDUCE_OP, 'MakeIterator')
 _LOOP_OPS = ('While', 'StatelessWhile', *_READING_OPS)
 _BRANCHING_OPS = ('If', 'StatelessIf', 'Case', 'StatelessCase')
 # Ops that may not read a dataset to its end, after which it has been shuffled
@@ -50,12 +50,12 @@ def _reads(
   # How often reading a dataset reads the sequence.
   factors: dict[str, float] = {name: 1}
   reads: dict[str, float] = {}
-  for node in _function_library.in_order(by_name, by_name):
-    data, _ = _function_library.split_inputs(node)
+  for node in _graph_defs.in_order(by_name, by_name):
+    data, _ = _graph_defs.split_inputs(node)
     found = {
-        place: factors[_function_library.node_of(tensor)]
+        place: factors[_graph_defs.node_of(tensor)]
         for place, tensor in enumerate(data)
-        if _function_library.node_of(tensor) in factors
+        if _graph_defs.node_of(tensor) in factors
     }
     if not found:
       continue
@@ -87,9 +87,9 @@ def _reads_by_functions(
     found: How often reading an input reads the sequence, by its place.
     functions: All functions of the graph by name.
   """
-  data, _ = _function_library.split_inputs(node)
+  data, _ = _graph_defs.split_inputs(node)
   counts = []
-  for called in _function_library.called_functions(node, functions):
+  for called in _graph_defs.called_functions(node, functions):
     arguments = functions[called].signature.input_arg
     count = 0.0
     for place, factor in found.items():
@@ -106,7 +106,7 @@ def _are_ordered(
   """Returns whether each read is to the end and before the next one."""
   names = list(readers)
   for first, second in zip(names, names[1:]):
-    needed = {n.name for n in _function_library.in_order(nodes, [second])}
+    needed = {n.name for n in _graph_defs.in_order(nodes, [second])}
     if readers[first] > 1 or first not in needed:
       return False
     node = nodes[first]
@@ -115,7 +115,7 @@ def _are_ordered(
     ):
       if node.op in _PARTIAL_OPS:
         return False
-      node = nodes.get(_function_library.node_of(node.input[0]))
+      node = nodes.get(_graph_defs.node_of(node.input[0]))
   return True
 
 
@@ -128,11 +128,9 @@ def _find(
   number = sum(readers.values())
   if number <= 1:
     return None
-  needed = {
-      n.name for n in _function_library.in_order(nodes, serialized.results)
-  }
+  needed = {n.name for n in _graph_defs.in_order(nodes, serialized.results)}
   are_loops = all(
-      nodes[reader].op == _function_library.REDUCE_OP for reader in readers
+      nodes[reader].op == _graph_defs.REDUCE_OP for reader in readers
   )
   if math.isinf(number) or not are_loops or not needed.issuperset(readers):
     return Reread(None, False)
@@ -149,7 +147,7 @@ def find_reread(serialized: computations.Serialized) -> dict[int, Reread]:
     The reads of sequences by their places among the parameters.
   """
   graph_def = serialized.graph_def
-  functions = {f.signature.name: f for f in graph_def.library.function}
+  functions = _graph_defs.functions_of(graph_def)
   sequences = {
       node.name
       for node in graph_def.node
@@ -159,7 +157,7 @@ def find_reread(serialized: computations.Serialized) -> dict[int, Reread]:
   found = {
       place: _find(serialized, name, functions)
       for place, name in enumerate(
-          map(_function_library.node_of, serialized.parameters)
+          map(_graph_defs.node_of, serialized.parameters)
       )
       if name in sequences
   }

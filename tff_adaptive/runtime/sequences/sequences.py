@@ -5,13 +5,24 @@
 A `Sequence` is read element after element: `visit` reads the next one, and a
 state of tensors tells how far it was read. `Rows` are what a client has; the
 others are made of sequences, as `tf.data.Dataset`s are made of datasets.
+
+A TFF TensorFlow computation takes a sequence as the variant tensor of a
+`tf.data.Dataset`, and creating a dataset costs milliseconds for each client.
+The `Variant` of a client holds tensors instead: the rows of all clients, and
+the indices of the rows in each element of this client's sequence. It passes
+unchanged through function calls. It is an optional (see
+`tf.experimental.Optional`) of
+
+- the fields of a `PackedClients` of one client, with one tensor of rows for
+  each component of an element;
+- 1 if elements are batches of rows, 0 if each is one row without a batch axis.
 """
 
 import abc
 from collections.abc import Callable
 from collections.abc import Sequence as ListOf
 import functools
-from typing import Any, Optional
+from typing import Any, NamedTuple, Optional
 
 import numpy as np
 import tensorflow as tf
@@ -134,43 +145,59 @@ class Sequence(abc.ABC):
     return None
 
 
-def reduce(
+def read(
     sequence: Sequence,
-    initial: Tensors,
+    state: Tensors,
+    carry: Tensors,
     step: CarryingStep,
     *,
     shapes: ListOf[tf.TensorShape],
     num_parallel: int,
-) -> Tensors:
-  """Adds a loop over a sequence to the graph.
+    wants_more: Optional[Callable[[Tensors], tf.Tensor]] = None,
+) -> tuple[Tensors, Tensors]:
+  """Adds a loop over elements of a sequence to the graph.
 
   Args:
     sequence: The sequence.
-    initial: The carried tensors before the first element.
+    state: The state before the first element to read.
+    carry: The carried tensors before it.
     step: The step for each element.
     shapes: The shapes of the carried tensors.
     num_parallel: The number of steps that may run at once, as far as they do
       not need the result of the one before.
+    wants_more: Returns whether to read on, given the carried tensors. None
+      (the default) reads to the end.
 
   Returns:
-    The carried tensors after the last element.
+    The state and the carried tensors after the last element.
   """
-  num_states = len(sequence.state)
+  size = len(state)
+
+  def may_go_on(*carried):
+    more = sequence.more(list(carried[:size]))
+    return wants_more(list(carried[size:])) & more if wants_more else more
 
   def turn(*carried):
     state, carry = sequence.visit(
-        list(carried[:num_states]), list(carried[num_states:]), step
+        list(carried[:size]), list(carried[size:]), step
     )
     return (*shaped(state, sequence.shapes), *shaped(carry, shapes))
 
   final = tf.while_loop(
-      lambda *carried: sequence.more(list(carried[:num_states])),
+      may_go_on,
       turn,
-      (*sequence.state, *initial),
+      (*state, *carry),
       shape_invariants=(*sequence.shapes, *shapes),
       parallel_iterations=num_parallel,
   )
-  return list(final[num_states:])
+  return list(final[:size]), list(final[size:])
+
+
+def reduce(
+    sequence: Sequence, initial: Tensors, step: CarryingStep, **options: Any
+) -> Tensors:
+  """Returns the carried tensors after `read` of a whole sequence."""
+  return read(sequence, sequence.state, initial, step, **options)[1]
 
 
 def shaped(tensors: Tensors, shapes: ListOf[tf.TensorShape]) -> Tensors:
@@ -308,75 +335,70 @@ class _SingleRows(Sequence):
     return [tf.gather(rows, picks) for rows in self._rows]
 
 
-class Range(Sequence):
-  """Numbers at equal distances."""
-
-  def __init__(
-      self, start: tf.Tensor, stop: tf.Tensor, step: tf.Tensor, dtype: tf.DType
-  ):
-    self._stop, self._step, self._dtype = stop, step, dtype
-    self.state, self.shapes = [start], [SCALAR]
-
-  def more(self, state):
-    (number,) = state
-    return tf.where(self._step > 0, number < self._stop, number > self._stop)
-
-  def visit(self, state, carry, step):
-    (number,) = state
-    return [number + self._step], step(carry, [tf.cast(number, self._dtype)])
-
-  def skip(self, count):
-    (start,) = self.state
-    start = tf.where(count < 0, self._stop, start + count * self._step)
-    return Range(start, self._stop, self._step, self._dtype)
-
-  def size(self):
-    (start,) = self.state
-    # From a negative number to the largest one are more than an int64 holds.
-    last = tf.abs(self._stop - start) - 1
-    count = tf.minimum(last // tf.abs(self._step), ENDLESS - 1) + 1
-    return tf.where(self.more(self.state), count, tf.zeros_like(count))
-
-  def gather(self, state, numbers):
-    (start,) = state
-    return [tf.cast(start + numbers * self._step, self._dtype)]
+# The dtype and shape of the fields of a variant other than rows.
+_INDICES: tuple[tuple[tf.DType, list[Optional[int]]], ...] = (
+    (tf.int64, [None]),
+    (tf.int64, [None, 1]),
+    (tf.int64, [None, 1]),
+    (tf.int32, []),
+    (tf.int32, []),
+    (tf.int32, []),
+)
 
 
-class Derived(Sequence):
-  """A sequence that is read from another one, after states of its own."""
+def to_variant(client: batching.PackedClients) -> tf.Tensor:
+  """Returns the variant tensor for one client's sequence."""
+  if not isinstance(client.order, tuple):
+    return _pack(client, tf.ones([], tf.int32))
+  order = tf.range(tf.shape(client.rows[0], tf.int64)[0])
+  begins = order[:, tf.newaxis]
+  ragged = client._replace(
+      order=order, begins=begins, sizes=tf.ones_like(begins)
+  )
+  return _pack(ragged, tf.zeros([], tf.int32))
 
-  def __init__(
-      self,
-      source: Sequence,
-      own: ListOf[tf.Tensor] = (),
-      shapes: Optional[ListOf[tf.TensorShape]] = None,
-  ):
-    self._source = source
-    self._num_own = len(own)
-    self.state = [*own, *source.state]
-    own_shapes = [SCALAR] * len(own) if shapes is None else shapes
-    self.shapes = [*own_shapes, *source.shapes]
-    self.is_exact, self.is_fixed = source.is_exact, source.is_fixed
 
-  def begin(self):
-    return [*self.state[: self._num_own], *self._source.begin()]
+def _pack(client: batching.PackedClients, are_batches: tf.Tensor) -> tf.Tensor:
+  return tf.raw_ops.OptionalFromValue(
+      components=[*client.rows, *client[1:], are_batches]
+  )
 
-  def more(self, state):
-    return self._source.more(state[self._num_own :])
 
-  def visit(self, state, carry, step):
-    size = self._num_own
-    source_state, carried = self._source.visit(
-        state[size:],
-        [*state[:size], *carry],
-        lambda carried, found: self._step(
-            carried[:size], carried[size:], found, step
-        ),
-    )
-    return [*carried[:size], *source_state], carried[size:]
+class Variant(NamedTuple):
+  """The fields of a variant, see above."""
 
-  def _step(
-      self, own: Tensors, carry: Tensors, found: Tensors, step: CarryingStep
-  ) -> Tensors:
-    """Returns the new states of its own, and the carry, after an element."""
-    raise NotImplementedError
+  client: batching.PackedClients
+  are_batches: tf.Tensor
+
+  def rest(self) -> tf.Tensor:
+    """Returns the variant tensor of what follows the first element."""
+    rest = self.client._replace(starts=self.client.starts + 1)
+    return _pack(rest, self.are_batches)
+
+  def element(self, number: tf.Tensor) -> list[tf.Tensor]:
+    """Returns an element, if only a tensor tells whether it is a batch."""
+    size = tf.gather(self.client.sizes, number)
+    picks = picks_of(self.client, number, size)
+    batch_shape = tf.shape(picks)[: tf.cast(self.are_batches, tf.int32)]
+    return [
+        tf.reshape(
+            tf.gather(rows, picks),
+            tf.concat([batch_shape, tf.shape(rows)[1:]], 0),
+        )
+        for rows in self.client.rows
+    ]
+
+
+def from_variant(variant: tf.Tensor, dtypes: list[tf.DType]) -> Variant:
+  """Returns the fields of a variant tensor of `to_variant`."""
+  components = tf.raw_ops.OptionalGetValue(
+      optional=variant,
+      output_types=[*dtypes, *(dtype for dtype, _ in _INDICES)],
+      output_shapes=[
+          *(tf.TensorShape(None) for _ in dtypes),
+          *(shape for _, shape in _INDICES),
+      ],
+  )
+  *indices, are_batches = components[len(dtypes) :]
+  client = batching.PackedClients(tuple(components[: len(dtypes)]), *indices)
+  return Variant(client, are_batches)

@@ -12,8 +12,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tff_adaptive import _function_library
-from tff_adaptive.runtime.datasets import dataset_graphs
+from tff_adaptive import _graph_defs
 from tff_adaptive.runtime.sequences import derived_sequences
 from tff_adaptive.runtime.sequences import sequences
 
@@ -136,7 +135,7 @@ def _shuffle_numbers(
       ),
       seed=seed,
       seed2=seed2,
-      reshuffle_each_iteration=_function_library.is_set(
+      reshuffle_each_iteration=_graph_defs.is_set(
           node, 'reshuffle_each_iteration'
       ),
       **_NUMBER,
@@ -158,23 +157,30 @@ def draw_seeds(graph_def: Any) -> None:
 
   Those of functions that ops on datasets call stay as they are.
   """
-  functions = {f.signature.name: f for f in graph_def.library.function}
-  waiting, seen = [(graph_def, 'node', ':0')], set()
-  while waiting:
-    graph, field, output = waiting.pop()
-    nodes = getattr(graph, field)
-    for node in nodes:
-      for name in _function_library.called_functions(node, functions):
-        if node.op in _function_library.CALL_OPS and name not in seen:
-          seen.add(name)
-          waiting.append((functions[name], 'node_def', ':output:0'))
-    constants = {node.name: node for node in nodes if node.op == 'Const'}
-    for node in list(nodes):
-      if node.op in dataset_graphs.SHUFFLES and _has_no_seed(node, constants):
-        for place in dataset_graphs.SHUFFLE_SEEDS:
-          added = list(_random_number(_seed_name(node, place), output))
-          node.input[place] = added[-1].name + output
-          nodes.extend(added)
+  called = _graph_defs.all_called(
+      graph_def.node,
+      _graph_defs.functions_of(graph_def),
+      follows=_graph_defs.is_call,
+  )
+  _draw_seeds_in(graph_def.node, ':0')
+  for function in called:
+    _draw_seeds_in(function.node_def, ':output:0')
+
+
+def _draw_seeds_in(nodes: Any, output: str) -> None:
+  """Gives shuffles random seeds in a graph or a function, in place.
+
+  Args:
+    nodes: The nodes.
+    output: The suffix of an output after its node's name.
+  """
+  constants = {node.name: node for node in nodes if node.op == 'Const'}
+  for node in list(nodes):
+    if node.op in _graph_defs.SHUFFLE_OPS and _has_no_seed(node, constants):
+      for place in _graph_defs.SHUFFLE_SEEDS:
+        added = list(_random_number(_seed_name(node, place), output))
+        node.input[place] = added[-1].name + output
+        nodes.extend(added)
 
 
 def _seed_name(node: Any, place: int) -> str:
@@ -184,15 +190,15 @@ def _seed_name(node: Any, place: int) -> str:
 
 def has_drawn_seed(node: Any) -> bool:
   """Returns whether `draw_seeds` gave a shuffle its seeds."""
-  place = dataset_graphs.SHUFFLE_SEEDS[0]
-  return _function_library.node_of(node.input[place]) == _seed_name(node, place)
+  place = _graph_defs.SHUFFLE_SEEDS[0]
+  return _graph_defs.node_of(node.input[place]) == _seed_name(node, place)
 
 
 def _has_no_seed(node: Any, constants: Mapping[str, Any]) -> bool:
   """Returns whether both seeds of a shuffle are constant zeros."""
   names = [
-      _function_library.node_of(node.input[place])
-      for place in dataset_graphs.SHUFFLE_SEEDS
+      _graph_defs.node_of(node.input[place])
+      for place in _graph_defs.SHUFFLE_SEEDS
   ]
   return all(
       name in constants

@@ -18,7 +18,6 @@ import tensorflow_federated as tff
 
 from tff_adaptive.runtime import computations
 from tff_adaptive.runtime import values
-from tff_adaptive.runtime.datasets import elements
 
 Block = Any  # A `tff.framework.ComputationBuildingBlock`; TFF has no types.
 Scope = Mapping[str, Any]
@@ -34,13 +33,6 @@ class Closure:
 
   block: Block
   scope: Scope
-
-
-@attrs.frozen(eq=False)
-class Given:
-  """A sequence as it was given, for example a list of batches."""
-
-  value: Any
 
 
 def flatten(value: Any) -> list[Any]:
@@ -98,36 +90,9 @@ def has_sequences(type_spec: tff.Type) -> bool:
 
 def has_no_places(type_spec: Optional[tff.Type]) -> bool:
   """Returns whether a type consists of tensors and sequences only."""
-  if isinstance(type_spec, tff.StructType):
-    fields = tff.structure.iter_elements(type_spec)
-    return all(has_no_places(field) for _, field in fields)
-  return isinstance(type_spec, (type(None), tff.TensorType, tff.SequenceType))
-
-
-def to_tensor(leaf: Any, leaf_type: tff.Type) -> tf.Tensor:
-  """Returns the tensor of a leaf; of a sequence, the variant of a dataset."""
-  if isinstance(leaf, Given):
-    return elements.build_leaf(leaf_type)(leaf.value)
-  return leaf
-
-
-def to_leaf(value: Any, leaf_type: tff.Type) -> Any:
-  """Returns the leaf of a value; sequences are read where they are needed.
-
-  Raises:
-    TypeError: If a tensor does not match its type.
-  """
-  if isinstance(leaf_type, tff.SequenceType):
-    return Given(value)
-  return elements.build_leaf(leaf_type)(value)
-
-
-def from_tensor(tensor: tf.Tensor, leaf_type: tff.Type) -> Any:
-  """Returns a leaf of a function's result: a tensor, or a dataset."""
-  if not isinstance(leaf_type, tff.SequenceType):
-    return tensor
-  return tf.data.experimental.from_variant(
-      tensor, elements.element_spec(leaf_type)
+  return all(
+      isinstance(place, (tff.TensorType, tff.SequenceType))
+      for place in values.places(type_spec)
   )
 
 

@@ -14,12 +14,10 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_adaptive.data import batching
 from tff_adaptive.runtime import computations
-from tff_adaptive.runtime import graph_calls
 from tff_adaptive.runtime import round_keys
+from tff_adaptive.runtime import running
 from tff_adaptive.runtime import values
-from tff_adaptive.runtime.datasets import client_tensors
 from tff_adaptive.runtime.datasets import dataset_cache
 from tff_adaptive.runtime.datasets import elements
 from tff_adaptive.runtime.graphs import graph_functions
@@ -50,12 +48,10 @@ class Pieces:
     # The expression keeps the ids alive.
     self._expression = expression
     self._functions = {
-        id(part): _build(part, seeds_shuffles=seeds_shuffles)
+        id(part): _build(part, seeds_shuffles)
         for part in expressions.walk(expression)
         if isinstance(part, tff.framework.CompiledComputation)
     }
-    # Likewise, those that read sequences from rows, built when needed.
-    self._on_rows: dict[int, graph_functions.GraphFunction] = {}
     self.takes_seed = self.draw_in(expression)
 
   def for_leaves(
@@ -70,31 +66,18 @@ class Pieces:
     Raises:
       NeedsDatasetsError: If there are `PackedClients`, and it needs datasets.
     """
-    as_rows = list(map(mapped_sequences.as_rows, leaves))
-    if any(isinstance(leaf, batching.PackedClients) for leaf in as_rows):
-      if self._takes_rows(block) and not client_tensors.hold_datasets(as_rows):
-        return self._reading_rows(block), as_rows
-    as_variants = list(map(mapped_sequences.as_variant, leaves))
-    return self._functions[id(block)], as_variants
-
-  def _takes_rows(self, block: expressions.Block) -> bool:
-    """Returns whether a part can read sequences from rows."""
-    if expressions.has_sequences(block.type_signature.result):
-      return False
-    return self._reading_rows(block).reads_tensors
-
-  def _reading_rows(
-      self, block: expressions.Block
-  ) -> graph_functions.GraphFunction:
-    if id(block) not in self._on_rows:
-      self._on_rows[id(block)] = _build(block, tensor_sequences=True)
-    return self._on_rows[id(block)]
+    function = self._functions[id(block)]
+    found = list(map(mapped_sequences.as_rows, leaves))
+    in_form = function.for_leaves(found)
+    if not in_form.reads_tensors:
+      found = list(map(mapped_sequences.as_variant, leaves))
+    return in_form, found
 
   def rereads(self, block: expressions.Block) -> bool:
     """Returns whether a part may read a sequence more than once."""
     readers = [part for part in expressions.walk(block) if _reads(part)]
     return len(readers) > 1 or any(
-        self._reading_rows(part).reread
+        self._functions[id(part)].reread
         for part in readers
         if id(part) in self._functions
     )
@@ -109,14 +92,13 @@ class Pieces:
 
 
 def _build(
-    block: tff.framework.CompiledComputation,
-    *,
-    tensor_sequences: bool = False,
-    seeds_shuffles: bool = True,
+    block: tff.framework.CompiledComputation, seeds_shuffles: bool
 ) -> graph_functions.GraphFunction:
+  signature = block.type_signature
   return graph_functions.build_graph_function(
       tff.framework.ConcreteComputation.from_building_block(block),
-      tensor_sequences=tensor_sequences,
+      tensor_sequences=expressions.has_sequences(signature.parameter)
+      and not expressions.has_sequences(signature.result),
       may_return_sequences=True,
       seeds_shuffles=seeds_shuffles,
   )
@@ -229,14 +211,14 @@ class InGraph(expressions.Evaluator):
     """Returns the rows of `select`; elements must be of one shape."""
     return list(self.select(*arguments).rows)
 
-  def sequence_map(self, signature: tff.FunctionType, argument: Any) -> Any:
+  def sequence_map(self, signature, argument):
     """Returns `tff.sequence_map`."""
     function, sequence = argument
     call, draws = self._on_elements(function)
     types = (signature.parameter[1], signature.result)
     return mapped_sequences.Mapped(call, draws, sequence, types)
 
-  def sequence_reduce(self, signature: tff.FunctionType, argument: Any) -> Any:
+  def sequence_reduce(self, signature, argument):
     """Returns `tff.sequence_reduce`."""
     sequence, zero, function = argument
     call, draws = self._on_elements(function)
@@ -249,7 +231,7 @@ class InGraph(expressions.Evaluator):
         draws,
     )
 
-  def sequence_sum(self, signature: tff.FunctionType, argument: Any) -> Any:
+  def sequence_sum(self, signature, argument):
     """Returns `tff.sequence_sum`."""
     specs = values.tensor_specs(signature.result)
     return mapped_sequences.reduce(
@@ -261,15 +243,15 @@ class InGraph(expressions.Evaluator):
         False,
     )
 
-  def apply_at_server(self, _: tff.FunctionType, argument: Any) -> Any:
+  def apply_at_server(self, _, argument):
     """Returns `tff.federated_map` of a value at the server."""
     return self.apply(*argument)
 
-  def call_at_server(self, _: tff.FunctionType, argument: Any) -> Any:
+  def call_at_server(self, _, argument):
     """Returns `tff.federated_eval` at the server."""
     return self.apply(argument, None)
 
-  def keep(self, _: tff.FunctionType, argument: Any) -> Any:
+  def keep(self, _, argument):
     """Returns the argument: all is at the server, in the same order."""
     return argument
 
@@ -309,7 +291,6 @@ class Function:
     takes_seed: Whether it draws random numbers.
     free: What it reads from outside, see `find_free`.
     types: The types of the leaves of the argument, and of what it reads.
-    specs: The specs of these leaves as tensors.
   """
 
   def __init__(
@@ -345,19 +326,18 @@ class Function:
     self.types = expressions.leaf_types(self._parameter)
     for type_spec in self.free.values():
       self.types += expressions.leaf_types(type_spec)
-    self.specs = list(map(graph_calls.leaf_spec, self.types))
     self.takes_seed = pieces.draw_in(block)
     self._returns_sequences = expressions.has_sequences(
         block.type_signature.result
     )
     are_read = expressions.has_sequences(tff.StructType(self.types))
     self.are_reread = are_read and cache is not None and pieces.rereads(block)
-    self._call = graph_calls.GraphCall(
+    self._call = running.GraphCall(
         self.add,
         self.types,
-        [*self.specs, tf.TensorSpec([2], tf.int32)],
-        cache,
-        self.are_reread,
+        [tf.TensorSpec([2], tf.int32)],
+        cache=cache,
+        are_reread=self.are_reread,
     )
 
   @property
@@ -407,7 +387,7 @@ class Function:
     """Adds the function to the graph being built; returns its leaves.
 
     Args:
-      *tensors: Those of `specs`, or `PackedClients` of one client, and the
+      *tensors: Those of `types`, or `PackedClients` of one client, and the
         seed.
 
     Raises:

@@ -15,9 +15,10 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_adaptive.data import batching
-from tff_adaptive.runtime import graph_calls
 from tff_adaptive.runtime import plans
+from tff_adaptive.runtime import running
 from tff_adaptive.runtime import values
+from tff_adaptive.runtime.datasets import element_orders
 from tff_adaptive.runtime.datasets import elements
 from tff_adaptive.runtime.sequences import sequences
 from tff_adaptive.runtime.steps import expressions
@@ -64,15 +65,13 @@ def as_variant(leaf: Any) -> Any:
     NeedsDatasetsError: If it consists of rows that are given.
   """
   if isinstance(leaf, batching.PackedClients):
-    raise graph_calls.NeedsDatasetsError
+    raise running.NeedsDatasetsError
   if not isinstance(leaf, Selected):
     return leaf
-  # Each read would otherwise optimize it first, for milliseconds.
-  options = tf.data.Options()
-  options.autotune.enabled = False
-  options.experimental_optimization.apply_default_optimizations = False
   dataset = tf.data.Dataset.from_tensor_slices(leaf.rows)
-  return tf.data.experimental.to_variant(dataset.with_options(options))
+  # Each read would otherwise optimize it first, for milliseconds.
+  dataset = dataset.with_options(element_orders.untuned())
+  return tf.data.experimental.to_variant(dataset)
 
 
 def _dataset(source: Any, leaf_type: tff.SequenceType) -> Any:

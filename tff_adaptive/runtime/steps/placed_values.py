@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Values at the server and the clients, while a computation runs in steps."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 import functools
 from typing import Any, Optional
 
@@ -10,6 +10,7 @@ import attrs
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tff_adaptive.runtime import computations
 from tff_adaptive.runtime import values
 from tff_adaptive.runtime.datasets import elements
 from tff_adaptive.runtime.steps import expressions
@@ -36,7 +37,7 @@ class Clients:
   def by_leaf(self) -> list[list[Any]]:
     """The leaves of all clients, by their place in the type."""
     return [
-        [expressions.to_leaf(leaf, leaf_type) for leaf in leaves]
+        [elements.to_leaf(leaf, leaf_type) for leaf in leaves]
         for leaves, leaf_type in zip(self._by_leaf, self.leaf_types)
     ]
 
@@ -94,7 +95,9 @@ class Column:
     if self._stacked is None and self.clients is not None:
       self._stacked = self.clients.stack(self.place)
     if self._stacked is None and self.leaves:
-      tensors = [expressions.to_tensor(leaf, leaf_type) for leaf in self.leaves]
+      tensors = [
+          elements.to_leaf_tensor(leaf, leaf_type) for leaf in self.leaves
+      ]
       if len({tuple(tensor.shape) for tensor in tensors}) == 1:
         self._stacked = tf.stack(tensors)
     return self._stacked
@@ -103,7 +106,7 @@ class Column:
   def values(self) -> Sequence[Any]:
     """The leaf of each client, sequences as they were given."""
     return [
-        leaf.value if isinstance(leaf, expressions.Given) else leaf
+        leaf.value if isinstance(leaf, elements.Given) else leaf
         for leaf in self.leaves
     ]
 
@@ -117,6 +120,11 @@ class Placed:
   """
 
   leaves: list[Any]
+
+  @classmethod
+  def of_stacked(cls, leaves: Iterable[Any]) -> 'Placed':
+    """Returns a value whose leaves differ between clients, given stacked."""
+    return cls([Column(stacked=leaf) for leaf in leaves])
 
   def stack(self, leaf_types: Sequence[tff.Type]) -> Optional[list[Any]]:
     """Returns the leaves with stacked columns; None if they cannot be."""
@@ -134,30 +142,11 @@ class Placed:
     ]
 
 
-def places(type_spec: Optional[tff.Type]) -> list[tff.Type]:
-  """Returns the types in nested structs, in order."""
-  if type_spec is None:
-    return []
-  if not isinstance(type_spec, tff.StructType):
-    return [type_spec]
-  fields = tff.structure.iter_elements(type_spec)
-  return [place for _, field in fields for place in places(field)]
-
-
-def differs(type_spec: tff.Type) -> bool:
-  """Returns whether a value differs between clients."""
-  return (
-      isinstance(type_spec, tff.FederatedType)
-      and type_spec.placement is tff.CLIENTS
-      and not type_spec.all_equal
-  )
-
-
 def read(value: Any, place: tff.Type) -> Any:
   """Returns a value of an argument as a `steps.Steps` has it."""
   if not isinstance(place, tff.FederatedType):
-    return expressions.to_leaf(value, place)
-  if differs(place):
+    return elements.to_leaf(value, place)
+  if computations.differs_by_client(place):
     clients = Clients(value, place.member)
     return Placed(
         [
@@ -167,19 +156,50 @@ def read(value: Any, place: tff.Type) -> Any:
     )
   leaves = values.build_flatten(place.member)(value)
   types = expressions.leaf_types(place.member)
-  return Placed(list(map(expressions.to_leaf, leaves, types)))
+  return Placed(list(map(elements.to_leaf, leaves, types)))
 
 
-def flatten(value: Any) -> list[Any]:
-  """Returns the leaves of a value of `read` without clients."""
-  return value.leaves if isinstance(value, Placed) else [value]
+def flatten(found: Iterable[Any]) -> list[Any]:
+  """Returns the leaves of values as those of `read`."""
+  return [
+      leaf
+      for value in found
+      for leaf in (value.leaves if isinstance(value, Placed) else [value])
+  ]
+
+
+def pack(
+    leaves: Iterable[Any],
+    places_of_leaves: Sequence[tff.Type],
+    are_stacked: bool = False,
+) -> list[Any]:
+  """Returns values at places, given all of their leaves.
+
+  Args:
+    leaves: The leaves, in order.
+    places_of_leaves: The types at the places.
+    are_stacked: Whether leaves that differ between clients are stacked tensors.
+      Defaults to False.
+
+  Returns:
+    A value as that of `read` for each place.
+  """
+  rest, found = iter(leaves), []
+  for place in places_of_leaves:
+    own = [next(rest) for _ in expressions.leaf_types(place)]
+    if are_stacked and computations.differs_by_client(place):
+      found.append(Placed.of_stacked(own))
+    else:
+      is_placed = isinstance(place, tff.FederatedType)
+      found.append(Placed(own) if is_placed else own[0])
+  return found
 
 
 def _to_leaf_value(leaf: Any, leaf_type: tff.Type) -> Any:
   """Returns a leaf of the result: an array, or a dataset."""
-  tensor = expressions.to_tensor(leaf, leaf_type)
+  tensor = elements.to_leaf_tensor(leaf, leaf_type)
   if isinstance(leaf_type, tff.SequenceType):
-    return expressions.from_tensor(tensor, leaf_type)
+    return elements.from_tensor(tensor, leaf_type)
   return values.to_array(tensor)
 
 
@@ -188,7 +208,7 @@ def to_value(value: Any, place: tff.Type, num_clients: int) -> Any:
   if not isinstance(value, Placed):
     return _to_leaf_value(value, place)
   types, pack = expressions.leaf_types(place), values.build_pack(place)
-  if not differs(place):
+  if not computations.differs_by_client(place):
     return pack(map(_to_leaf_value, value.leaves, types))
   return [
       pack(map(_to_leaf_value, value.of_client(number), types))

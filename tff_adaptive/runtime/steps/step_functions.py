@@ -7,40 +7,168 @@ side by side: it is as fast as any other, with cached datasets and several
 clients at once.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Optional
 
-import attrs
+import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_adaptive.aggregators import reports
 from tff_adaptive.runtime import computations
-from tff_adaptive.runtime import plans
+from tff_adaptive.runtime import round_keys
 from tff_adaptive.runtime import rounds
+from tff_adaptive.runtime import running
 from tff_adaptive.runtime import values
 from tff_adaptive.runtime.datasets import dataset_cache
-from tff_adaptive.runtime.steps import client_loops
 from tff_adaptive.runtime.steps import expressions
 from tff_adaptive.runtime.steps import local_functions
+from tff_adaptive.runtime.steps import mapped_sequences
+
+
+class ClientLoop:
+  """A function that runs for all clients, or adds them up."""
+
+  def __init__(
+      self,
+      function: local_functions.Function,
+      columns: Sequence[int],
+      results: Sequence[tf.TensorSpec],
+      *,
+      num_added: Optional[int] = None,
+      num_parallel: int = 1,
+      cache: Optional[dataset_cache.DatasetCache] = None,
+  ):
+    """Initializes the loop, which is built at its first run.
+
+    Args:
+      function: The function of a client.
+      columns: The places of the leaves of its argument that are stacked.
+      results: The specs of the leaves of its result. Their shapes are those of
+        all clients, unless these are added up.
+      num_added: The number of leaves of a sum. The argument begins with them,
+        and the function returns the next ones. None, the default, returns the
+        clients' results, stacked.
+      num_parallel: The number of clients that run at once. Defaults to 1.
+      cache: The cache of datasets. None (the default) reads none.
+    """
+    self._function = function
+    self._columns = frozenset(columns)
+    self._results = results
+    self._num_added = num_added
+    self._num_parallel = num_parallel
+    self._call = running.GraphCall(
+        self.add,
+        function.types,
+        [tf.TensorSpec([None, 2], tf.int32)],
+        columns=self._columns,
+        cache=cache,
+        # Each client reads a sequence that all have.
+        are_reread=True,
+    )
+
+  def __call__(
+      self,
+      leaves: Sequence[Any],
+      scope: expressions.Scope,
+      seeds: Sequence[np.ndarray],
+      key: round_keys.RoundKey,
+  ) -> list[tf.Tensor]:
+    """Runs the loop.
+
+    Args:
+      leaves: The leaves of the argument; columns have a first axis of clients.
+      scope: The values of the names that the function reads.
+      seeds: The seeds of the clients.
+      key: The key of unseeded shuffles.
+
+    Returns:
+      The leaves of the results, stacked, or those of the sum.
+    """
+    found = self.leaves(leaves, scope)
+    return self._call(found, lambda: [tf.constant(np.stack(seeds))], key=key)
+
+  def leaves(
+      self, leaves: Sequence[Any], scope: expressions.Scope
+  ) -> list[Any]:
+    """Returns the leaves of `add`, given those of `__call__`."""
+    return self._function.leaves(leaves, scope)
+
+  def add(self, *tensors: Any) -> list[tf.Tensor]:
+    """Adds the loop to the graph being built; returns its leaves.
+
+    Args:
+      *tensors: Those of `leaves`, and the seeds of the clients, int32 of shape
+        [num_clients, 2].
+    """
+    *leaves, seeds = tensors
+    if self._num_added is None:
+      return self._add_map(leaves, seeds)
+    return self._add_sum(leaves, seeds)
+
+  def _add_client(
+      self, leaves: Sequence[Any], seeds: tf.Tensor, number: tf.Tensor
+  ) -> list[tf.Tensor]:
+    """Adds a client to the graph being built; returns its result."""
+    picked = [
+        mapped_sequences.pick(leaf, number) if place in self._columns else leaf
+        for place, leaf in enumerate(leaves)
+    ]
+    results = self._function.add(*picked, tf.gather(seeds, number))
+    for result, spec in zip(results, self._results):
+      result.set_shape(spec.shape)
+    return results
+
+  def _add_map(
+      self, leaves: Sequence[Any], seeds: tf.Tensor
+  ) -> list[tf.Tensor]:
+    return list(
+        tf.map_fn(
+            lambda number: tuple(self._add_client(leaves, seeds, number)),
+            tf.range(tf.shape(seeds)[0]),
+            fn_output_signature=tuple(self._results),
+            parallel_iterations=self._num_parallel,
+        )
+    )
+
+  def _add_sum(
+      self, leaves: Sequence[Any], seeds: tf.Tensor
+  ) -> list[tf.Tensor]:
+    count = self._num_added
+
+    def add_client(number, *total):
+      given = [*total, *leaves[count:]]
+      return (number + 1, *self._add_client(given, seeds, number))
+
+    shapes = (tf.TensorShape([]), *(spec.shape for spec in self._results))
+    _, *total = tf.while_loop(
+        lambda number, *_: number < tf.shape(seeds)[0],
+        add_client,
+        (tf.zeros([], tf.int32), *leaves[:count]),
+        shape_invariants=shapes,
+        parallel_iterations=1,
+    )
+    return total
 
 
 class StepFunctions:
   """The functions of an expression, each compiled when it is needed.
 
   Attributes:
-    plan: The plan of the clients' work.
+    setting: Where clients run.
     takes_seed: Whether one of them draws random numbers.
   """
 
   def __init__(
       self,
       root: expressions.Block,
-      plan: plans.Plan,
-      cache: dataset_cache.DatasetCache,
-      note_pipelines: Callable[[str], None],
+      setting: rounds.Setting,
   ):
-    """Converts the functions of TensorFlow; see `rounds.Round`.
+    """Converts the functions of TensorFlow.
+
+    Args:
+      root: The expression.
+      setting: Where clients run.
 
     Raises:
       UnsupportedComputationError: If one is unsupported.
@@ -48,26 +176,18 @@ class StepFunctions:
     # The ids of its parts are keys.
     self._root = root
     self._pieces = local_functions.Pieces(root)
-    self.plan = plan
-    self._cache = cache
-    self._note_pipelines = note_pipelines
+    self.setting = setting
     self._functions: dict[Any, local_functions.Function] = {}
-    self._loops: dict[Any, client_loops.ClientLoop] = {}
+    self._loops: dict[Any, ClientLoop] = {}
     self._thunks: dict[int, expressions.Block] = {}
     self._rounds: dict[Any, Optional[rounds.CompiledRound]] = {}
     self.takes_seed = self._pieces.takes_seed
-
-  def _note(self, reason: str) -> None:
-    """Reports the first reason why clients' pipelines run."""
-    if self.plan.pipelines is None:
-      self._note_pipelines(reason)
-      self.plan = attrs.evolve(self.plan, pipelines=reason)
 
   def of(self, block: expressions.Block) -> local_functions.Function:
     """Returns the compiled function of a part of the expression."""
     if id(block) not in self._functions:
       self._functions[id(block)] = local_functions.Function(
-          block, self._pieces, cache=self._cache
+          block, self._pieces, cache=self.setting.cache
       )
     return self._functions[id(block)]
 
@@ -77,17 +197,17 @@ class StepFunctions:
       columns: Sequence[int],
       results: Sequence[tf.TensorSpec],
       num_added: Optional[int] = None,
-  ) -> client_loops.ClientLoop:
+  ) -> ClientLoop:
     """Returns the loop of a function over clients."""
     key = (id(function), tuple(columns), num_added)
     if key not in self._loops:
-      self._loops[key] = client_loops.ClientLoop(
+      self._loops[key] = ClientLoop(
           function,
           columns,
           results,
           num_added=num_added,
-          num_parallel=self.plan.num_parallel_clients,
-          cache=self._cache,
+          num_parallel=self.setting.plan.num_parallel_clients,
+          cache=self.setting.cache,
       )
     return self._loops[key]
 
@@ -154,13 +274,10 @@ class StepFunctions:
     if key not in self._rounds:
       try:
         self._rounds[key] = rounds.CompiledRound(
-            _build_stacking(block, columns, clients_type),
-            self.plan,
-            self._cache,
-            self._note,
+            _build_stacking(block, columns, clients_type), self.setting
         )
       except computations.UnsupportedComputationError as e:
-        self._note(str(e))
+        self.setting.note(str(e))
         self._rounds[key] = None
     return self._rounds[key]
 

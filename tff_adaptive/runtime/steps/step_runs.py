@@ -9,9 +9,8 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_adaptive.runtime import graph_calls
 from tff_adaptive.runtime import round_keys
-from tff_adaptive.runtime.steps import client_loops
+from tff_adaptive.runtime import running
 from tff_adaptive.runtime.steps import expressions
 from tff_adaptive.runtime.steps import local_functions
 from tff_adaptive.runtime.steps import placed_values
@@ -59,7 +58,7 @@ class Run(expressions.Evaluator):
 
   def _loop(
       self,
-      loop: client_loops.ClientLoop,
+      loop: step_functions.ClientLoop,
       leaves: Sequence[Any],
       scope: expressions.Scope,
       seeds: Any,
@@ -101,43 +100,33 @@ class Run(expressions.Evaluator):
       argument = expressions.pack(iter(leaves), parameter)
     return expressions.flatten(self.apply(function, argument))
 
-  def apply_at_server(
-      self, _: tff.FunctionType, argument: Any
-  ) -> placed_values.Placed:
+  def apply_at_server(self, _, argument):
     """Returns `tff.federated_map` of a value that is the same everywhere."""
     function, placed = argument
     return placed_values.Placed(self.run(function, placed.leaves))
 
-  def call_at_server(
-      self, _: tff.FunctionType, argument: Any
-  ) -> placed_values.Placed:
+  def call_at_server(self, _, argument):
     """Returns `tff.federated_eval` at the server."""
     return placed_values.Placed(self.run(argument, []))
 
-  def place(self, _: tff.FunctionType, argument: Any) -> placed_values.Placed:
+  def place(self, _, argument):
     """Returns `tff.federated_value`."""
     return placed_values.Placed(expressions.flatten(argument))
 
-  def broadcast(
-      self, _: tff.FunctionType, argument: Any
-  ) -> placed_values.Placed:
+  def broadcast(self, _, argument):
     """Returns `tff.federated_broadcast`."""
     return argument
 
-  def zip(self, _: tff.FunctionType, argument: Any) -> placed_values.Placed:
+  def zip(self, _, argument):
     """Returns `tff.federated_zip`."""
     fields = expressions.flatten(argument)
-    return placed_values.Placed(
-        [leaf for placed in fields for leaf in placed.leaves]
-    )
+    return placed_values.Placed(placed_values.flatten(fields))
 
-  def call_at_clients(
-      self, _: tff.FunctionType, argument: Any
-  ) -> placed_values.Placed:
+  def call_at_clients(self, _, argument):
     """Returns `tff.federated_eval` at the clients."""
     return self._map(argument, [])
 
-  def map(self, _: tff.FunctionType, argument: Any) -> placed_values.Placed:
+  def map(self, _, argument):
     """Returns `tff.federated_map` at the clients."""
     function, placed = argument
     return self._map(function, placed.leaves)
@@ -156,7 +145,7 @@ class Run(expressions.Evaluator):
           None, [function, placed_values.Placed(leaves)]
       )
     types = expressions.leaf_types(function.block.type_signature.result)
-    specs = list(map(graph_calls.leaf_spec, types))
+    specs = list(map(running.leaf_spec, types))
     return self._for_each(compiled, leaves, function.scope, specs)
 
   def _for_each(
@@ -177,11 +166,8 @@ class Run(expressions.Evaluator):
     ):
       columns = placed_values.columns_of(leaves)
       loop = self._functions.loop(function, columns, specs)
-      return placed_values.Placed(
-          [
-              placed_values.Column(stacked=result)
-              for result in self._loop(loop, stacked, scope, seeds)
-          ]
+      return placed_values.Placed.of_stacked(
+          self._loop(loop, stacked, scope, seeds)
       )
     return self._call_each(function, placed, scope, seeds, len(specs))
 
@@ -229,16 +215,9 @@ class Run(expressions.Evaluator):
     if compiled is None:
       return None
     stacked = compiled(tuple(same), clients.value, self._next_key())
-    return placed_values.Placed(
-        [
-            placed_values.Column(stacked=tf.convert_to_tensor(leaf))
-            for leaf in stacked
-        ]
-    )
+    return placed_values.Placed.of_stacked(map(tf.convert_to_tensor, stacked))
 
-  def aggregate(
-      self, _: tff.FunctionType, argument: Any
-  ) -> placed_values.Placed:
+  def aggregate(self, _, argument):
     """Returns `tff.federated_aggregate`."""
     placed, zero, accumulate, _, report = argument
     total = expressions.flatten(zero)
@@ -251,7 +230,7 @@ class Run(expressions.Evaluator):
       loop = self._functions.loop(
           add,
           placed_values.columns_of(leaves),
-          list(map(graph_calls.leaf_spec, types)),
+          list(map(running.leaf_spec, types)),
           num_added=len(total),
       )
       total = self._loop(loop, stacked, scope, seeds)
@@ -272,16 +251,14 @@ class Run(expressions.Evaluator):
       total = add([*total, *placed.of_client(number)], scope, seed)
     return total
 
-  def select(
-      self, signature: tff.FunctionType, argument: Any
-  ) -> placed_values.Placed:
+  def select(self, signature, argument):
     """Returns `tff.federated_select`."""
     keys, limit, value, function = argument
     compiled = self._functions.selection(function.block, signature)
     for number in range(self._num_clients):
       _check_keys(*keys.of_client(number), *limit.leaves)
     leaves = [*keys.leaves, *value.leaves]
-    specs = [graph_calls.leaf_spec(signature.result.member)]
+    specs = [running.leaf_spec(signature.result.member)]
     return self._for_each(compiled, leaves, function.scope, specs)
 
 

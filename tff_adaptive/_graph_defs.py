@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Reads, renames and inlines the functions of a `GraphDef`."""
+"""Reads and rewrites a `GraphDef`: its nodes, and those of its functions."""
 
 from collections.abc import (
     Callable,
@@ -11,6 +11,7 @@ from collections.abc import (
     Sequence,
 )
 import functools
+import itertools
 from typing import Any
 
 import tensorflow as tf
@@ -19,7 +20,15 @@ import tensorflow as tf
 from tensorflow.python.framework import function_def_to_graph
 
 CALL_OPS = ('PartitionedCall', 'StatefulPartitionedCall')
+# Ops on datasets.
 REDUCE_OP = 'ReduceDataset'
+BATCH_OPS = ('BatchDatasetV2', 'ParallelBatchDataset')
+MAP_OPS = ('MapDataset', 'ParallelMapDataset', 'ParallelMapDatasetV2')
+SHUFFLE_OPS = ('ShuffleDataset', 'ShuffleDatasetV3')
+# The places of a shuffle's seeds among its inputs.
+SHUFFLE_SEEDS = (2, 3)
+# The name that TensorFlow gives to a resource that lives as long as its handle.
+ANONYMOUS = 'cd2c89b7-88b7-44c8-ad83-06c2a9158347'
 
 
 def is_set(node: Any, name: str) -> bool:
@@ -43,6 +52,39 @@ def called_functions(node: Any, functions: Mapping[str, Any]) -> list[str]:
   return [name for name in [*names, node.op] if name in functions]
 
 
+def functions_of(graph_def: Any) -> dict[str, Any]:
+  """Returns the functions of a graph by name."""
+  return {f.signature.name: f for f in graph_def.library.function}
+
+
+def all_called(
+    nodes: Iterable[Any],
+    functions: Mapping[str, Any],
+    follows: Callable[[Any], bool] = lambda node: True,
+) -> Iterator[Any]:
+  """Yields the functions that nodes call, directly or through others, once.
+
+  Args:
+    nodes: The nodes.
+    functions: The known functions by name.
+    follows: Returns whether to look at what a node calls. Defaults to yes.
+  """
+  found: set[str] = set()
+  waiting = list(nodes)[::-1]
+  while waiting:
+    node = waiting.pop()
+    for name in called_functions(node, functions) if follows(node) else ():
+      if name not in found:
+        found.add(name)
+        yield functions[name]
+        waiting.extend(reversed(functions[name].node_def))
+
+
+def is_call(node: Any) -> bool:
+  """Returns whether a node does nothing but call a function once."""
+  return node.op in CALL_OPS
+
+
 def select_called(nodes: Iterable[Any], library: Any) -> Any:
   """Returns the functions that nodes call, directly or through others.
 
@@ -51,29 +93,20 @@ def select_called(nodes: Iterable[Any], library: Any) -> Any:
   """
   functions = {f.signature.name: f for f in library.function}
   gradients = {g.function_name: g.gradient_func for g in library.gradient}
-  found: set[str] = set()
-  waiting = [
-      name for node in nodes for name in called_functions(node, functions)
-  ]
-  while waiting:
-    name = waiting.pop()
-    if name in found:
-      continue
-    found.add(name)
-    if name in gradients:
-      waiting.append(gradients[name])
-    for node in functions[name].node_def:
-      waiting.extend(called_functions(node, functions))
+  found = {f.signature.name for f in all_called(nodes, functions)}
+  while missing := {gradients[n] for n in found & gradients.keys()} - found:
+    found |= missing
+    for name in missing:
+      called = all_called(functions[name].node_def, functions)
+      found |= {f.signature.name for f in called}
   return type(library)(
       function=[f for f in library.function if f.signature.name in found],
       gradient=[g for g in library.gradient if g.function_name in found],
   )
 
 
-# Stateful only so that they are not pruned; their order does not matter.
-_CHECKS = ('Assert',)
-# Only as stateful as the functions that they call.
-_CONTROL_FLOW = ('StatefulPartitionedCall', 'While', 'If', 'Case')
+# Stateful only so that they are not pruned, or as the functions that they call.
+_HARMLESS = ('Assert', 'StatefulPartitionedCall', 'While', 'If', 'Case')
 
 
 def has_effects(name: str, functions: Mapping[str, Any]) -> bool:
@@ -84,19 +117,14 @@ def has_effects(name: str, functions: Mapping[str, Any]) -> bool:
     functions: The functions of the graph by name. If others are called, whose
       content is unknown, it may matter.
   """
-  found = {name}
-  waiting = [name]
-  while waiting:
-    for node in functions[waiting.pop()].node_def:
-      called = {function.name for function in functions_in(node)}
-      if node.op in functions:
-        called.add(node.op)
-      elif node.op not in (*_CHECKS, *_CONTROL_FLOW) and is_stateful(node.op):
+  own = functions[name]
+  for function in [own, *all_called(own.node_def, functions)]:
+    for node in function.node_def:
+      if node.op not in functions and node.op not in _HARMLESS:
+        if is_stateful(node.op):
+          return True
+      if any(f.name not in functions for f in functions_in(node)):
         return True
-      if not called <= functions.keys():
-        return True
-      waiting.extend(called - found)
-      found |= called
   return False
 
 
@@ -113,11 +141,16 @@ def takes_seed(op: str) -> bool:
   return any(attribute.name == 'seed' for attribute in attributes)
 
 
+def scopes(graph_def: Any) -> Iterator[Any]:
+  """Yields the nodes of a graph, and of each of its functions."""
+  yield graph_def.node
+  for function in graph_def.library.function:
+    yield function.node_def
+
+
 def all_nodes(graph_def: Any) -> Iterator[Any]:
   """Yields the nodes of a graph and of its functions."""
-  yield from graph_def.node
-  for function in graph_def.library.function:
-    yield from function.node_def
+  return itertools.chain.from_iterable(scopes(graph_def))
 
 
 def find(library: Any, name: str) -> Any:
@@ -178,18 +211,11 @@ def number_functions(graph_def: Any) -> None:
   Functions that nothing calls are dropped. A function that is traced again has
   another name, but the same number.
   """
-  functions = {f.signature.name: f for f in graph_def.library.function}
-  found: dict[str, None] = {}
-  waiting = list(reversed(graph_def.node))
-  while waiting:
-    for name in called_functions(waiting.pop(), functions):
-      if name not in found:
-        found[name] = None
-        waiting.extend(reversed(functions[name].node_def))
-  library = type(graph_def.library)()
-  library.function.extend(functions[name] for name in found)
+  found = list(all_called(graph_def.node, functions_of(graph_def)))
+  names = [function.signature.name for function in found]
+  library = type(graph_def.library)(function=found)
   graph_def.library.CopyFrom(library)
-  numbers = {name: f'function_{i}' for i, name in enumerate(found)}
+  numbers = {name: f'function_{i}' for i, name in enumerate(names)}
   rename_functions(graph_def, numbers.__getitem__)
 
 
@@ -209,11 +235,39 @@ def split_inputs(node: Any) -> tuple[list[str], list[str]]:
   return [name for name in node.input if not name.startswith('^')], control
 
 
+def sources_of(node: Any) -> list[str]:
+  """Returns the names of the nodes, or the arguments, that a node reads."""
+  return list(map(node_of, split_inputs(node)[0]))
+
+
+def arguments_of(node: Any, function: Any) -> Iterator[tuple[str, str]]:
+  """Yields what a node reads, with the argument of a function that it calls.
+
+  The last inputs of a node are the last arguments of its functions. A condition
+  or a dataset may precede them.
+
+  Args:
+    node: The node.
+    function: The function.
+
+  Yields:
+    The name of a node or an argument, and that of the function's argument.
+  """
+  names = [argument.name for argument in function.signature.input_arg]
+  yield from zip(reversed(sources_of(node)), reversed(names))
+
+
+def keep_nodes(nodes: Any, keeps: Callable[[Any], bool]) -> None:
+  """Removes the nodes of a graph or a function that are not kept, in place."""
+  kept = list(filter(keeps, nodes))
+  if len(kept) < len(nodes):
+    del nodes[:]
+    nodes.extend(kept)
+
+
 def remove_nodes(graph_def: Any, tensors: Iterable[str]) -> None:
   """Removes the nodes of tensors that an import maps to others, in place."""
-  kept = _without(graph_def.node, set(map(node_of, tensors)))
-  del graph_def.node[:]
-  graph_def.node.extend(kept)
+  _remove(graph_def.node, set(map(node_of, tensors)))
 
 
 def _find_unfed(nodes: Sequence[Any], fed: Collection[str]) -> set[str]:
@@ -223,22 +277,28 @@ def _find_unfed(nodes: Sequence[Any], fed: Collection[str]) -> set[str]:
   while len(found) > num_before:
     num_before = len(found)
     for node in nodes:
-      data, _ = split_inputs(node)
       if node.name not in fed and (
-          node.op == 'Placeholder' or not found.isdisjoint(map(node_of, data))
+          node.op == 'Placeholder' or not found.isdisjoint(sources_of(node))
       ):
         found.add(node.name)
   return found
 
 
-def _without(nodes: Iterable[Any], removed: Collection[str]) -> list[Any]:
-  """Returns nodes without those of some names."""
-  kept = [node for node in nodes if node.name not in removed]
-  for node in kept:
+def _remove(nodes: Any, removed: Collection[str]) -> None:
+  """Removes nodes of some names, and the control edges from them, in place."""
+  keep_nodes(nodes, lambda node: node.name not in removed)
+  for node in nodes:
     data, control = split_inputs(node)
     control = [name for name in control if node_of(name) not in removed]
     node.input[:] = [*data, *control]
-  return kept
+
+
+def forget_controls(function: Any, removed: Collection[str]) -> None:
+  """Removes a function's control outputs from nodes of some names."""
+  for name, source in list(function.control_ret.items()):
+    if source in removed:
+      del function.control_ret[name]
+      function.signature.control_output.remove(name)
 
 
 def remove_unfed(
@@ -261,18 +321,11 @@ def remove_unfed(
     unfed = _find_unfed(function.node_def, ())
     if not unfed or not unfed.isdisjoint(map(node_of, function.ret.values())):
       continue
-    kept = _without(function.node_def, unfed)
-    del function.node_def[:]
-    function.node_def.extend(kept)
-    for name, source in list(function.control_ret.items()):
-      if source in unfed:
-        del function.control_ret[name]
-        function.signature.control_output.remove(name)
+    _remove(function.node_def, unfed)
+    forget_controls(function, unfed)
   unfed = _find_unfed(graph_def.node, fed)
   if unfed and unfed.isdisjoint(map(node_of, results)):
-    kept = _without(graph_def.node, unfed)
-    del graph_def.node[:]
-    graph_def.node.extend(kept)
+    _remove(graph_def.node, unfed)
 
 
 def captured(tensor: tf.Tensor) -> tf.Tensor:
@@ -362,7 +415,7 @@ class Inliner:
   def __init__(self, graph_def: Any):
     """Initializes the inliner for a `GraphDef`, which is modified in place."""
     self._graph_def = graph_def
-    self._functions = {f.signature.name: f for f in graph_def.library.function}
+    self._functions = functions_of(graph_def)
     self._scratch = tf.Graph()
     with self._scratch.as_default():
       # A function's callees have to be known while its body is read.

@@ -1,23 +1,15 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tests for `dataset_prefixes`."""
+"""Tests for `keep_prefixes` of `dataset_reads`."""
 
 import os
 import tempfile
 
 from absl.testing import parameterized
-import numpy as np
 import tensorflow as tf
 
 from tff_adaptive.runtime.datasets import dataset_graphs
-from tff_adaptive.runtime.datasets import dataset_prefixes
-
-
-def _read(dataset, max_bytes):
-  """Returns the elements as arrays, by component."""
-  elements = map(tf.nest.flatten, dataset.as_numpy_iterator())
-  columns = [np.stack(column) for column in zip(*elements)]
-  return None if sum(c.nbytes for c in columns) > max_bytes else columns
+from tff_adaptive.runtime.datasets import dataset_reads
 
 
 def _numbers(size=6):
@@ -36,9 +28,7 @@ class PrefixesTest(tf.test.TestCase, parameterized.TestCase):
 
   def _keep(self, dataset):
     """Returns the ops of the graph that is left, and its dataset."""
-    graph = dataset_prefixes.keep(
-        dataset_graphs.DatasetGraph.of(dataset), _read
-    )
+    graph = dataset_reads.keep_prefixes(dataset_graphs.DatasetGraph.of(dataset))
     return [node.op for node in graph.graph_def.node], graph.build(
         dataset.element_spec
     )
@@ -75,7 +65,7 @@ class PrefixesTest(tf.test.TestCase, parameterized.TestCase):
     dataset = tf.data.Dataset.from_tensor_slices({'x': [1, 2], 'y': ['a', 'b']})
     dataset = dataset.map(lambda row: {'x': -row['x'], 'y': row['y'] + '!'})
     graph = dataset_graphs.DatasetGraph.of(dataset.shuffle(2))
-    kept = dataset_prefixes.keep(graph, _read).build(dataset.element_spec)
+    kept = dataset_reads.keep_prefixes(graph).build(dataset.element_spec)
     found = sorted((int(row['x']), bytes(row['y'].numpy())) for row in kept)
     self.assertEqual(found, [(-2, b'b!'), (-1, b'a!')])
 

@@ -5,7 +5,7 @@
 from absl.testing import parameterized
 import tensorflow as tf
 
-from tff_adaptive import _function_library
+from tff_adaptive import _graph_defs
 
 
 def _library_and_calls():
@@ -57,7 +57,7 @@ class SelectCalledTest(tf.test.TestCase):
         ([], set()),
     ):
       with self.subTest(str(sorted(expected))):
-        selected = _function_library.select_called(called, library)
+        selected = _graph_defs.select_called(called, library)
         self.assertEqual(_names(selected), expected)
 
   def test_brings_gradients_and_keeps_the_order(self):
@@ -67,7 +67,7 @@ class SelectCalledTest(tf.test.TestCase):
     library.gradient.add(function_name='b', gradient_func='a')
     library.gradient.add(function_name='d', gradient_func='c')
     node = tf.compat.v1.NodeDef(name='call', op='b')
-    selected = _function_library.select_called([node], library)
+    selected = _graph_defs.select_called([node], library)
     self.assertEqual([f.signature.name for f in selected.function], ['a', 'b'])
     self.assertEqual([g.function_name for g in selected.gradient], ['b'])
 
@@ -123,19 +123,15 @@ class HasEffectsTest(tf.test.TestCase, parameterized.TestCase):
         (call,) = (
             node for node in graph.as_graph_def().node if 'Call' in node.op
         )
-        (called,) = _function_library.called_functions(call, functions)
-        self.assertEqual(
-            _function_library.has_effects(called, functions), expected
-        )
+        (called,) = _graph_defs.called_functions(call, functions)
+        self.assertEqual(_graph_defs.has_effects(called, functions), expected)
 
   def test_functions_that_are_unknown_may_have_some(self):
     library, calls = _library_and_calls()
     functions = {f.signature.name: f for f in library.function}
-    (outer,) = _function_library.called_functions(calls['outer'][0], functions)
-    self.assertFalse(_function_library.has_effects(outer, functions))
-    self.assertTrue(
-        _function_library.has_effects(outer, {outer: functions[outer]})
-    )
+    (outer,) = _graph_defs.called_functions(calls['outer'][0], functions)
+    self.assertFalse(_graph_defs.has_effects(outer, functions))
+    self.assertTrue(_graph_defs.has_effects(outer, {outer: functions[outer]}))
 
   def test_functions_that_call_each_other_many_times(self):
     library = tf.compat.v1.GraphDef().library
@@ -148,7 +144,7 @@ class HasEffectsTest(tf.test.TestCase, parameterized.TestCase):
               f'f{j}'
           )
     functions = {f.signature.name: f for f in library.function}
-    self.assertFalse(_function_library.has_effects('f0', functions))
+    self.assertFalse(_graph_defs.has_effects('f0', functions))
 
 
 def _graph_def():
@@ -166,24 +162,24 @@ class ImportTest(tf.test.TestCase):
 
   def test_dependencies_come_first(self):
     nodes = {node.name: node for node in reversed(_graph_def().node)}
-    found = [n.name for n in _function_library.in_order(nodes, ['total:0'])]
+    found = [n.name for n in _graph_defs.in_order(nodes, ['total:0'])]
     self.assertCountEqual(found, ['x', 'y', 'before', 'total'])
     self.assertEqual(found[-1], 'total')
     self.assertLess(found.index('x'), found.index('before'))
 
   def test_others_count_as_no_dependency(self):
     nodes = {node.name: node for node in _graph_def().node if node.name != 'x'}
-    found = _function_library.in_order(nodes, ['^before', 'x'])
+    found = _graph_defs.in_order(nodes, ['^before', 'x'])
     self.assertEqual([node.name for node in found], ['before'])
 
   def test_import_reads_given_tensors(self):
     graph_def = _graph_def()
-    _function_library.remove_nodes(graph_def, ['x:0', 'y:0'])
+    _graph_defs.remove_nodes(graph_def, ['x:0', 'y:0'])
 
     @tf.function
     def run(x):
       given = {'x:0': x, 'y:0': x, 'unread:0': x}
-      return _function_library.import_with(graph_def, given, ['total:0', 'x:0'])
+      return _graph_defs.import_with(graph_def, given, ['total:0', 'x:0'])
 
     total, x = run(tf.constant(2.0))
     self.assertEqual((total, x), (4.0, 2.0))
@@ -193,17 +189,17 @@ class ImportTest(tf.test.TestCase):
       x = tf.compat.v1.placeholder(tf.float32, [], name='x')
       names = [tf.identity(x).name for _ in range(4)]
     graph_def = graph.as_graph_def()
-    _function_library.remove_nodes(graph_def, ['x:0'])
+    _graph_defs.remove_nodes(graph_def, ['x:0'])
     with tf.Graph().as_default():
       given = {'x:0': tf.constant(1.0)}
       # The placeholders of these have the names of imported nodes but one.
-      outer = _function_library.import_with(graph_def, given, names)[:-1]
+      outer = _graph_defs.import_with(graph_def, given, names)[:-1]
 
       @tf.function
       def run():
-        inputs = list(map(_function_library.captured, outer))
+        inputs = list(map(_graph_defs.captured, outer))
         given = {'x:0': tf.add_n(inputs)}
-        return _function_library.import_with(graph_def, given, names)
+        return _graph_defs.import_with(graph_def, given, names)
 
       operations = run.get_concrete_function().graph.get_operations()
     self.assertLen({op.name for op in operations}, len(operations))
@@ -211,11 +207,11 @@ class ImportTest(tf.test.TestCase):
   def test_added_function_brings_those_it_calls(self):
     library = tf.compat.v1.GraphDef().library
     inner = tf.function(lambda x: x + 1.0)
-    call = _function_library.add_function(
+    call = _graph_defs.add_function(
         lambda x: 2.0 * inner(x), [tf.TensorSpec([], tf.float32)], library
     )
     names = [function.signature.name for function in library.function]
     self.assertLen(names, 2)
     self.assertIn(call.attr['f'].func.name, names)
-    found = _function_library.find(library, names[0])
+    found = _graph_defs.find(library, names[0])
     self.assertEqual(found.signature.name, names[0])

@@ -1,8 +1,12 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Datasets that a computation makes of what clients are given, as of their ids.
+"""Rewrites computations, so that they are rounds or graphs like others.
 
-With `tff.simulation.compose_dataset_computation_with_iterative_process`, for
+Functions of sequences, such as `tff.sequence_reduce`, become functions of
+TensorFlow, which a round takes as it takes any other work of clients.
+
+A computation may make datasets of what clients are given: with
+`tff.simulation.compose_dataset_computation_with_iterative_process`, for
 example, each client opens its data by its id in every round. Such datasets are
 made before the round instead, once for each value, so that they are read and
 kept as those of an argument are.
@@ -19,6 +23,7 @@ import tensorflow_federated as tff
 from tff_adaptive import _error_texts
 from tff_adaptive.runtime import computations
 from tff_adaptive.runtime import values
+from tff_adaptive.runtime.datasets import elements
 from tff_adaptive.runtime.steps import expressions
 from tff_adaptive.runtime.steps import local_functions
 
@@ -26,6 +31,28 @@ from tff_adaptive.runtime.steps import local_functions
 # dataset holds is a part of what the function does.
 _MAX_KEPT = 10_000
 _SEED = np.zeros([2], np.int32)
+
+
+Prepared = tuple[
+    tff.framework.ConcreteComputation, Optional[Callable[[Any], Any]]
+]
+
+
+def prepare(computation: tff.framework.ConcreteComputation) -> Prepared:
+  """Rewrites a computation so that more of it is a round, or one graph.
+
+  Args:
+    computation: A computation.
+
+  Returns:
+    A computation that takes the clients' datasets, too, which it would make of
+    its argument, and a function that adds them to an argument; the latter is
+    None if there are none.
+
+  Raises:
+    UnsupportedComputationError: If the computation is malformed.
+  """
+  return _take_datasets_out(_with_tensorflow_loops(computation))
 
 
 class _Maker:
@@ -60,7 +87,7 @@ class _Maker:
       ValueError: If TensorFlow rejects it.
     """
     tensors = list(
-        map(expressions.to_leaf, self._flatten(value), self._function.types)
+        map(elements.to_leaf, self._flatten(value), self._function.types)
     )
     key = tuple(map(_key_of, tensors))
     if key not in self._kept:
@@ -78,7 +105,7 @@ class _Maker:
       raise ValueError(
           f"TensorFlow failed to make a client's dataset of {value!r}: {said}."
       ) from e
-    return self._pack(map(expressions.from_tensor, leaves, self._types))
+    return self._pack(map(elements.from_tensor, leaves, self._types))
 
 
 def _key_of(tensor: tf.Tensor) -> Any:
@@ -135,20 +162,11 @@ def _maps_to_datasets(block: expressions.Block) -> bool:
   )
 
 
-def extract(
+def _take_datasets_out(
     computation: tff.framework.ConcreteComputation,
-) -> tuple[tff.framework.ConcreteComputation, Callable[[Any], Any]]:
-  """Takes the making of clients' datasets out of a computation.
-
-  Args:
-    computation: A computation.
-
-  Returns:
-    A computation that takes these datasets, too, and a function that adds them
-    to an argument. If there are none, the same computation, and a function that
-    returns the argument.
-  """
-  unchanged = (computation, lambda argument: argument)
+) -> Prepared:
+  """Takes the making of clients' datasets out of a computation."""
+  unchanged = (computation, None)
   if not computations.takes_clients(computation.type_signature):
     return unchanged
   block = computation.to_building_block()
@@ -235,3 +253,102 @@ def _paths(type_spec: tff.Type) -> Iterator[expressions.Path]:
   for index, (_, field) in enumerate(tff.structure.iter_elements(type_spec)):
     for path in _paths(field):
       yield (index, *path)
+
+
+def _as_tensorflow(
+    block: tff.framework.Lambda,
+) -> tff.framework.CompiledComputation:
+  """Returns a function without placements as one function of TensorFlow.
+
+  Raises:
+    UnsupportedComputationError: If it is none.
+  """
+  pieces = local_functions.Pieces(block)
+  parameter, result_type = block.parameter_type, block.result.type_signature
+  flatten_argument = values.build_flatten(parameter)
+
+  def run(given):
+    leaves = flatten_argument(given)
+    tensors = [
+        tf.data.experimental.to_variant(leaf)
+        if isinstance(leaf, tf.data.Dataset)
+        else tf.convert_to_tensor(leaf)
+        for leaf in leaves
+    ]
+    seed = None
+    if pieces.takes_seed:
+      bounds = {'minval': tf.int32.min, 'maxval': tf.int32.max}
+      seed = tf.random.uniform([2], dtype=tf.int32, **bounds)
+    graph = local_functions.InGraph(pieces, seed)
+    argument = None
+    if parameter is not None:
+      argument = expressions.pack(iter(tensors), parameter)
+    results = graph.leaves_of(
+        graph.apply(expressions.Closure(block, {}), argument)
+    )
+    return values.build_pack(result_type)(
+        map(
+            elements.from_tensor,
+            results,
+            expressions.leaf_types(result_type),
+        )
+    )
+
+  with computations.errors_as_unsupported('a function of sequences fails'):
+    if parameter is None:
+      traced = tff.tensorflow.computation(lambda: run(None))
+    else:
+      traced = tff.tensorflow.computation(run, parameter)
+    return traced.to_compiled_building_block()
+
+
+def _uses_sequences(block: expressions.Block) -> bool:
+  return any(
+      getattr(part, 'uri', None) in local_functions.SEQUENCE_INTRINSICS
+      for part in expressions.walk(block)
+  )
+
+
+def _with_tensorflow_loops(
+    computation: tff.framework.ConcreteComputation,
+) -> tff.framework.ConcreteComputation:
+  """Replaces functions of sequences, such as `tff.sequence_reduce`.
+
+  Args:
+    computation: A computation.
+
+  Returns:
+    A computation that gives the same, in which a function without placements
+    that calls them is one function of TensorFlow, as if it were written so.
+  """
+  proto = tff.framework.serialize_computation(computation).SerializeToString()
+  if not any(
+      uri.encode() in proto for uri in local_functions.SEQUENCE_INTRINSICS
+  ):
+    return computation
+
+  def replace(block):
+    if not (
+        isinstance(block, tff.framework.Lambda)
+        and expressions.has_no_places(block.parameter_type)
+        and expressions.has_no_places(block.result.type_signature)
+        and _uses_sequences(block)
+        and not expressions.find_free(block)
+    ):
+      return block, False
+    try:
+      return _as_tensorflow(block), True
+    except computations.UnsupportedComputationError:
+      return block, False
+
+  block, _ = tff.tensorflow.replace_intrinsics_with_bodies(
+      computation.to_building_block()
+  )
+  block, _ = tff.framework.transform_preorder(
+      tff.framework.to_call_dominant(block), replace
+  )
+  # The original type also names Python's containers.
+  return tff.framework.ConcreteComputation.with_type(
+      tff.framework.ConcreteComputation.from_building_block(block),
+      computation.type_signature,
+  )

@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of read_order."""
+"""Tests of the order of reads of variables."""
 
 import collections
 
@@ -12,7 +12,7 @@ import tensorflow_federated as tff
 from tests.tff_adaptive import testing
 from tff_adaptive import runtime
 from tff_adaptive.runtime import computations
-from tff_adaptive.runtime.graphs import read_order
+from tff_adaptive.runtime.graphs import variables
 
 
 def _computation(assign, read=lambda variable: variable.read_value()):
@@ -146,7 +146,7 @@ class ReadOrderTest(tf.test.TestCase, parameterized.TestCase):
     work = computations.get_round_form(process.next).form.work
     serialized = computations.read(work)
     before = computations.read(work).graph_def
-    read_order.read_assigned_values(serialized)
+    variables.read_assigned_values(serialized)
     self.assertEqual(serialized.graph_def, before)
 
   @parameterized.product(
