@@ -14,7 +14,7 @@ from typing import Any, Optional
 
 import tensorflow as tf
 
-from tff_adaptive import _function_library
+from tff_adaptive import _graph_defs
 
 # Maps each stateful op to the stateless op with the same distribution and
 # outputs. Both take the shape first; the stateless op takes the seed second.
@@ -62,7 +62,7 @@ _CALL_OPS = {
 SPREADING_FACTORS = (0x2545F491, 0x1B873593)
 _LOOP_OPS = frozenset({'While', 'StatelessWhile'})
 # Their function maps states and an element to states, and other results.
-_FOLDING_OPS = (_function_library.REDUCE_OP, 'ScanDataset')
+_FOLDING_OPS = (_graph_defs.REDUCE_OP, 'ScanDataset')
 SEED_ARGUMENT = 'stateless_random_seed'
 _NEXT_SEED = 'next_stateless_random_seed'
 # In functions, the seed is the last argument.
@@ -87,7 +87,7 @@ class RandomOpRewriter:
   """
 
   def __init__(self, graph_def: Any, suffix: str):
-    self._functions = {f.signature.name: f for f in graph_def.library.function}
+    self._functions = _graph_defs.functions_of(graph_def)
     self._suffix = suffix
     self._drawing: dict[str, bool] = {}
     self._changed: dict[str, Any] = {}
@@ -100,10 +100,10 @@ class RandomOpRewriter:
   def _node_draws(self, node: Any) -> bool:
     if node.op in _STATELESS_OPS or node.op in _UNSUPPORTED_OPS:
       # Fractional pooling with a seed has the same regions in every call.
-      return not _function_library.is_set(node, 'deterministic')
+      return not _graph_defs.is_set(node, 'deterministic')
     return any(
         self._function_draws(name)
-        for name in _function_library.called_functions(node, self._functions)
+        for name in _graph_defs.called_functions(node, self._functions)
     )
 
   def _function_draws(self, name: str) -> bool:
@@ -159,7 +159,7 @@ class RandomOpRewriter:
       old, new = _RENAMED_ATTRIBUTES[node.op]
       node.attr[new].CopyFrom(node.attr.pop(old))
     node.op = _STATELESS_OPS[node.op]
-    data, control = _function_library.split_inputs(node)
+    data, control = _graph_defs.split_inputs(node)
     data.insert(1, keyed.name + output_name.format('z'))
     node.input[:] = data + control
     for name in ('seed', 'seed2'):
@@ -170,7 +170,7 @@ class RandomOpRewriter:
   def _pass_seed(self, node: Any, seed: str, output_name: str) -> list[Any]:
     """Adds a seed to a call's arguments; returns the nodes that this needs."""
     place, keyed = self._seed_of_place(node, seed, output_name)
-    data, control = _function_library.split_inputs(node)
+    data, control = _graph_defs.split_inputs(node)
     # Where the seed is inserted among the inputs of the node and its functions.
     position = len(data)
     if node.op in _CALL_OPS:
@@ -187,7 +187,7 @@ class RandomOpRewriter:
       position = 1 + num_states
       self._rename(node, ('f',), num_states, returns_seed=True)
       types = [node.attr['Tstate']]
-      if node.op == _function_library.REDUCE_OP:
+      if node.op == _graph_defs.REDUCE_OP:
         types.append(node.attr['output_types'])
         _append_shape(node)
     else:
@@ -362,9 +362,9 @@ def _import(
   names = [tensor.name for tensor in concrete.inputs]
   given = dict(zip(names, [*tensors, *concrete.captured_inputs]))
   given[f'{SEED_ARGUMENT}:0'] = seed
-  _function_library.remove_nodes(changed, given)
-  _function_library.register_functions(changed.library)
-  outputs = _function_library.import_with(
+  _graph_defs.remove_nodes(changed, given)
+  _graph_defs.register_functions(changed.library)
+  outputs = _graph_defs.import_with(
       changed, given, [tensor.name for tensor in concrete.outputs]
   )
   remaining = iter(outputs)

@@ -35,6 +35,15 @@ _LIBRARY = {
     'simulation': ('client_works', 'data', 'privacy', 'runtime'),
     'analysis': ('data', 'runtime', 'simulation'),
 }
+# The files of the runtime that need no folder, and what each folder may import
+# besides them.
+_RUNTIME_GROUND = ('computations', 'plans', 'round_keys', 'values')
+_RUNTIME = {
+    'sequences': (),
+    'graphs': ('sequences',),
+    'datasets': ('graphs', 'sequences'),
+    'steps': ('datasets', 'graphs', 'rounds', 'running', 'sequences'),
+}
 # Folders of a machine, folders beside the checkout, and code that leads there.
 _OUTSIDE = r'/(work|farm|home|root|mnt)/|\.\./shared|ROOT\.parent'
 _PATH = re.compile(
@@ -66,6 +75,15 @@ class ImportsTest(parameterized.TestCase):
         if parts[0] == 'tff_adaptive' and parts[1] in _LIBRARY
     }
     self.assertContainsSubset(found, {package, *allowed})
+
+  @parameterized.parameters(*_RUNTIME.items())
+  def test_folder_of_the_runtime(self, folder, allowed):
+    found = {
+        parts[2]
+        for parts in _imports(_ROOT / 'tff_adaptive/runtime' / folder)
+        if parts[:2] == ('tff_adaptive', 'runtime')
+    }
+    self.assertContainsSubset(found, {folder, *allowed, *_RUNTIME_GROUND})
 
   def test_simulation_knows_no_algorithm(self):
     found = {

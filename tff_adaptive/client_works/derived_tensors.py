@@ -16,7 +16,7 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_adaptive import _autograph
-from tff_adaptive import _function_library
+from tff_adaptive import _graph_defs
 
 _VARIABLE_OP = 'VarHandleOp'
 # Stateful ops that may run again. Functions, branches and loops that read
@@ -150,7 +150,7 @@ def _derive(
     for variable in read:
       variable.value()  # A function must read a variable to be watched.
     names = [tensor.name for tensor in tensors]
-    return _function_library.import_with(graph_def, given, names)
+    return _graph_defs.import_with(graph_def, given, names)
 
   results = derive()
   for result, tensor in zip(results, tensors):
@@ -176,13 +176,13 @@ def _copy_nodes(graph: tf.Graph, names: Iterable[str]) -> Any:
   whole = graph.as_graph_def()
   nodes = [node for node in whole.node if node.name in names]
   for node in nodes:
-    data, control = _function_library.split_inputs(node)
+    data, control = _graph_defs.split_inputs(node)
     control = [name for name in control if name[1:] in names]
     node.input[:] = [*data, *control]
     node.attr.pop('_class', None)
   return tf.compat.v1.GraphDef(
       node=nodes,
-      library=_function_library.select_called(nodes, whole.library),
+      library=_graph_defs.select_called(nodes, whole.library),
       versions=whole.versions,
   )
 
@@ -190,10 +190,10 @@ def _copy_nodes(graph: tf.Graph, names: Iterable[str]) -> Any:
 def _check_repeatable(graph_def: Any) -> None:
   """Raises an error if an op cannot run again."""
   functions = {f.signature.name for f in graph_def.library.function}
-  for node in _function_library.all_nodes(graph_def):
+  for node in _graph_defs.all_nodes(graph_def):
     if node.op in functions or node.op in _REPEATABLE:
       continue
-    if _function_library.is_stateful(node.op):
+    if _graph_defs.is_stateful(node.op):
       layer = node.name.rpartition('/')[0] or node.name
       raise ValueError(
           f'The layer {layer!r} derives a tensor from its weights when it is '

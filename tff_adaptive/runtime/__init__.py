@@ -2,29 +2,29 @@
 # SPDX-License-Identifier: Apache-2.0
 """Execution contexts for TFF computations: the compiled runtime and TFF's.
 
-- `compiled`: the context; `async_context`: the same for `tff.program`.
-- `native`, `record_buffers`: the context of TFF's runtime.
-- `contexts`: what contexts share, and TFF's default one.
+A computation and its argument come in; its result, as arrays, goes out. The
+files of this folder are the way of a round; read them in this order:
+
+- `contexts`, `compiled`: the context, which compiles each computation once.
 - `computations`: splits a computation into the parts of a round.
-- `rounds`: one graph per round; `plans`: devices, and the size of chunks.
-- `steps`, `step_graphs`, `step_runs`, `step_functions`, `client_loops`,
-  `placed_values`: computations that are no round.
-- `expressions`, `local_functions`, `tensorflow_loops`, `mapped_sequences`,
-  `graph_calls`: what these consist of.
-- `round_keys`: which random numbers a round draws; `running`: Ctrl-C, forks.
-- `chunks`: the loop over clients; `sequences`: the loop over batches.
-- `dataset_ops`, `dataset_nodes`, `dataset_chains`, `derived_sequences`,
-  `batched_sequences`, `shuffled_sequences`, `sequence_variants`,
-  `sequence_reads`: the datasets inside the clients' work, as such loops.
-- `client_tensors`, `dataset_cache`, `held_rows`, `dataset_rows`,
-  `element_maps`, `made_datasets`, `elements`, `values`: data in and out.
-- `graph_functions`, `read_order`, `sums`, `untrained`, `zero_products`: read and
-  rewrite graphs.
-- `export`: rounds as programs for XLA.
+- `rounds`: the programs that a computation becomes; one graph for a round.
+- `chunks`: the loop over clients in that graph, and the order of its sums.
+- `running`: runs a graph: Ctrl-C, forks, sequences that are not at clients.
+- `round_keys`: which random numbers are drawn; `plans`: devices, and the size
+  of chunks; `values`: values of TFF's types as flat lists, and back.
+- `native`: TFF's own runtime; `export`: rounds as programs for XLA.
+
+Each folder is one subject. It imports the folders before it and, of the files
+above, what depends on no folder:
+
+- `sequences`: the datasets inside the clients' work, as loops over rows.
+- `graphs`: TFF's graphs as functions of this process.
+- `datasets`: the clients' data, read once and held as tensors.
+- `steps`: computations that are no round; `compiled` imports it, rounds do not.
 - `scale_out`: rounds on several machines.
 """
 
-from tff_adaptive.runtime.async_context import AsyncCompiledContext
+from tff_adaptive.runtime.compiled import AsyncCompiledContext
 from tff_adaptive.runtime.compiled import CompiledContext
 from tff_adaptive.runtime.computations import UnsupportedComputationError
 from tff_adaptive.runtime.export import export_round

@@ -20,11 +20,9 @@ from tensorflow.python.ops import list_ops
 import tensorflow_federated as tff
 
 from tff_adaptive import _error_texts
-from tff_adaptive.runtime import client_tensors
-from tff_adaptive.runtime import graph_functions
-from tff_adaptive.runtime import sequence_reads
-from tff_adaptive.runtime import untrained
 from tff_adaptive.runtime import values
+from tff_adaptive.runtime.datasets import client_tensors
+from tff_adaptive.runtime.graphs import graph_functions
 
 # The parts of a `tff.backends.mapreduce.MapReduceForm` other than the clients'
 # work. A part's index keys its random numbers.
@@ -64,10 +62,6 @@ class ServerParts:
   def __iter__(self) -> Iterator[str]:
     """Yields the names of the parts."""
     return iter(self._functions)
-
-  def node_names(self, name: str) -> set[str]:
-    """Returns the names of the nodes of a part, also in functions."""
-    return {node.name for node in self._functions[name].nodes()}
 
   def with_seed(
       self, name: str, seed: tf.Tensor, number: Optional[tf.Tensor] = None
@@ -131,72 +125,21 @@ class ServerParts:
 _ASSERTION = 'assertion failed:'
 
 
-class ClientWork:
-  """The clients' work, in a form for datasets and one for tensors.
-
-  Attributes:
-    pipelines: The reason why each client has to run its `tf.data` pipeline for
-      any data; None if the elements may be read from tensors.
-  """
-
-  def __init__(
-      self,
-      computation: tff.framework.ConcreteComputation,
-      clients_type: tff.Type,
-  ):
-    """Converts the `work` part of a MapReduce round.
-
-    Raises:
-      UnsupportedComputationError: If it cannot be compiled.
-    """
-    self._computation = computation
-    self._work = graph_functions.build_graph_function(computation)
-    self.pipelines = client_tensors.why_no_rows(clients_type)
-    if self._work.needs_datasets is not None:
-      self.pipelines = f"the clients' work {self._work.needs_datasets}"
-
-  @property
-  def takes_seed(self) -> bool:
-    """Returns whether the clients draw random numbers."""
-    return self._work.takes_seed
-
-  @property
-  def reread(self) -> Mapping[int, sequence_reads.Reread]:
-    """The clients' leaves that the work reads more than once, by place."""
-    return self._work.reread
-
-  def node_names(self) -> set[str]:
-    """Returns the names of the nodes, also in functions."""
-    return {node.name for node in self._work.nodes()}
-
-  def untrained(self) -> list[str]:
-    """Returns the names of trainable weights that the work does not train."""
-    return untrained.find(self._work.serialized)
-
-  @functools.cached_property
-  def _work_on_datasets(self) -> graph_functions.GraphFunction:
-    """The work for sequences that are kept as datasets."""
-    if not self._work.reads_tensors:
-      return self._work
-    return graph_functions.build_graph_function(
-        self._computation, tensor_sequences=False
-    )
-
-  def form_for(self, leaves: Sequence[Any]) -> graph_functions.GraphFunction:
-    """Returns the work in the form for the clients' leaves."""
-    if client_tensors.hold_datasets(leaves):
-      return self._work_on_datasets
-    return self._work
-
-
 @contextlib.contextmanager
-def errors_of_round(work: ClientWork, parts: ServerParts) -> Iterator[None]:
+def errors_of_round(
+    work: graph_functions.GraphFunction, parts: ServerParts
+) -> Iterator[None]:
   """Turns an op's error into a `ValueError` that says what failed where."""
   try:
     yield
   except tf.errors.InvalidArgumentError as e:
-    names = {part: parts.node_names(part) for part in parts}
-    raise ValueError(_explain(e, work.node_names(), names)) from e
+    of_server = {name: _node_names(parts[name]) for name in parts}
+    raise ValueError(_explain(e, _node_names(work), of_server)) from e
+
+
+def _node_names(function: graph_functions.GraphFunction) -> set[str]:
+  """Returns the names of the nodes of a function, and of those it calls."""
+  return {node.name for node in function.nodes()}
 
 
 def _explain(

@@ -8,7 +8,9 @@ graph of this process: the clients' data are tensors, and a loop over the
 clients runs their work and sums their results.
 """
 
+import asyncio
 from collections.abc import Sequence
+import contextlib
 import functools
 import os
 import sys
@@ -25,14 +27,13 @@ from tff_adaptive.data import random_streams
 from tff_adaptive.data import specs
 from tff_adaptive.runtime import computations
 from tff_adaptive.runtime import contexts
-from tff_adaptive.runtime import dataset_cache
 from tff_adaptive.runtime import native
 from tff_adaptive.runtime import plans
 from tff_adaptive.runtime import round_keys
 from tff_adaptive.runtime import rounds
 from tff_adaptive.runtime import running
-from tff_adaptive.runtime import steps
-from tff_adaptive.runtime import tensorflow_loops
+from tff_adaptive.runtime.datasets import dataset_cache
+from tff_adaptive.runtime.steps import rewrites
 
 # The module of TFF's context for programs, which awaits results.
 _PROGRAM_CONTEXT = 'tensorflow_federated.python.program.native_platform'
@@ -335,21 +336,38 @@ class CompiledContext(contexts.OwnContext):
     self._programs[id(computation)] = program
     return program
 
-  def _compile(self, computation: tff.framework.ConcreteComputation) -> Any:
+  def _compile(
+      self,
+      computation: tff.framework.ConcreteComputation,
+      may_be_whole: bool = True,
+  ) -> rounds.Program:
+    """Compiles a computation to one graph if it may and can be, else to steps.
+
+    Args:
+      computation: The computation.
+      may_be_whole: Whether it may be one graph. Defaults to True.
+    """
     if computations.uses_secure_sums(computation):
       self._warn_once(
           'Secure sums are computed in the clear: a simulation provides no '
           'secure aggregation.'
       )
-    computation = tensorflow_loops.with_tensorflow_loops(computation)
-    try:
-      return self._compile_whole(computation)
-    except computations.UnsupportedComputationError:
-      return self._compile_steps(computation)
+    prepared, add_datasets = rewrites.prepare(computation)
+    program: Optional[rounds.Program] = None
+    if may_be_whole:
+      with contextlib.suppress(computations.UnsupportedComputationError):
+        program = self._compile_whole(prepared)
+    if program is None:
+      # Most programs are rounds alone.
+      from tff_adaptive.runtime.steps import steps  # pylint: disable=import-outside-toplevel
+
+      program = steps.Steps(prepared, self._setting())
+    program.add_datasets = add_datasets
+    return program
 
   def _compile_whole(
       self, computation: tff.framework.ConcreteComputation
-  ) -> Any:
+  ) -> rounds.Program:
     """Compiles a computation to one graph."""
     signature = computation.type_signature
     if computations.is_tensorflow(computation):
@@ -370,21 +388,15 @@ class CompiledContext(contexts.OwnContext):
       )
     raise computations.UnsupportedComputationError('it is not one graph')
 
-  def _compile_steps(
-      self, computation: tff.framework.ConcreteComputation
-  ) -> steps.Steps:
-    """Compiles a computation that is not a round."""
-    return steps.Steps(
-        computation, self._plan, self._cache, self._note_pipelines
-    )
-
   def _compile_round(
       self, computation: tff.framework.ConcreteComputation
-  ) -> Any:
+  ) -> rounds.Round:
     """Compiles a computation over clients."""
-    return rounds.CompiledRound(
-        computation, self._plan, self._cache, self._note_pipelines
-    )
+    return rounds.CompiledRound(computation, self._setting())
+
+  def _setting(self) -> rounds.Setting:
+    """Returns the setting of a program."""
+    return rounds.Setting(self._plan, self._cache, self._note_pipelines)
 
   def _run_or_take_steps(
       self,
@@ -402,28 +414,16 @@ class CompiledContext(contexts.OwnContext):
         raise
     # For this argument only, so that others have the same bits after it.
     if program.in_steps is None:
-      program.in_steps = self._compile_steps(computation)
+      program.in_steps = self._compile(computation, may_be_whole=False)
     result = self._run(program.in_steps, arg)
     program.path = program.in_steps.path
     return result
 
   def _run(self, program: Any, arg: Any) -> Any:
-    if isinstance(program, steps.Steps):
-      return self._run_steps(program, arg)
-    if not isinstance(program, rounds.CompiledFunction):
-      return self._run_round(program, arg)
-    with self._keys.of_call(program.takes_seed, program.takes_sequences) as key:
-      return program(arg, key)
-
-  def _run_round(self, program: Any, arg: Any) -> Any:
-    state, clients = program.split(arg)
-    if clients is None:
-      clients = [()] * self._default_num_clients
-    with self._keys.of_round(clients) as key:
-      return program(state, clients, key)
-
-  def _run_steps(self, program: steps.Steps, arg: Any) -> Any:
-    found, clients = program.split(arg)
+    """Runs a `rounds.Program`."""
+    if program.add_datasets is not None:
+      arg = program.add_datasets(arg)
+    given, clients = program.split(arg)
     if clients is None:
       clients = [()] * self._default_num_clients
     key_of = (
@@ -432,7 +432,7 @@ class CompiledContext(contexts.OwnContext):
         else self._keys.of_call(program.takes_seed, program.takes_sequences)
     )
     with key_of as key:
-      return program(found, len(clients), key)
+      return program(given, clients, key)
 
   def _native_context(self) -> tff.framework.SyncContext:
     if self._native is None:
@@ -448,3 +448,58 @@ def _choose_seed(seed: Optional[int]) -> int:
   if seed is None:
     seed = int.from_bytes(os.urandom(4), 'little')
   return random_streams.check_seed(seed)
+
+
+class AsyncCompiledContext(tff.framework.AsyncContext):
+  """Runs computations in this process, as coroutines for `tff.program`.
+
+  The programs of TFF, such as `tff.learning.programs.train_model`, run in a
+  `tff.program.FederatedContext` around an asynchronous context.
+
+  Attributes:
+    context: The `CompiledContext` that runs them, with `begin_round` and
+      `plan_of`.
+
+  Example:
+    ```python
+    import asyncio
+    import tensorflow_federated as tff
+    from tff_adaptive import runtime
+
+    tff.framework.set_default_context(
+        tff.program.NativeFederatedContext(runtime.AsyncCompiledContext())
+    )
+    asyncio.run(tff.learning.programs.train_model(...))
+    ```
+  """
+
+  def __init__(self, **kwargs: Any):
+    """Initializes the context.
+
+    Args:
+      **kwargs: See `CompiledContext`, also for errors.
+    """
+    self.context = CompiledContext(**kwargs)
+
+  async def invoke(
+      self, comp: tff.framework.ConcreteComputation, arg: Any
+  ) -> Any:
+    """Runs a computation, see `CompiledContext.invoke`.
+
+    Computations run one after the other in another thread, while the event loop
+    goes on.
+
+    Args:
+      comp: The computation.
+      arg: Its argument, or None; or a coroutine that returns it.
+
+    Returns:
+      Its result.
+    """
+    if asyncio.iscoroutine(arg):
+      arg = await arg
+    return await asyncio.to_thread(self.context.invoke, comp, arg)
+
+  def close(self) -> None:
+    """Ends the native runtime's worker, if one was started."""
+    self.context.close()

@@ -132,15 +132,8 @@ def uses_secure_sums(computation: tff.framework.ConcreteComputation) -> bool:
 
 def _federated_types(type_spec: tff.Type) -> list[tff.FederatedType]:
   """Returns the federated types in a type, in order."""
-  if isinstance(type_spec, tff.FederatedType):
-    return [type_spec]
-  if not isinstance(type_spec, tff.StructType):
-    return []
-  return [
-      federated
-      for _, field in tff.structure.iter_elements(type_spec)
-      for federated in _federated_types(field)
-  ]
+  places = values.places(type_spec)
+  return [place for place in places if isinstance(place, tff.FederatedType)]
 
 
 def takes_clients(signature: tff.FunctionType) -> bool:
@@ -151,9 +144,13 @@ def takes_clients(signature: tff.FunctionType) -> bool:
   )
 
 
-def _differs_by_client(federated: tff.FederatedType) -> bool:
-  """Returns whether a value differs between clients."""
-  return federated.placement is tff.CLIENTS and not federated.all_equal
+def differs_by_client(type_spec: tff.Type) -> bool:
+  """Returns whether a value of a type differs between clients."""
+  return (
+      isinstance(type_spec, tff.FederatedType)
+      and type_spec.placement is tff.CLIENTS
+      and not type_spec.all_equal
+  )
 
 
 @attrs.frozen(eq=False)
@@ -221,8 +218,8 @@ def _as_state_and_clients(
           f'the computation returns a value placed at the clients: {federated}'
       )
   federated = _federated_types(signature.parameter)
-  at_clients = [t for t in federated if _differs_by_client(t)]
-  at_server = [t for t in federated if not _differs_by_client(t)]
+  at_clients = [t for t in federated if differs_by_client(t)]
+  at_server = [t for t in federated if not differs_by_client(t)]
 
   @tff.federated_computation(
       _joined_type(at_server, tff.SERVER),
@@ -242,7 +239,7 @@ def _as_state_and_clients(
         raise UnsupportedComputationError(
             f'the computation takes a value without a placement: {type_spec}'
         )
-      if _differs_by_client(type_spec):
+      if differs_by_client(type_spec):
         return next(values_at_clients)
       value = next(states)
       if type_spec.placement is tff.CLIENTS:
@@ -280,7 +277,7 @@ def _build_split(
 ) -> Callable[[Any], tuple[Any, Any]]:
   """Builds a function that splits arguments like `_as_state_and_clients`."""
   flatten = values.build_flatten(parameter, into_members=False)
-  differ = list(map(_differs_by_client, _federated_types(parameter)))
+  differ = list(map(differs_by_client, _federated_types(parameter)))
 
   def split(argument):
     at_server, at_clients = [], []

@@ -14,12 +14,12 @@ from tff_adaptive import _error_texts
 from tff_adaptive.data import batching
 from tff_adaptive.runtime import compiled
 from tff_adaptive.runtime import computations
-from tff_adaptive.runtime import dataset_cache
-from tff_adaptive.runtime import graph_functions
 from tff_adaptive.runtime import plans
 from tff_adaptive.runtime import round_keys
 from tff_adaptive.runtime import rounds
 from tff_adaptive.runtime import values
+from tff_adaptive.runtime.datasets import dataset_cache
+from tff_adaptive.runtime.graphs import graph_functions
 
 
 def export_round(
@@ -93,14 +93,16 @@ class _ExportedRound(rounds.CompiledRound):
   ):
     super().__init__(
         computation,
-        plans.Plan('CPU:0', num_parallel_clients=1),
-        dataset_cache.DatasetCache(),
-        _refuse_pipelines,
+        rounds.Setting(
+            plans.Plan('CPU:0', num_parallel_clients=1),
+            dataset_cache.DatasetCache(),
+            _refuse_pipelines,
+        ),
     )
     self._merges_chunks = False  # One loop of constant length.
     key = round_keys.RoundKey.of(clients) or round_keys.RoundKey(seed, 0)
     collected = self._collect(clients, key)
-    self._note(collected.pipelines)
+    self._setting.note(collected.pipelines)
     self._leaves = collected.leaves
     sizes = [
         leaf.sizes

@@ -14,7 +14,7 @@ import os
 import subprocess
 import tempfile
 import time
-from typing import Any, IO
+from typing import Any, IO, Optional
 import weakref
 
 import grpc
@@ -22,10 +22,12 @@ import portpicker
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tff_adaptive import _graph_defs
 from tff_adaptive.data import cohort as cohort_lib
 from tff_adaptive.data import specs
+from tff_adaptive.runtime import computations
 from tff_adaptive.runtime import contexts
-from tff_adaptive.runtime import record_buffers
+from tff_adaptive.runtime.datasets import dataset_graphs
 
 # A message holds a whole model or client; gRPC's default limit is 4 MB.
 _MAX_MESSAGE_BYTES = 2 * 1000**3
@@ -121,12 +123,70 @@ def _end_worker(
   log.close()
 
 
+# The default buffer of `tf.data.TFRecordDataset` before TensorFlow 2.21, which
+# asks for none by -1. The TensorFlow within TFF's worker rejects that.
+_BUFFER_BYTES = 256 * 1024
+_BUFFER_PLACE = 2
+# A dataset that the worker reads in place of another one; None for the same.
+_readable: weakref.WeakKeyDictionary[
+    tf.data.Dataset, Optional[tf.data.Dataset]
+] = weakref.WeakKeyDictionary()
+
+
+def _set_buffers(graph_def: Any) -> bool:
+  """Gives readers of records a buffer, in place; returns whether it did."""
+  has_changed = False
+  for nodes in _graph_defs.scopes(graph_def):
+    by_name = {node.name: node for node in nodes}
+    for node in nodes:
+      if node.op.startswith('TFRecordDataset'):
+        name = _graph_defs.node_of(node.input[_BUFFER_PLACE])
+        size = by_name.get(name)
+        if size is not None and dataset_graphs.scalar(size) == -1:
+          size.attr['value'].tensor.CopyFrom(
+              tf.make_tensor_proto(_BUFFER_BYTES, tf.int64)
+          )
+          has_changed = True
+  return has_changed
+
+
+def _readable_dataset(dataset: tf.data.Dataset) -> tf.data.Dataset:
+  """Returns a dataset with the same elements that the worker reads."""
+  if dataset not in _readable:
+    graph = dataset_graphs.DatasetGraph.of(dataset)
+    changed = None
+    if graph is not None and _set_buffers(graph.graph_def):
+      changed = graph.build(dataset.element_spec)
+    _readable[dataset] = changed
+  return _readable[dataset] or dataset
+
+
+def _readable_computation(
+    computation: tff.framework.ConcreteComputation,
+) -> tff.framework.ConcreteComputation:
+  """Returns a computation of the same that the worker runs."""
+  proto = tff.framework.serialize_computation(computation)
+  if b'TFRecordDataset' not in proto.SerializeToString():
+    return computation
+  for part in computations.tensorflow_parts(proto):
+    graph_def = tf.compat.v1.GraphDef()
+    part.tensorflow.graph_def.Unpack(graph_def)
+    if _set_buffers(graph_def):
+      part.tensorflow.graph_def.Pack(graph_def)
+      # The cache key belongs to the original graph.
+      part.tensorflow.ClearField('cache_key')
+  # The original type also names Python's containers.
+  return tff.framework.ConcreteComputation.with_type(
+      tff.framework.deserialize_computation(proto), computation.type_signature
+  )
+
+
 def _for_worker(value: Any) -> Any:
   """Replaces what TFF or its worker does not take, in nested containers."""
   if isinstance(value, cohort_lib.Cohort):
     return list(value)
   if isinstance(value, tf.data.Dataset):
-    return record_buffers.of_dataset(value)
+    return _readable_dataset(value)
   if type(value) in (list, tuple):
     return type(value)(map(_for_worker, value))
   if type(value) in (dict, collections.OrderedDict):
@@ -203,7 +263,7 @@ class NativeContext(contexts.OwnContext):
         computation = tff.backends.test.replace_secure_intrinsics_with_bodies(
             computation
         )
-      return record_buffers.of_computation(
+      return _readable_computation(
           tff.backends.native.desugar_and_transform_to_native(computation)
       )
 

@@ -11,13 +11,17 @@ from typing import Any, NamedTuple, Optional
 import numpy as np
 
 from tff_adaptive.data import cohort as cohort_lib
-from tff_adaptive.data import element_orders
 from tff_adaptive.data import random_streams
 
 # Marks the streams of a round that runs again.
 _REPEAT = 'repeat'
 # Marks the streams of one step of a round that runs step by step.
 _STEP = 'step'
+
+
+# Returns a random stream: of an op of a dataset, given its place among the ops
+# and the number of the epoch.
+Draw = Callable[[int, int], np.random.Generator]
 
 
 class Seeds(NamedTuple):
@@ -83,9 +87,7 @@ class RoundKey(NamedTuple):
       return self._replace(client_ids=range(start, end))
     return self._replace(client_ids=self.client_ids[start:end])
 
-  def draw_of(
-      self, num_clients: int, leaf: int
-  ) -> Callable[[int], element_orders.Draw]:
+  def draw_of(self, num_clients: int, leaf: int) -> Callable[[int], Draw]:
     """Returns a function from a client's place to its dataset's streams.
 
     Args:
@@ -105,7 +107,7 @@ class RoundKey(NamedTuple):
         self._ids(num_clients)[client], *keys
     )
 
-  def draw_at_server(self, leaf: int) -> element_orders.Draw:
+  def draw_at_server(self, leaf: int) -> Draw:
     """Returns the streams of a dataset that is not at clients.
 
     Args:

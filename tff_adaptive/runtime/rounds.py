@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A whole federated round as one TensorFlow graph."""
 
+import abc
 from collections.abc import Callable, Sequence
 import functools
 from typing import Any, Optional
@@ -11,57 +12,138 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_adaptive.runtime import chunks
-from tff_adaptive.runtime import client_tensors
 from tff_adaptive.runtime import computations
-from tff_adaptive.runtime import dataset_cache
-from tff_adaptive.runtime import elements
-from tff_adaptive.runtime import expressions
-from tff_adaptive.runtime import graph_calls
-from tff_adaptive.runtime import graph_functions
-from tff_adaptive.runtime import made_datasets
 from tff_adaptive.runtime import plans
 from tff_adaptive.runtime import round_keys
 from tff_adaptive.runtime import running
 from tff_adaptive.runtime import values
+from tff_adaptive.runtime.datasets import client_tensors
+from tff_adaptive.runtime.datasets import dataset_cache
+from tff_adaptive.runtime.datasets import elements
+from tff_adaptive.runtime.graphs import graph_functions
+from tff_adaptive.runtime.graphs import variables
 
 
-class Round:
-  """A computation over clients; subclasses choose where its parts run.
+class Setting:
+  """Where the clients of a program run, and what their data go through.
 
   Attributes:
     plan: The plan of the clients' work.
-    takes_client_seeds: Whether random numbers are drawn for each client.
-    in_steps: The same computation for clients that do not fit a round, as a
-      `steps.Steps`; None until it is needed.
-    path: How the latest run was executed, see `CompiledContext.path_of`.
+    cache: The cache of client data.
   """
-
-  path: Optional[str] = None
 
   def __init__(
       self,
-      computation: tff.framework.ConcreteComputation,
       plan: plans.Plan,
       cache: dataset_cache.DatasetCache,
       note_pipelines: Callable[[str], None],
+  ):
+    """Initializes the setting.
+
+    Args:
+      plan: The plan of the clients' work.
+      cache: The cache of client data.
+      note_pipelines: Called with the reason if clients' `tf.data` pipelines
+        have to run; may raise an error.
+    """
+    self.plan = plan
+    self.cache = cache
+    self._note_pipelines = note_pipelines
+
+  def note(self, pipelines: Optional[str]) -> None:
+    """Reports the first reason why clients' pipelines have to run, if any."""
+    if pipelines is not None and self.plan.pipelines is None:
+      self._note_pipelines(pipelines)
+      self.plan = attrs.evolve(self.plan, pipelines=pipelines)
+
+
+class Program(abc.ABC):
+  """The compiled form of a computation.
+
+  Attributes:
+    takes_clients: Whether it takes a value at the clients.
+    takes_seed: Whether it draws random numbers.
+    takes_sequences: Whether it takes sequences.
+    add_datasets: Adds to an argument the datasets that clients make of it, see
+      `rewrites.prepare`; None if they make none.
+    path: How the latest run was executed, see `CompiledContext.path_of`.
+  """
+
+  takes_clients: bool
+  takes_seed: bool
+  takes_sequences: bool
+  add_datasets: Optional[Callable[[Any], Any]] = None
+  path: Optional[str] = None
+
+  @property
+  def plan(self) -> Optional[plans.Plan]:
+    """The plan of the clients' work; None without clients."""
+    return None
+
+  @abc.abstractmethod
+  def split(self, argument: Any) -> tuple[Any, Optional[Sequence[Any]]]:
+    """Splits an argument.
+
+    Args:
+      argument: The argument; None if there is none.
+
+    Returns:
+      What to call the program with, and the clients, which may bring the key of
+      random numbers; None if the argument does not tell their number.
+    """
+
+  @abc.abstractmethod
+  def __call__(
+      self, given: Any, clients: Sequence[Any], key: round_keys.RoundKey
+  ) -> Any:
+    """Runs the computation.
+
+    Args:
+      given: What `split` returned.
+      clients: The values at the clients.
+      key: The key of random numbers.
+
+    Returns:
+      The computation's result, with NumPy arrays for tensors.
+
+    Raises:
+      TypeError: If a value does not match its type.
+      UnsupportedComputationError: If the program does not take the clients.
+      ValueError: If TensorFlow rejects the data, for example because labels
+        are out of range.
+    """
+
+
+class Round(Program):
+  """A computation over clients; subclasses choose where its parts run.
+
+  Attributes:
+    takes_client_seeds: Whether random numbers are drawn for each client.
+    in_steps: The same computation for clients that do not fit a round, as a
+      `steps.Steps`; None until it is needed.
+  """
+
+  takes_clients = True
+
+  def __init__(
+      self, computation: tff.framework.ConcreteComputation, setting: Setting
   ):
     """Converts the computation; no graph is built yet.
 
     Args:
       computation: A computation with an argument at the clients.
-      plan: The plan of the clients' work.
-      cache: The cache of client data.
-      note_pipelines: Called with the reason if clients' `tf.data` pipelines
-        have to run; may raise an error.
+      setting: Where its clients run.
 
     Raises:
       UnsupportedComputationError: If the computation cannot be compiled.
     """
-    computation, self._add_datasets = made_datasets.extract(computation)
     self._form = computations.get_round_form(computation)
-    self.plan = plan
+    self._setting = setting
     form = self._form.form
-    self._work = chunks.ClientWork(form.work, self._form.clients_type)
+    self._work = graph_functions.build_graph_function(form.work)
+    self._pipelines = client_tensors.why_pipelines(
+        self._work, self._form.clients_type
+    )
     self._parts = chunks.ServerParts(
         {name: getattr(form, name) for name in chunks.NAMES}
     )
@@ -70,17 +152,19 @@ class Round:
     )
     self._convert_state = elements.build_conversion(self._form.state_type)
     self._pack = values.build_pack(self._form.result_type)
-    self._cache = cache
-    self._note_pipelines = note_pipelines
     self.in_steps: Optional[Any] = None
 
-  def split(self, argument: Any) -> tuple[Any, Any]:
-    """Splits an argument, see `computations.RoundForm`."""
-    return self._form.split(self._add_datasets(argument))
+  @property
+  def plan(self) -> plans.Plan:
+    """The plan of the clients' work."""
+    return self._setting.plan
+
+  def split(self, argument):
+    return self._form.split(argument)
 
   def untrained(self) -> list[str]:
     """Returns the names of trainable weights that clients do not train."""
-    return self._work.untrained()
+    return variables.find_untrained(self._work.serialized)
 
   def _collect(
       self, clients: Sequence[Any], key: round_keys.RoundKey
@@ -89,8 +173,8 @@ class Round:
     collected = client_tensors.collect(
         clients,
         self._form.clients_type,
-        self._cache,
-        self._work.pipelines,
+        self._setting.cache,
+        self._pipelines,
         key,
         self._work.reread,
     )
@@ -103,12 +187,6 @@ class Round:
     """Returns the seeds of a round."""
     return key.seeds(num_clients if self.takes_client_seeds else 0)
 
-  def _note(self, pipelines: Optional[str]) -> None:
-    """Reports the first reason why clients' pipelines have to run, if any."""
-    if pipelines is not None and self.plan.pipelines is None:
-      self._note_pipelines(pipelines)
-      self.plan = attrs.evolve(self.plan, pipelines=pipelines)
-
   def _to_result(self, tensors: Sequence[tf.Tensor]) -> Any:
     """Returns the computation's result, with NumPy arrays for tensors."""
     packed = self._pack(map(values.to_array, tensors))
@@ -119,18 +197,10 @@ class CompiledRound(Round):
   """A computation over clients, compiled to one graph."""
 
   def __init__(
-      self, computation: tff.framework.ConcreteComputation, *args: Any
+      self, computation: tff.framework.ConcreteComputation, setting: Setting
   ):
-    """Converts the computation; the graph is built in the first round.
-
-    Args:
-      computation: See `Round`.
-      *args: Likewise.
-
-    Raises:
-      UnsupportedComputationError: If the computation cannot be compiled.
-    """
-    super().__init__(computation, *args)
+    """Converts the computation; the graph is built in the first round."""
+    super().__init__(computation, setting)
     self._merges_chunks = self._parts.has_neutral_zero
     self._functions: dict[Any, Any] = {}
     self._run = running.Runner()
@@ -165,7 +235,7 @@ class CompiledRound(Round):
     part = functools.partial(self._parts.with_seed, seed=server_seed)
     with tf.device(f'/device:{self.plan.device}'):
       chunk_sum = chunks.ChunkSum(
-          work=self._work.form_for(clients),
+          work=self._work.for_leaves(clients),
           parts=self._parts,
           clients=clients,
           broadcast=part('prepare')(*state),
@@ -212,26 +282,9 @@ class CompiledRound(Round):
         num_parallel=self.plan.num_parallel_clients,
     )
 
-  def __call__(
-      self, state: Any, clients: Sequence[Any], key: round_keys.RoundKey
-  ) -> Any:
-    """Runs the computation.
-
-    Args:
-      state: The value at the server; `()` if the computation has none.
-      clients: The values at the clients.
-      key: The key of the round's random numbers.
-
-    Returns:
-      The computation's result, with NumPy arrays for tensors.
-
-    Raises:
-      TypeError: If a value does not match its type.
-      ValueError: If TensorFlow rejects the data, for example because labels
-        are out of range.
-    """
+  def __call__(self, state, clients, key):
     collected = self._collect(clients, key)
-    self._note(collected.pipelines)
+    self._setting.note(collected.pipelines)
     layouts = collected.layouts()
     num_clients = len(clients)
     chunk_size = self.plan.chunk_size_of(num_clients)
@@ -249,13 +302,10 @@ class CompiledRound(Round):
     return self._to_result(result)
 
 
-class CompiledFunction:
-  """A compiled computation without clients.
+class CompiledFunction(Program):
+  """A compiled computation without clients."""
 
-  Attributes:
-    takes_seed: Whether it draws random numbers.
-    takes_sequences: Whether it reads sequences.
-  """
+  takes_clients = False
 
   def __init__(
       self,
@@ -273,7 +323,6 @@ class CompiledFunction:
     Raises:
       UnsupportedComputationError: If the computation cannot be compiled.
     """
-    self._computation = computation
     self._types = values.leaf_types(computation.type_signature.parameter)
     self.takes_sequences = any(
         isinstance(leaf, tff.SequenceType) for leaf in self._types
@@ -282,45 +331,28 @@ class CompiledFunction:
         computation, tensor_sequences=self.takes_sequences
     )
     self.takes_seed = self._function.takes_seed
-    self._call = graph_calls.GraphCall(
+    self._call = running.GraphCall(
         self._add,
         self._types,
-        [
-            *map(graph_calls.leaf_spec, self._types),
-            tf.TensorSpec([2], tf.int32),
-        ],
-        cache if self._function.reads_tensors else None,
-        bool(self._function.reread),
+        [tf.TensorSpec([2], tf.int32)],
+        cache=cache if self._function.reads_tensors else None,
+        are_reread=bool(self._function.reread),
     )
     self._flatten = values.build_flatten(type_signature.parameter)
     self._pack = values.build_pack(type_signature.result)
 
-  @property
-  def path(self) -> str:
-    """How the latest run was executed, see `CompiledContext.path_of`."""
-    return self._call.path
-
   def _add(self, *tensors: Any) -> list[tf.Tensor]:
     """Adds the computation to the graph being built; the seed comes last."""
     *leaves, seed = tensors
-    function = self._function
-    if function.reads_tensors and client_tensors.hold_datasets(leaves):
-      function = graph_functions.build_graph_function(
-          self._computation, tensor_sequences=False
-      )
-    return function(*leaves, seed=seed)
+    return self._function.for_leaves(leaves)(*leaves, seed=seed)
 
-  def __call__(self, argument: Any, key: round_keys.RoundKey) -> Any:
-    """Runs the computation.
+  def split(self, argument):
+    return argument, None
 
-    Args:
-      argument: Its argument; None if it has none.
-      key: The key of its random numbers.
-
-    Returns:
-      The computation's result, with NumPy arrays for tensors.
-    """
-    leaves = map(expressions.to_leaf, self._flatten(argument), self._types)
+  def __call__(self, argument, clients, key):
+    del clients
+    leaves = map(elements.to_leaf, self._flatten(argument), self._types)
     seeds = [tf.constant(key.server_seed())]
     result = self._call(list(leaves), lambda: seeds, key=key)
+    self.path = self._call.path
     return self._pack(map(values.to_array, result))

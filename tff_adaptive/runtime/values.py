@@ -28,21 +28,30 @@ def leaf_types(type_spec: Optional[tff.Type]) -> list[tff.Type]:
   Raises:
     TypeError: If the type contains anything else.
   """
+  leaves = []
+  for place in places(type_spec):
+    if isinstance(place, tff.FederatedType):
+      leaves += leaf_types(place.member)
+    elif isinstance(place, (tff.TensorType, tff.SequenceType)):
+      leaves.append(place)
+    else:
+      raise TypeError(
+          f'Expected tensors, sequences and structs, found {place}.'
+      )
+  return leaves
+
+
+def places(type_spec: Optional[tff.Type]) -> list[tff.Type]:
+  """Returns the types in nested structs, in order; federated ones as a whole.
+
+  None, for no value, has none.
+  """
   if type_spec is None:
     return []
-  if isinstance(type_spec, tff.FederatedType):
-    return leaf_types(type_spec.member)
-  if isinstance(type_spec, tff.StructType):
-    return [
-        leaf
-        for _, field in tff.structure.iter_elements(type_spec)
-        for leaf in leaf_types(field)
-    ]
-  if isinstance(type_spec, (tff.TensorType, tff.SequenceType)):
+  if not isinstance(type_spec, tff.StructType):
     return [type_spec]
-  raise TypeError(
-      f'Expected tensors, sequences and structs, found {type_spec}.'
-  )
+  fields = tff.structure.iter_elements(type_spec)
+  return [place for _, field in fields for place in places(field)]
 
 
 def leaf_names(type_spec: tff.Type) -> list[str]:

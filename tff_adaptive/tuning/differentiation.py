@@ -19,15 +19,15 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_adaptive.data import batching
-from tff_adaptive.runtime import client_tensors
 from tff_adaptive.runtime import computations
-from tff_adaptive.runtime import dataset_cache
-from tff_adaptive.runtime import graph_functions
 from tff_adaptive.runtime import plans
 from tff_adaptive.runtime import round_keys
 from tff_adaptive.runtime import rounds
 from tff_adaptive.runtime import running
 from tff_adaptive.runtime import values
+from tff_adaptive.runtime.datasets import client_tensors
+from tff_adaptive.runtime.datasets import dataset_cache
+from tff_adaptive.runtime.graphs import graph_functions
 
 # A function of flat tensors.
 FlatFn = Callable[..., Sequence[tf.Tensor]]
@@ -224,12 +224,14 @@ class DifferentiableRound(rounds.Round):
     """
     super().__init__(
         computation,
-        plans.Plan('CPU:0', num_parallel_clients=1),
-        dataset_cache.DatasetCache(),
-        _refuse_pipelines,
+        rounds.Setting(
+            plans.Plan('CPU:0', num_parallel_clients=1),
+            dataset_cache.DatasetCache(),
+            _refuse_pipelines,
+        ),
     )
-    self._note(self._work.pipelines)
-    _prepare(self._work.form_for(()))
+    self._setting.note(self._pipelines)
+    _prepare(self._work)
     parts, part = self._parts, self._parts.with_seed
     for name in ('prepare', 'zero', 'accumulate', 'report', 'update'):
       _prepare(parts[name])
@@ -277,7 +279,7 @@ class DifferentiableRound(rounds.Round):
 
   def _build_work(self, layouts: client_tensors.Layouts) -> FlatFn:
     """Builds a client's work, from its number and what the server sends."""
-    work = self._work.form_for(layouts)
+    work = self._work.for_leaves(layouts)
     arguments = (
         layouts,
         tf.TensorSpec([], tf.int32),
@@ -305,7 +307,7 @@ class DifferentiableRound(rounds.Round):
   ) -> list[FlatFn]:
     """Returns each client's work, from what the server sends."""
     collected = self._collect(clients, key)
-    self._note(collected.pipelines)
+    self._setting.note(collected.pipelines)
     layouts = collected.layouts()
     if layouts not in self._works:
       self._works[layouts] = self._build_work(layouts)
@@ -317,7 +319,7 @@ class DifferentiableRound(rounds.Round):
         for number, seed in enumerate(seeds)
     ]
 
-  def __call__(
+  def __call__(  # type: ignore[override]
       self, state: Sequence[tf.Tensor], clients: Sequence[Any], round_num: int
   ) -> tuple[Sequence[tf.Tensor], Callable[[Gradients], Gradients]]:
     """Runs the round.

@@ -17,7 +17,7 @@ import tensorflow_federated as tff
 from tests.tff_adaptive import testing
 from tests.tff_adaptive.runtime import compiled_testing
 from tff_adaptive import runtime
-from tff_adaptive.runtime import graph_functions
+from tff_adaptive.runtime.graphs import graph_functions
 
 
 def _in_thread(fn: Callable[[], Any]) -> Any:

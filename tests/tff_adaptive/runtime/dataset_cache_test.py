@@ -25,9 +25,8 @@ from tests.tff_adaptive.runtime import equality_testing
 from tests.tff_adaptive.runtime import sequence_testing
 from tff_adaptive import data
 from tff_adaptive import runtime
-from tff_adaptive.runtime import dataset_cache
-from tff_adaptive.runtime import dataset_rows
-from tff_adaptive.runtime import held_rows
+from tff_adaptive.runtime.datasets import dataset_cache
+from tff_adaptive.runtime.datasets import dataset_reads
 
 _BATCH_TYPE = tff.types.tensorflow_to_type(testing.INPUT_SPEC)
 _WARNING = mock.call(logging.WARNING, dataset_cache._SLOW_READING, 1)
@@ -159,8 +158,8 @@ class SourcesTest(compiled_testing.TestCase):
     del contexts, context, found
     gc.collect()
     self.assertIsNone(
-        held_rows.find(
-            held_rows.content_of(dataset), tff.SequenceType(_BATCH_TYPE)
+        dataset_cache.find_held(
+            dataset_cache.content_of(dataset), tff.SequenceType(_BATCH_TYPE)
         )
     )
 
@@ -366,7 +365,7 @@ class DatasetsTest(tf.test.TestCase, parameterized.TestCase):
       return add_up()
 
     dataset = build().map(lambda number: tf.cast(number, tf.float32))
-    with mock.patch.object(dataset_rows, '_MAX_CLIENT_BYTES', 10_000):
+    with mock.patch.object(dataset_reads, '_MAX_CLIENT_BYTES', 10_000):
       with runtime.CompiledContext():
         reason = 'a dataset is infinite|holds more than 10000 bytes'
         for computation in (

@@ -10,9 +10,9 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tests.tff_adaptive.runtime import sequence_testing
-from tff_adaptive.data import dataset_graphs
 from tff_adaptive.data import random_streams
-from tff_adaptive.runtime import dataset_rows
+from tff_adaptive.runtime.datasets import dataset_graphs
+from tff_adaptive.runtime.datasets import dataset_reads
 
 _NUM_CHAINS = 25
 
@@ -111,7 +111,7 @@ class RandomPipelinesTest(tf.test.TestCase):
       spec = chain.dataset.element_spec
       fresh = dataset_graphs.DatasetGraph.of(chain.dataset).build(spec)
       expected = list(fresh.as_numpy_iterator())
-      source, _ = dataset_rows.of_dataset(
+      source, _ = dataset_reads.of_dataset(
           chain.dataset, tff.SequenceType(tff.types.tensorflow_to_type(spec))
       )
       streams = lambda *keys: random_streams.stream(1, 'shuffling', *keys)

@@ -9,7 +9,7 @@ import tensorflow_federated as tff
 
 from tests.tff_adaptive.runtime import sequence_testing
 from tff_adaptive.data import random_streams
-from tff_adaptive.runtime import dataset_rows
+from tff_adaptive.runtime.datasets import dataset_reads
 
 
 def _rows(size=7):
@@ -44,11 +44,11 @@ class ElementMapsTest(tf.test.TestCase, parameterized.TestCase):
 
   def _source(self, dataset):
     spec = tff.types.tensorflow_to_type(dataset.element_spec)
-    source, _ = dataset_rows.of_dataset(dataset, tff.SequenceType(spec))
+    source, _ = dataset_reads.of_dataset(dataset, tff.SequenceType(spec))
     return source
 
   def _draw(self, source, *keys):
-    self.assertNotIsInstance(source, dataset_rows.FreshRows)
+    self.assertNotIsInstance(source, dataset_reads.FreshRows)
     (rows,) = source.draw(_draw_of(*keys))
     return sequence_testing.elements_of(rows)
 
@@ -161,7 +161,7 @@ class ElementMapsTest(tf.test.TestCase, parameterized.TestCase):
   )
   def test_others_are_read_in_each_round(self, change):
     source = self._source(change(_rows()))
-    self.assertIsInstance(source, dataset_rows.FreshRows)
+    self.assertIsInstance(source, dataset_reads.FreshRows)
 
 
 if __name__ == '__main__':

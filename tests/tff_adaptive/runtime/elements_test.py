@@ -7,7 +7,7 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_adaptive.runtime import elements
+from tff_adaptive.runtime.datasets import elements
 
 _BFLOAT16 = tf.bfloat16.as_numpy_dtype
 

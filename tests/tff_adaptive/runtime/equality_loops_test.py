@@ -13,7 +13,7 @@ import tensorflow_federated as tff
 from tests.tff_adaptive.runtime import equality_testing
 from tests.tff_adaptive.runtime import sequence_testing
 from tff_adaptive import runtime
-from tff_adaptive.runtime import graph_functions
+from tff_adaptive.runtime.graphs import graph_functions
 
 _ROWS = sequence_testing.ROWS
 _digest = sequence_testing.digest

@@ -13,7 +13,7 @@ import tensorflow_federated as tff
 
 from tests.tff_adaptive import testing
 from tests.tff_adaptive.runtime import equality_testing
-from tff_adaptive.runtime import graph_functions
+from tff_adaptive.runtime.graphs import graph_functions
 
 _SPECS = [tf.TensorSpec([], tf.int32)]
 

@@ -14,8 +14,8 @@ import tensorflow_federated as tff
 from tests.tff_adaptive.runtime import equality_testing
 from tests.tff_adaptive.runtime import sequence_testing
 from tff_adaptive import runtime
-from tff_adaptive.runtime import graph_functions
-from tff_adaptive.runtime import sequence_reads
+from tff_adaptive.runtime.graphs import graph_functions
+from tff_adaptive.runtime.sequences import sequence_reads
 
 _NUMBERS = tff.SequenceType(np.float32)
 _digest = sequence_testing.digest

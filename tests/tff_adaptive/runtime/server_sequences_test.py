@@ -16,9 +16,10 @@ from tests.tff_adaptive import testing
 from tests.tff_adaptive.runtime import equality_testing
 from tests.tff_adaptive.runtime import sequence_testing
 from tff_adaptive import runtime
-from tff_adaptive.runtime import client_tensors
-from tff_adaptive.runtime import dataset_rows
-from tff_adaptive.runtime import elements
+from tff_adaptive.runtime.datasets import client_tensors
+from tff_adaptive.runtime.datasets import dataset_reads
+from tff_adaptive.runtime.datasets import dataset_rows
+from tff_adaptive.runtime.datasets import elements
 
 _ROWS = sequence_testing.ROWS
 _NUMBERS = tff.SequenceType(np.float32)
@@ -132,7 +133,7 @@ class ServerSequencesTest(equality_testing.TestCase):
   def test_datasets_are_read_once(self):
     dataset = _dataset()
     read = mock.patch.object(
-        dataset_rows, 'of_dataset', wraps=dataset_rows.of_dataset
+        dataset_reads, 'of_dataset', wraps=dataset_reads.of_dataset
     )
     with runtime.CompiledContext(strict=True) as context, read as counted:
       for computation in (_digest, _at_a_server(_digest)):

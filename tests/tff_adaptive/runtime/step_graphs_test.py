@@ -16,7 +16,7 @@ from tests.tff_adaptive import testing
 from tests.tff_adaptive.runtime import equality_testing
 from tff_adaptive import runtime
 from tff_adaptive.runtime import running
-from tff_adaptive.runtime import step_graphs
+from tff_adaptive.runtime.steps import steps
 
 _at_clients, _at_server = testing.at_clients, testing.at_server
 _VECTOR = tff.TensorType(np.float32, [4])
@@ -132,7 +132,7 @@ _CASES: tuple[tuple[str, Any, tuple[Any, ...]], ...] = (
 
 def _one_by_one() -> contextlib.AbstractContextManager:
   """Runs steps one by one."""
-  return mock.patch.object(step_graphs.StepGraph, '__call__', return_value=None)
+  return mock.patch.object(steps.StepGraph, '__call__', return_value=None)
 
 
 class StepGraphsTest(equality_testing.TestCase):

@@ -12,8 +12,9 @@ import tensorflow_federated as tff
 from tests.tff_adaptive import testing
 from tff_adaptive import optimizers
 from tff_adaptive import runtime
-from tff_adaptive.runtime import chunks
 from tff_adaptive.runtime import computations
+from tff_adaptive.runtime.graphs import graph_functions
+from tff_adaptive.runtime.graphs import variables
 
 _LAYERS = tf.keras.layers
 _STOCK = tff.learning.algorithms
@@ -68,7 +69,8 @@ def _copied_gru(copy):
 
 def _untrained(process):
   form = computations.get_round_form(process.next)
-  return chunks.ClientWork(form.form.work, form.clients_type).untrained()
+  work = graph_functions.build_graph_function(form.form.work)
+  return variables.find_untrained(work.serialized)
 
 
 class UntrainedTest(tf.test.TestCase, parameterized.TestCase):

@@ -8,7 +8,7 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_adaptive import runtime
-from tff_adaptive.runtime import zero_products
+from tff_adaptive.runtime.graphs import zero_products
 
 
 def _share_of_entries(x):

@@ -11,8 +11,9 @@ import tensorflow_federated as tff
 
 from tff_adaptive.data import specs
 from tff_adaptive.runtime import compiled
-from tff_adaptive.runtime import dataset_cache
 from tff_adaptive.runtime import plans
+from tff_adaptive.runtime import rounds
+from tff_adaptive.runtime.datasets import dataset_cache
 from tff_adaptive.runtime.scale_out import clusters
 from tff_adaptive.runtime.scale_out import messages
 
@@ -159,22 +160,18 @@ class RayContext(compiled.CompiledContext):
 
   def _compile_round(
       self, computation: tff.framework.ConcreteComputation
-  ) -> Any:
+  ) -> rounds.Round:
     from tff_adaptive.runtime.scale_out import scaled_rounds  # pylint: disable=import-outside-toplevel
 
     self._check_open()
-    return scaled_rounds.ScaledRound(
-        computation,
-        self._plan,
-        self._cache,
-        self._note_pipelines,
-        pool=self.pool,
-    )
+    return scaled_rounds.ScaledRound(computation, self._setting(), self.pool)
 
-  def _run_round(self, program: Any, arg: Any) -> Any:
+  def _run(self, program: Any, arg: Any) -> Any:
+    if not isinstance(program, rounds.Round):
+      return super()._run(program, arg)
     self._check_open()
     with self.pool.node.guarded():
-      return super()._run_round(program, arg)
+      return super()._run(program, arg)
 
   def _check_open(self) -> None:
     if self.pool is None:

@@ -22,11 +22,11 @@ import tensorflow_federated as tff
 
 from tff_adaptive.data import client_data
 from tff_adaptive.data import cohort as cohort_lib
-from tff_adaptive.runtime import client_tensors
-from tff_adaptive.runtime import dataset_cache
 from tff_adaptive.runtime import plans
 from tff_adaptive.runtime import round_keys
 from tff_adaptive.runtime import values
+from tff_adaptive.runtime.datasets import client_tensors
+from tff_adaptive.runtime.datasets import dataset_cache
 
 
 class CohortChunk(NamedTuple):

@@ -16,10 +16,10 @@ import tensorflow_federated as tff
 from tff_adaptive import _error_texts
 from tff_adaptive.data import client_data
 from tff_adaptive.data import cohort as cohort_lib
-from tff_adaptive.runtime import graph_functions
 from tff_adaptive.runtime import round_keys
 from tff_adaptive.runtime import rounds
 from tff_adaptive.runtime import values
+from tff_adaptive.runtime.graphs import graph_functions
 from tff_adaptive.runtime.scale_out import messages
 from tff_adaptive.runtime.scale_out import worker_pools
 from tff_adaptive.runtime.scale_out import workers
@@ -35,17 +35,23 @@ class ScaledRound(rounds.Round):
     costs: The costs of the latest round; None before the first.
   """
 
-  def __init__(self, *args: Any, pool: worker_pools.WorkerPool):
+  def __init__(
+      self,
+      computation: tff.framework.ConcreteComputation,
+      setting: rounds.Setting,
+      pool: worker_pools.WorkerPool,
+  ):
     """Converts the computation and sends it to the workers.
 
     Args:
-      *args: See `rounds.Round`.
+      computation: See `rounds.Round`.
+      setting: Likewise.
       pool: The workers.
 
     Raises:
       UnsupportedComputationError: If the computation cannot be compiled.
     """
-    super().__init__(*args)
+    super().__init__(computation, setting)
     self.costs: Optional[messages.RoundCosts] = None
     self._pool = pool
     self._sum_type = self._form.form.accumulate.type_signature.result
@@ -59,24 +65,14 @@ class ScaledRound(rounds.Round):
         'merge', [self._sum_type] * 2, tf.TensorSpec([], tf.int32)
     )
 
-  def __call__(
-      self, state: Any, clients: Sequence[Any], key: round_keys.RoundKey
-  ) -> Any:
-    """Runs the computation.
-
-    Args:
-      state: The value at the server; `()` if the computation has none.
-      clients: The values at the clients.
-      key: The key of the round's random numbers.
-
-    Returns:
-      The computation's result, with NumPy arrays for tensors.
+  def __call__(self, state, clients, key):
+    """Runs the computation, see `rounds.Program`.
 
     Raises:
       ClusterError: If workers die repeatedly.
       TypeError: If a value does not match its type, or cannot be sent.
     """
-    self._note(self._work.pipelines)
+    self._setting.note(self._pipelines)
     costs: dict[str, Any] = collections.defaultdict(int)
     seeds = self._seeds(len(clients), key)
     seed = tf.constant(seeds.server)

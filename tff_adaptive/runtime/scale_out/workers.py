@@ -16,12 +16,12 @@ from tensorflow_federated.proto.v0 import computation_pb2
 
 from tff_adaptive.data import client_data
 from tff_adaptive.runtime import chunks
-from tff_adaptive.runtime import client_tensors
 from tff_adaptive.runtime import computations
-from tff_adaptive.runtime import dataset_cache
-from tff_adaptive.runtime import graph_functions
 from tff_adaptive.runtime import plans
 from tff_adaptive.runtime import values
+from tff_adaptive.runtime.datasets import client_tensors
+from tff_adaptive.runtime.datasets import dataset_cache
+from tff_adaptive.runtime.graphs import graph_functions
 from tff_adaptive.runtime.scale_out import messages
 
 _PARTS = ('zero', 'accumulate')
@@ -77,7 +77,10 @@ class PartialRound:
     work = _deserialize(spec.work)
     _, self._broadcast_type = work.type_signature.parameter
     self._clients_type = spec.clients_type
-    self._work = chunks.ClientWork(work, self._clients_type)
+    self._work = graph_functions.build_graph_function(work)
+    self._pipelines = client_tensors.why_pipelines(
+        self._work, self._clients_type
+    )
     self._parts = chunks.ServerParts(
         {name: _deserialize(part) for name, part in spec.parts.items()}
     )
@@ -115,7 +118,7 @@ class PartialRound:
         member_type=self._clients_type,
         sources=sources,
         cache=self._cache,
-        pipelines=self._work.pipelines,
+        pipelines=self._pipelines,
     )
     layouts = clients.layouts()
     with self._lock:
@@ -147,7 +150,7 @@ class PartialRound:
       )
       with tf.device(f'/device:{self._plan.device}'):
         chunk_sum = chunks.ChunkSum(
-            work=self._work.form_for(layouts),
+            work=self._work.for_leaves(layouts),
             parts=self._parts,
             clients=clients,
             broadcast=broadcast,

@@ -1,0 +1,309 @@
+# Copyright 2026 The tff_adaptive Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests for `dataset_graphs` and `dataset_splits`."""
+
+from typing import Any
+
+from absl.testing import parameterized
+import numpy as np
+import tensorflow as tf
+
+from tff_adaptive.runtime.datasets import dataset_graphs
+from tff_adaptive.runtime.datasets import dataset_splits
+from tff_adaptive.runtime.datasets import element_orders
+
+_TABLE = tf.lookup.StaticHashTable(
+    tf.lookup.KeyValueTensorInitializer([b'a', b'b', b'c'], [1, 2, 3]), 0
+)
+
+
+def _range(size: int = 9) -> tf.data.Dataset:
+  return tf.data.Dataset.range(size)
+
+
+def _examples() -> tf.data.Dataset:
+  x = np.arange(18, dtype=np.float32).reshape([9, 2])
+  return tf.data.Dataset.from_tensor_slices({'x': x, 'y': np.arange(9)})
+
+
+def _flatten(batch: Any) -> Any:
+  return tf.reshape(batch['x'] * 2.0, [-1, 2]), tf.reshape(batch['y'], [-1, 1])
+
+
+def _center(batch: tf.Tensor) -> tf.Tensor:
+  return batch - tf.reduce_mean(batch, axis=0)
+
+
+def _add_noise(x: tf.Tensor) -> tf.Tensor:
+  return x + tf.random.uniform([], maxval=99, dtype=tf.int64)
+
+
+def _add_seeded_noise(x: tf.Tensor) -> tf.Tensor:
+  return x + tf.random.uniform([], maxval=99, dtype=tf.int64, seed=1)
+
+
+def _tokens(text: tf.Tensor) -> tf.Tensor:
+  return _TABLE.lookup(tf.strings.bytes_split(text))
+
+
+def _of_any_rank(n: tf.Tensor) -> tf.Tensor:
+  rank = tf.reshape(n - n + 1, [1])
+  return tf.reshape(n, tf.ones(rank, tf.int32))
+
+
+def _text() -> tf.data.Dataset:
+  dataset = tf.data.Dataset.from_tensors([b'abcabcabcab', b'cabcabcabca'])
+  dataset = dataset.unbatch().map(_tokens).unbatch()
+  return dataset.batch(3, drop_remainder=True)
+
+
+class SplitTest(tf.test.TestCase, parameterized.TestCase):
+
+  def setUp(self):
+    super().setUp()
+    tf.random.set_seed(None)  # That of TensorFlow's test case.
+
+  def _graph(self, dataset):
+    graph = dataset_graphs.DatasetGraph.of(dataset)
+    self.assertIsNotNone(graph)
+    return graph
+
+  def _elements(self, dataset):
+    return [tf.nest.flatten(one) for one in dataset.as_numpy_iterator()]
+
+  def assert_splits(self, dataset, num_ops):
+    split = dataset_splits.split(self._graph(dataset))
+    rows, ops = split.rows()
+    self.assertLen(ops, num_ops)
+    elements = self._elements(rows)
+    if split.is_batched:
+      elements = [list(row) for batch in elements for row in zip(*batch)]
+    numbers = element_orders.run(ops, len(elements))
+    found = [elements[number] for number in numbers.order]
+    if split.is_batched:
+      ends = np.cumsum(numbers.sizes)
+      found = [
+          list(map(np.stack, zip(*found[end - size : end])))
+          for end, size in zip(ends, numbers.sizes)
+      ]
+    fresh = self._graph(dataset).build(dataset.element_spec)
+    expected = self._elements(fresh)
+    self.assertLen(found, len(expected))
+    for one, other in zip(found, expected):
+      for array, expected_array in zip(one, other):
+        self.assertAllEqual(array, expected_array)
+
+  @parameterized.named_parameters(
+      ('source', _examples, 0),
+      ('batch', lambda: _examples().batch(4), 1),
+      (
+          'tutorial',
+          lambda: _examples()
+          .repeat(2)
+          .shuffle(4, seed=1)
+          .batch(4)
+          .map(_flatten)
+          .prefetch(2),
+          3,
+      ),
+      (
+          'filtered',
+          lambda: _range()
+          .map(lambda n: n * 2)
+          .filter(lambda n: n > 5)
+          .shuffle(3, seed=2)
+          .batch(2, drop_remainder=True)
+          .repeat(2),
+          4,
+      ),
+      (
+          'text',
+          lambda: _text()
+          .shuffle(4, seed=3)
+          .batch(2, drop_remainder=True)
+          .map(lambda tokens: (tokens[:, :-1], tokens[:, 1:])),
+          2,
+      ),
+      (
+          'padded',
+          lambda: _range()
+          .shuffle(9, seed=3)
+          .padded_batch(2)
+          .unbatch()
+          .batch(4),
+          4,
+      ),
+      ('batches', lambda: _range().batch(2).shuffle(9, seed=3).repeat(2), 3),
+      ('cached', lambda: _range().shuffle(9, seed=1).cache().repeat(2), 3),
+      (
+          'of_any_rank',
+          lambda: _range().map(_of_any_rank).shuffle(9, seed=1),
+          1,
+      ),
+      ('numbered', lambda: _range().enumerate().shuffle(9, seed=1), 1),
+      ('filtered_last', lambda: _range().filter(lambda n: n > 3), 1),
+      (
+          'centered',
+          lambda: _range().batch(2).map(_center).shuffle(9, seed=1),
+          1,
+      ),
+      ('none', lambda: _range(0).shuffle(3, seed=1).batch(2), 2),
+      (
+          'part_of_endless',
+          lambda: _range(3).repeat().shuffle(4, seed=1).take(8).batch(3),
+          4,
+      ),
+      (
+          'windows',
+          lambda: _range()
+          .window(3)
+          .flat_map(lambda window: window.batch(2))
+          .shuffle(4, seed=1),
+          1,
+      ),
+      (
+          'parallel',
+          lambda: _range()
+          .map(lambda n: n + 1, num_parallel_calls=2)
+          .shuffle(4, seed=1)
+          .batch(2, num_parallel_calls=2),
+          2,
+      ),
+      (
+          'epochs_of_epochs',
+          lambda: _range()
+          .shuffle(9, seed=1)
+          .prefetch(2)
+          .repeat(2)
+          .skip(1)
+          .repeat(2),
+          4,
+      ),
+      ('shards', lambda: _range().shuffle(9, seed=1).shard(2, 1).skip(1), 3),
+      (
+          'options',
+          lambda: _range().shuffle(9, seed=1).with_options(tf.data.Options()),
+          1,
+      ),
+  )
+  def test_splits(self, build, num_ops):
+    self.assert_splits(build(), num_ops)
+
+  @parameterized.named_parameters(
+      (
+          'batches_of_any_rank',
+          lambda: _range().map(_of_any_rank).shuffle(9, seed=1).batch(2),
+      ),
+      (
+          'part_of_a_cached_order',
+          lambda: _range().shuffle(9, seed=1).cache().take(3).repeat(2),
+      ),
+      (
+          'batched_twice',
+          lambda: _range().shuffle(9, seed=1).batch(2, True).batch(2),
+      ),
+      (
+          'mixed',
+          lambda: tf.data.Dataset.sample_from_datasets(
+              [_range(), _range(20)], seed=1
+          ),
+      ),
+      (
+          'from_python',
+          lambda: tf.data.Dataset.from_generator(
+              lambda: iter([1, 2]),
+              output_signature=tf.TensorSpec([], tf.int64),
+          ).shuffle(2),
+      ),
+      (
+          'padded_to_the_longest',
+          lambda: _range()
+          .map(lambda n: tf.zeros([n]))
+          .shuffle(9, seed=1)
+          .padded_batch(2),
+      ),
+  )
+  def test_what_needs_a_pipeline(self, build):
+    self.assertIsNone(dataset_splits.split(self._graph(build())))
+
+  @parameterized.named_parameters(
+      ('drawn', lambda: _range().map(_add_noise).batch(2), 1, 0),
+      ('centered', lambda: _range().shuffle(9).batch(2).map(_center), 0, 1),
+      ('both', lambda: _range().map(_add_noise).batch(2).map(_center), 1, 1),
+  )
+  def test_functions_of_what_was_chosen(self, build, num_rows, num_batches):
+    found = dataset_splits.split(self._graph(build()))
+    self.assertLen(found.row_maps, num_rows)
+    self.assertLen(found.batch_maps, num_batches)
+
+  @parameterized.named_parameters(
+      ('seeded', lambda: _range().shuffle(9, seed=1), False),
+      ('unseeded', lambda: _range().shuffle(9), True),
+      ('drawn', lambda: _range().map(_add_noise), True),
+      ('drawn_with_seed', lambda: _range().map(_add_seeded_noise), False),
+      (
+          'mixed_with_seed',
+          lambda: tf.data.Dataset.sample_from_datasets(
+              [_range(), _range(20)], seed=1
+          ),
+          False,
+      ),
+      (
+          'mixed',
+          lambda: tf.data.Dataset.sample_from_datasets([_range(), _range(20)]),
+          True,
+      ),
+      ('random', lambda: tf.data.Dataset.random().take(3), True),
+      ('random_with_seed', lambda: tf.data.Dataset.random(1).take(3), False),
+      (
+          'variable',
+          lambda: (lambda v: _range().map(lambda n: n + v))(
+              tf.Variable(1, dtype=tf.int64)
+          ),
+          True,
+      ),
+      (
+          'inner_noise',
+          lambda: _range()
+          .window(3)
+          .flat_map(lambda window: window.map(_add_noise)),
+          True,
+      ),
+      ('table', _text, False),
+  )
+  def test_fresh_datasets_differ(self, build, differs):
+    dataset = build()
+    self.assertEqual(self._graph(dataset).differs, differs)
+    reads = [
+        str(self._elements(self._graph(dataset).build(dataset.element_spec)))
+        for _ in range(3)
+    ]
+    if not differs:
+      self.assertLen(set(reads), 1)
+      # That somebody looks at the dataset changes nothing.
+      next(iter(dataset))
+      fresh = self._graph(dataset).build(dataset.element_spec)
+      self.assertEqual(str(self._elements(fresh)), reads[0])
+
+  @parameterized.named_parameters(
+      ('shuffle', lambda: _range().shuffle(9).batch(2).map(_center)),
+      ('noise', lambda: _range().map(_add_noise)),
+      (
+          'mixed',
+          lambda: tf.data.Dataset.sample_from_datasets([_range(), _range(20)]),
+      ),
+  )
+  def test_seeds(self, build):
+    dataset = build()
+    reads = []
+    for seed in (1, 1, 2):
+      graph = self._graph(dataset)
+      graph = graph.seeded(np.random.default_rng(seed))
+      self.assertFalse(dataset_graphs.DatasetGraph(graph.graph_def).differs)
+      reads.append(str(self._elements(graph.build(dataset.element_spec))))
+    self.assertEqual(reads[0], reads[1])
+    self.assertNotEqual(reads[0], reads[2])
+
+
+if __name__ == '__main__':
+  tf.test.main()
