@@ -8,6 +8,7 @@ from typing import Any, Optional
 
 import tensorflow as tf
 
+from tff_adaptive.optimizers import arguments
 from tff_adaptive.optimizers import federated_optimizer
 from tff_adaptive.optimizers import optimizer
 from tff_adaptive.optimizers import vector_optimizer
@@ -29,8 +30,8 @@ class _DistanceEstimate(vector_optimizer.VectorOptimizer):
   """
 
   checks = {
-      'growth_rate': optimizer.check_limit,
-      'initial_distance': optimizer.check_positive,
+      'growth_rate': arguments.check_limit,
+      'initial_distance': arguments.check_positive,
   }
   scalar_keys: tuple[str, ...] = ('distance', 'numerator')
 

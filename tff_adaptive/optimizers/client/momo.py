@@ -7,6 +7,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from tff_adaptive.optimizers import arguments
 from tff_adaptive.optimizers import optimizer
 from tff_adaptive.optimizers import vector_optimizer
 from tff_adaptive.optimizers import vectors
@@ -24,7 +25,7 @@ _LAST_STEP_SIZE_KEY = 'last_step_size'
 class _Momo(vector_optimizer.VectorOptimizer):
   """MoMo and MoMo-Adam, see their builders."""
 
-  checks = {'lower_bound': optimizer.check_finite}
+  checks = {'lower_bound': arguments.check_finite}
   needs_value = True
 
   def __init__(self, hparams: Any, corrects_bias: bool, estimates: bool):

@@ -7,6 +7,7 @@ import collections
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tff_adaptive.optimizers import arguments
 from tff_adaptive.optimizers import federated_optimizer
 from tff_adaptive.optimizers import optimizer
 from tff_adaptive.optimizers import vector_optimizer
@@ -27,7 +28,7 @@ class _ScaffoldSGD(
   averages_uniformly = True
 
   def __init__(self, num_clients: int, learning_rate: float):
-    optimizer.check_count('num_clients', num_clients, self.name)
+    arguments.check_count('num_clients', num_clients, self.name)
     super().__init__({'learning_rate': learning_rate})
     self._num_clients = num_clients
 
