@@ -15,7 +15,7 @@ update     x_{t+1} = ServerOpt(x_t, -delta)         (measured_update)
 """
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple, Optional
+from typing import Any, Optional
 
 import tensorflow as tf
 import tensorflow_federated as tff
@@ -201,7 +201,7 @@ def build_fed_opt(
   )
   adapter = model_adapter.build_model_adapter(model)
   _check_dtypes(adapter.weights_spec)
-  aggregators = _choose_aggregators(
+  sent_aggregator, shared_aggregators = _choose_aggregators(
       privacy,
       model_aggregator,
       payload_aggregators,
@@ -221,13 +221,13 @@ def build_fed_opt(
       loop_implementation=loop_implementation,
       reports=server_rule.client_reports,
       client_update=server_rule.client_update,
-      shared_aggregators=aggregators.shared,
-      num_expected_clients=aggregators.num_expected_clients,
+      shared_aggregators=shared_aggregators,
+      num_expected_clients=privacy.clients_per_round if privacy else None,
       trace_steps=trace_steps,
       max_update_norm=max_update_norm,
   )
   sent_type = train.next.type_signature.result.result.member
-  aggregate = aggregators.sent.create(sent_type.update, sent_type.update_weight)
+  aggregate = sent_aggregator.create(sent_type.update, sent_type.update_weight)
   update = measured_update.build_measured_update_finalizer(
       server_rule, adapter.weights_type
   )
@@ -291,21 +291,6 @@ def _check_dtypes(weights_spec: Any) -> None:
       )
 
 
-class _Aggregators(NamedTuple):
-  """The aggregation of a round.
-
-  Attributes:
-    sent: The factory for the update, or for the update and the reports.
-    shared: Those for the shared parts of a `FederatedOptimizer`, by name.
-    num_expected_clients: Under differential privacy, the expected number of
-      clients in a round, or else `None`.
-  """
-
-  sent: tff.aggregators.WeightedAggregationFactory
-  shared: Mapping[str, weighting.Aggregator]
-  num_expected_clients: Optional[int]
-
-
 def _choose_aggregators(
     privacy: Optional[differential_privacy.DifferentialPrivacy],
     model_aggregator: Optional[weighting.Aggregator],
@@ -315,8 +300,10 @@ def _choose_aggregators(
     client_optimizer: Any,
     reports: Mapping[str, client_reports.Report],
     client_weighting: tff.learning.ClientWeighting,
-) -> _Aggregators:
-  """Returns the aggregators of all that clients send."""
+) -> tuple[
+    tff.aggregators.WeightedAggregationFactory, dict[str, weighting.Aggregator]
+]:
+  """Returns that of updates and reports, and those of shared parts."""
   _check_averaged_survey(client_optimizer, privacy is not None)
   weighs_examples = (
       client_weighting == tff.learning.ClientWeighting.NUM_EXAMPLES
@@ -356,7 +343,7 @@ def _choose_aggregators(
       for name, aggregator in payload_aggregators.items()
       if name not in reports
   }
-  return _Aggregators(sent, shared, num_expected_clients)
+  return sent, shared
 
 
 def _payloads(

@@ -160,47 +160,6 @@ def evaluates_again(optimizer: tff.learning.optimizers.Optimizer) -> bool:
   return takes_extra_args(optimizer) and optimizer.evaluates_again
 
 
-def check_value(value: Optional[tf.Tensor], owner: str) -> None:
-  """Raises if `next` was called without the loss.
-
-  Args:
-    value: The argument `value` of `next`.
-    owner: The rule's name, for the message.
-
-  Raises:
-    ValueError: If `value` is `None`.
-  """
-  if value is None:
-    raise ValueError(
-        f'{owner} sets its step size from the loss and needs `value`, which '
-        'was not given: use it as the client optimizer of '
-        '`tff_adaptive.algorithms.build_fed_opt`. Servers and the algorithms '
-        'of `tff.learning` do not pass a loss.'
-    )
-
-
-def check_value_and_grad_fn(
-    value_and_grad_fn: Optional[ValueAndGradFn], owner: str, otherwise: str = ''
-) -> None:
-  """Raises if `next` was called without a way to evaluate the batch again.
-
-  Args:
-    value_and_grad_fn: The argument of `next`.
-    owner: The rule's name, for the message.
-    otherwise: The end of the message, with another way out. Empty by default.
-
-  Raises:
-    ValueError: If `value_and_grad_fn` is `None`.
-  """
-  if value_and_grad_fn is None:
-    raise ValueError(
-        f'{owner} evaluates a batch again and needs `value_and_grad_fn`, which '
-        'was not given: use it as the client optimizer of '
-        f'`tff_adaptive.algorithms.build_fed_opt`{otherwise}. Servers and the '
-        'algorithms of `tff.learning` cannot evaluate a batch.'
-    )
-
-
 def final_weights(
     optimizer: tff.learning.optimizers.Optimizer, state: Any, weights: Any
 ) -> Any:

@@ -35,10 +35,6 @@ def build_step_decay(total_rounds: int, decay_rate: float = 0.1) -> Schedule:
   Returns:
     A schedule.
 
-  Raises:
-    TypeError: If `decay_rate` is not a number or `total_rounds` not an integer.
-    ValueError: If an argument is out of its range.
-
   Example:
 
     >>> schedule = build_step_decay(total_rounds=8)
@@ -78,11 +74,6 @@ def build_exp_decay(
 
   Returns:
     A schedule.
-
-  Raises:
-    TypeError: If `decay_rate` is not a number or `rounds_per_decay` not an
-      integer.
-    ValueError: If an argument is out of its range.
 
   Example:
 

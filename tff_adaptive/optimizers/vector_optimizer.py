@@ -46,8 +46,8 @@ class VectorOptimizer(optimizer.HparamsInState, optimizer.ExtraArgsOptimizer):
   """A base class of rules, of clients and servers, written as a formula.
 
   A rule implements `step`. It sees dense weights and gradients in float32 or
-  float64, with zeros for missing gradients. A weight without a gradient does
-  not move. A formula for one tensor becomes a step by `vectors.step_tensors`.
+  float64, with zeros for missing gradients. A formula for one tensor becomes a
+  step by `vectors.step_tensors`.
 
   A rule with state that crosses rounds is also a `FederatedOptimizer`, and one
   to which clients report a `ServerOptimizer`.
@@ -62,6 +62,8 @@ class VectorOptimizer(optimizer.HparamsInState, optimizer.ExtraArgsOptimizer):
       `None`.
     moment_keys: The parts of the state with one tensor per weight.
     is_anchored: Whether the state holds the weights before the first step.
+    moves_all: Whether `step` moves weights without a gradient, which stay by
+      default.
     needs_value: Whether `step` needs the loss.
     otherwise: What else to do where a batch cannot be evaluated again, for the
       message of a rule that `evaluates_again`.
@@ -73,6 +75,7 @@ class VectorOptimizer(optimizer.HparamsInState, optimizer.ExtraArgsOptimizer):
   step_size_key: Optional[str] = None
   moment_keys: tuple[str, ...] = ()
   is_anchored: bool = False
+  moves_all: bool = False
   needs_value: bool = False
   otherwise: str = ''
 
@@ -151,17 +154,10 @@ class VectorOptimizer(optimizer.HparamsInState, optimizer.ExtraArgsOptimizer):
       value_and_grad_fn=None,
       reports=None,
   ):
-    if isinstance(self, federated_optimizer.FederatedOptimizer):
-      federated_optimizer.check_caller(value, self.name)
-    if isinstance(self, server_optimizer.ServerOptimizer):
-      server_optimizer.check_reports(reports, self)
-    if self.needs_value:
-      optimizer.check_value(value, self.name)
-    if self.evaluates_again:
-      optimizer.check_value_and_grad_fn(
-          value_and_grad_fn, self.name, self.otherwise
-      )
+    self._check_caller(value, value_and_grad_fn, reports)
     gradients = optimizer.dense_gradients(weights, gradients)
+    if self.moves_all:
+      gradients = vectors.with_zeros(weights, gradients)
     checked = (ANCHOR_KEY,) if self.is_anchored else self.moment_keys
     optimizer.check_moments(weights, state, checked)
     x, g = _widen(weights), _widen(vectors.with_zeros(weights, gradients))
@@ -188,6 +184,29 @@ class VectorOptimizer(optimizer.HparamsInState, optimizer.ExtraArgsOptimizer):
         moved,
     )
     return state, moved
+
+  def _check_caller(
+      self, value: Any, value_and_grad_fn: Any, reports: Any
+  ) -> None:
+    """Raises if `next` was called without what the rule needs."""
+    if isinstance(self, federated_optimizer.FederatedOptimizer):
+      federated_optimizer.check_caller(value, self.name)
+    if isinstance(self, server_optimizer.ServerOptimizer):
+      server_optimizer.check_reports(reports, self)
+    if self.needs_value and value is None:
+      raise ValueError(
+          f'{self.name} sets its step size from the loss and needs `value`, '
+          'which was not given: use it as the client optimizer of '
+          '`tff_adaptive.algorithms.build_fed_opt`. Servers and the algorithms '
+          'of `tff.learning` do not pass a loss.'
+      )
+    if self.evaluates_again and value_and_grad_fn is None:
+      raise ValueError(
+          f'{self.name} evaluates a batch again and needs `value_and_grad_fn`, '
+          'which was not given: use it as the client optimizer of '
+          f'`tff_adaptive.algorithms.build_fed_opt`{self.otherwise}. Servers '
+          'and the algorithms of `tff.learning` cannot evaluate a batch.'
+      )
 
   def report(self, state):
     report = collections.OrderedDict()

@@ -113,10 +113,6 @@ def build_adaalter(
     `epsilon`. It shares `second_moment`, with the structure of the weights, in
     float32 or float64.
 
-  Raises:
-    TypeError: If an argument is not a number.
-    ValueError: If an argument is negative or not finite.
-
   Example:
 
     >>> rule = build_adaalter(learning_rate=1.0, initial_second_moment=3.0)

@@ -165,11 +165,6 @@ def build_armijo(
     hyperparameters; it has no learning rate. For each step it reports
     `step_size` and `backtracks`, j above.
 
-  Raises:
-    TypeError: If an argument is not a number, or `max_trials` not an integer.
-    ValueError: If an argument is out of its range, or, from `next`, if the loop
-      cannot evaluate a batch again.
-
   Example:
 
     >>> optimizer = build_armijo(c=0.5, beta=0.5)

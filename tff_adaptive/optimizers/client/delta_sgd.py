@@ -325,12 +325,6 @@ def build_delta_sgd(
     `growth_limit` are NaN. `tff_adaptive.simulation.run_training` warns of a
     `relative_step_size` above 1000.
 
-  Raises:
-    TypeError: If an argument is not a number.
-    ValueError: If an argument is out of its range, or, from `next`, if
-      `previous_gradient='recompute'` and the loop cannot evaluate a batch
-      again.
-
   Example:
 
     >>> optimizer = build_delta_sgd(previous_gradient='reuse')

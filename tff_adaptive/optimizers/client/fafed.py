@@ -149,11 +149,6 @@ def build_fafed(
     `beta` and `rho`. It shares `momentum` and `second_moment`, with the
     structure of the weights, in float32 or float64.
 
-  Raises:
-    TypeError: If an argument is not a number.
-    ValueError: If an argument is out of its range, or, from `next`, if the loop
-      cannot evaluate a batch again.
-
   Example:
 
     >>> rule = build_fafed(learning_rate=0.5)

@@ -127,11 +127,6 @@ def build_mofedsam(
     A `FederatedOptimizer` whose hyperparameters are the arguments. It shares
     `global_direction`, as FedCM does.
 
-  Raises:
-    TypeError: If an argument is not a number.
-    ValueError: If an argument is out of its range, or, from `next`, if the loop
-      cannot evaluate a batch again.
-
   Example:
 
     >>> rule = build_mofedsam(0.5, alpha=1.0, rho=1.0, epsilon=0.0)

@@ -269,11 +269,6 @@ def build_feddyn(
     It keeps `dual`, h_i, with the structure of the weights, in float32 or
     float64; the state of the server's rule has `mean_dual`.
 
-  Raises:
-    TypeError: If `num_clients` is not an integer, or another argument is not a
-      number.
-    ValueError: If an argument is out of its range.
-
   Example:
 
     >>> rule = build_feddyn(num_clients=10, learning_rate=0.5, alpha=1.0)

@@ -107,12 +107,6 @@ def build_fedspeed(
     float32 or float64; with `'all'` the state of the server's rule has
     `mean_dual`.
 
-  Raises:
-    TypeError: If `num_clients` is not an integer, or another argument is not a
-      number.
-    ValueError: If an argument is out of its range, or, from `next`, if the loop
-      cannot evaluate a batch again.
-
   Example:
 
     >>> rule = build_fedspeed(10, learning_rate=0.5, rho=1.0, epsilon=0.0)

@@ -112,11 +112,6 @@ def build_mime(
     A `FederatedOptimizer` with the hyperparameter `learning_rate`. It shares
     `momentum`, m, with the structure of the weights, in float32 or float64.
 
-  Raises:
-    TypeError: If an argument is not a number.
-    ValueError: If an argument is out of its range, or, from `next`, if the loop
-      cannot evaluate a batch again.
-
   Example:
 
     >>> rule = build_mime(learning_rate=0.5, momentum=0.0)

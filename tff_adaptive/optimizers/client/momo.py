@@ -172,11 +172,6 @@ def build_momo(
     `lower_bound` and `weight_decay`. It reports the `step_size` of each step,
     tau, which multiplies the averaged gradient.
 
-  Raises:
-    TypeError: If an argument is not a number.
-    ValueError: If an argument is out of its range, or, from `next`, if the loop
-      does not pass the loss.
-
   Example:
 
     >>> optimizer = build_momo()
@@ -241,10 +236,6 @@ def build_momo_adam(
     An `ExtraArgsOptimizer` with the hyperparameters `learning_rate`, `beta_1`,
     `beta_2`, `epsilon`, `lower_bound` and `weight_decay`. It reports tau, the
     `rate` of each step.
-
-  Raises:
-    TypeError: See `build_momo`.
-    ValueError: See `build_momo`.
 
   Example:
 

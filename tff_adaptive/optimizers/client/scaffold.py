@@ -9,7 +9,6 @@ import tensorflow_federated as tff
 
 from tff_adaptive.optimizers import arguments
 from tff_adaptive.optimizers import federated_optimizer
-from tff_adaptive.optimizers import optimizer
 from tff_adaptive.optimizers import vector_optimizer
 from tff_adaptive.optimizers import vectors
 
@@ -24,6 +23,8 @@ class _ScaffoldSGD(
   # The correction, c - c_i, is frozen in the round and added to every gradient.
   moment_keys = ('client_control', 'correction', 'gradient_sum')
   step_size_key = 'learning_rate'
+  # The controls also move weights that have no gradient.
+  moves_all = True
   # The server control is a mean over clients, whatever their examples.
   averages_uniformly = True
 
@@ -67,19 +68,6 @@ class _ScaffoldSGD(
 
     return tf.nest.map_structure(add, shared, mean_sent)
 
-  def next(
-      self, state, weights, gradients, *, value=None, value_and_grad_fn=None
-  ):
-    gradients = optimizer.dense_gradients(weights, gradients)
-    return super().next(
-        state,
-        weights,
-        # The controls also move weights that have no gradient.
-        vectors.with_zeros(weights, gradients),
-        value=value,
-        value_and_grad_fn=value_and_grad_fn,
-    )
-
   def step(self, state, x, g, hparams, extra):
     del extra  # Unused.
     total = tf.nest.map_structure(tf.add, state['gradient_sum'], g)
@@ -121,11 +109,6 @@ def build_scaffold_sgd(
     A `FederatedOptimizer` with the hyperparameter `learning_rate`. It shares
     and keeps `control`, with the structure of the weights, in float32 or
     float64.
-
-  Raises:
-    TypeError: If `num_clients` is not an integer, or `learning_rate` is not a
-      number.
-    ValueError: If an argument is out of its range.
 
   Example:
 

@@ -115,11 +115,6 @@ def build_sps(
     `optimal_value` and `max_step_size`, which is infinite. It has no learning
     rate. It reports the `step_size` of each step.
 
-  Raises:
-    TypeError: If an argument is not a number.
-    ValueError: If an argument is out of its range, or, from `next`, if the loop
-      does not pass the loss.
-
   Example:
 
     >>> optimizer = build_sps()
@@ -169,10 +164,6 @@ def build_sps_max(
     An `ExtraArgsOptimizer` with the hyperparameters `c`, `epsilon`,
     `optimal_value` and `max_step_size`. It reports the `step_size` of each
     step.
-
-  Raises:
-    TypeError: See `build_sps`.
-    ValueError: See `build_sps`.
 
   Example:
 
@@ -235,10 +226,6 @@ def build_sps_smooth(
   Returns:
     An `ExtraArgsOptimizer` with all arguments as hyperparameters. It reports
     the `step_size` of each step.
-
-  Raises:
-    TypeError: See `build_sps`.
-    ValueError: See `build_sps`.
 
   Example:
 

@@ -71,10 +71,6 @@ def build_fedexp(epsilon: float = 1e-3) -> server_optimizer.ServerOptimizer:
     `tff_adaptive.algorithms.build_fed_opt`. Its state also has
     `server_step_size`, the last eta_g.
 
-  Raises:
-    TypeError: If `epsilon` is not a number.
-    ValueError: If `epsilon` is negative or not finite.
-
   Example:
 
     >>> rule = build_fedexp(epsilon=0.0)

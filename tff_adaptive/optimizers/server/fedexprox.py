@@ -91,10 +91,6 @@ def build_fedexprox_grads(
     `tff_adaptive.algorithms.build_fed_opt`. Its state also has
     `server_step_size`, the last a.
 
-  Raises:
-    TypeError: If `max_scale` is not a number.
-    ValueError: If `max_scale` is not above zero.
-
   Example:
 
     >>> rule = build_fedexprox_grads()

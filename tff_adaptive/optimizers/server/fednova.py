@@ -126,10 +126,6 @@ def build_fednova(
     A `ServerOptimizer` with the hyperparameter `learning_rate`, for
     `tff_adaptive.algorithms.build_fed_opt`. Its state also has `tau_eff`.
 
-  Raises:
-    TypeError: If `learning_rate` is not a number.
-    ValueError: If an argument is out of its range.
-
   Example:
 
     >>> rule = build_fednova()

@@ -122,9 +122,7 @@ def build_fedadam(
     v_t.
 
   Raises:
-    TypeError: If an argument is not a number.
-    ValueError: If an argument is out of its range, or `epsilon_hat` lacks
-      `bias_correction`.
+    ValueError: If `epsilon_hat` lacks `bias_correction`.
 
   Example:
 
