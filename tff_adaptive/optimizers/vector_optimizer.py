@@ -60,6 +60,7 @@ class VectorOptimizer(optimizer.HparamsInState, optimizer.ExtraArgsOptimizer):
     scalar_keys: The parts of the state that are scalars, 0 at first.
     step_size_key: The part of the state that is reported as the step size, or
       `None`.
+    reported_keys: The parts of the state that are reported by their names.
     moment_keys: The parts of the state with one tensor per weight.
     is_anchored: Whether the state holds the weights before the first step.
     moves_all: Whether `step` moves weights without a gradient, which stay by
@@ -73,6 +74,7 @@ class VectorOptimizer(optimizer.HparamsInState, optimizer.ExtraArgsOptimizer):
   checks: Mapping[str, Any] = {}
   scalar_keys: tuple[str, ...] = ()
   step_size_key: Optional[str] = None
+  reported_keys: tuple[str, ...] = ()
   moment_keys: tuple[str, ...] = ()
   is_anchored: bool = False
   moves_all: bool = False
@@ -212,6 +214,7 @@ class VectorOptimizer(optimizer.HparamsInState, optimizer.ExtraArgsOptimizer):
     report = collections.OrderedDict()
     if self.step_size_key is not None:
       report[optimizer.STEP_SIZE_KEY] = state[self.step_size_key]
+    report.update((key, state[key]) for key in self.reported_keys)
     if self.evaluates_again:
       report[optimizer.GRADIENT_EVALUATIONS_KEY] = tf.constant(2)
     return report

@@ -34,6 +34,7 @@ class _DistanceEstimate(vector_optimizer.VectorOptimizer):
       'initial_distance': arguments.check_positive,
   }
   scalar_keys: tuple[str, ...] = ('distance', 'numerator')
+  reported_keys = ('distance',)
 
   def __init__(self, hparams: Any, bias_correction: bool = False):
     super().__init__(hparams)
@@ -78,9 +79,6 @@ class _DistanceEstimate(vector_optimizer.VectorOptimizer):
     if not self._corrects_bias:
       return {}
     return {'num_moves': state['num_moves'] + tf.cast(moves, tf.int32)}
-
-  def report(self, state):
-    return collections.OrderedDict(distance=state['distance'])
 
 
 def _limit_growth(estimate: tf.Tensor, d: tf.Tensor, hparams: Any) -> tf.Tensor:

@@ -20,6 +20,7 @@ class _FedExP(
   """FedExP, see `build_fedexp`."""
 
   name = 'FedExP'
+  reported_keys = (_STEP_SIZE_KEY,)
   client_reports = {
       'squared_norm': client_reports.Report(client_reports.squared_norm)
   }
@@ -37,9 +38,6 @@ class _FedExP(
     )
     step_size = tf.maximum(tf.ones([], dtype), ratio)
     return {_STEP_SIZE_KEY: step_size}, vectors.descend(x, g, step_size)
-
-  def report(self, state):
-    return collections.OrderedDict(server_step_size=state[_STEP_SIZE_KEY])
 
 
 def build_fedexp(epsilon: float = 1e-3) -> server_optimizer.ServerOptimizer:

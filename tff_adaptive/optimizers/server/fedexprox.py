@@ -22,6 +22,7 @@ class _FedExProx(
   """FedExProx with either of its adaptive step sizes, see the builders."""
 
   name = 'FedExProx'
+  reported_keys = (_STEP_SIZE_KEY,)
   checks = {
       'max_scale': arguments.check_limit,
       'gamma': arguments.check_positive,
@@ -59,9 +60,6 @@ class _FedExProx(
     )
     step_size = tf.where(squared_norm > 0.0, step_size, tf.ones([], dtype))
     return {_STEP_SIZE_KEY: step_size}, vectors.descend(x, g, step_size)
-
-  def report(self, state):
-    return collections.OrderedDict(server_step_size=state[_STEP_SIZE_KEY])
 
 
 def build_fedexprox_grads(

@@ -30,6 +30,7 @@ class _LargestStep(
   """The server rule of FedLi-LS with the clients' largest last step size."""
 
   name = 'The line search step'
+  reported_keys = (_STEP_SIZE_KEY,)
   client_reports = {
       'last_step_size': client_reports.Report(
           at_end=lambda end: end.gathered,
@@ -54,9 +55,6 @@ class _LargestStep(
     del state, hparams  # Unused.
     step_size = tf.cast(extra.reports['last_step_size'], vectors.step_dtype(x))
     return {_STEP_SIZE_KEY: step_size}, vectors.descend(x, g, step_size)
-
-  def report(self, state):
-    return collections.OrderedDict(server_step_size=state[_STEP_SIZE_KEY])
 
 
 def _has_step_size(
@@ -189,6 +187,7 @@ class _FrankWolfe(
   """The step of FedLi-LU, see `build_frank_wolfe`."""
 
   name = 'Frank-Wolfe'
+  reported_keys = ('gamma', 'objective')
   checks = {
       'learning_rate': arguments.check_positive,
       'momentum': arguments.check_rate,
@@ -234,11 +233,6 @@ class _FrankWolfe(
       moved = vectors.combine(1.0, moved, hparams['momentum'], velocity)
       changed[_VELOCITY_KEY] = velocity
     return changed, moved
-
-  def report(self, state):
-    return collections.OrderedDict(
-        gamma=state['gamma'], objective=state['objective']
-    )
 
 
 def build_frank_wolfe(

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """FedNova: the server averages updates normalized by local progress."""
 
-import collections
 from typing import Literal
 
 import tensorflow as tf
@@ -53,6 +52,7 @@ class _FedNova(
 
   name = 'FedNova'
   scalar_keys = (_TAU_KEY,)
+  reported_keys = (_TAU_KEY,)
 
   def __init__(self, learning_rate: float, tau_eff: str):
     super().__init__({'learning_rate': learning_rate})
@@ -86,9 +86,6 @@ class _FedNova(
     # Noise can make it negative.
     tau = tf.maximum(tf.cast(extra.reports[self._tau_name], rate.dtype), 0.0)
     return {_TAU_KEY: tau}, vectors.descend(x, g, rate * tau)
-
-  def report(self, state):
-    return collections.OrderedDict(tau_eff=state[_TAU_KEY])
 
 
 def build_fednova(
