@@ -93,12 +93,15 @@ class ClientUpdate:
   def build_computation(
       self, hparams_type: tff.Type, shared_type: Optional[tff.Type]
   ) -> tff.Computation:
-    """Returns the computation of (hparams, weights, client input, shared).
+    """Returns the computation of (hparams, weights, client input).
+
+    It has one more argument for a federated optimizer, the pair (round number,
+    shared parts), and another one for the mean of a survey.
 
     Args:
       hparams_type: The type of the optimizer's hyperparameters.
-      shared_type: The type of the pair (round number, shared parts); `None` if
-        the optimizer is not federated, which removes the last argument.
+      shared_type: The type of the pair; `None` if the optimizer is not
+        federated.
 
     Returns:
       A computation that returns an ordered dictionary of `result`, a
@@ -107,49 +110,33 @@ class ClientUpdate:
       `client_states` (one row) and `is_healthy`, and `steps`.
     """
 
-    def run(hparams, weights, client_input, round_and_shared):
+    def run(received):
+      hparams, weights, client_input, *more = received
       model = self.adapter.build_local_model()
       train = tf.function(functools.partial(self.training, model))
-      start = self._read_start(weights, client_input, round_and_shared)
-      dataset = client_input[cohort.DATA_KEY] if start.kept else client_input
+      round_num, shared = more[0] if more else (0, {})
+      found = more[1] if len(more) > 1 else {}
+      trainable = tuple(tf.nest.flatten(weights.trainable))
+      kept, dataset = self.training.initial_kept(trainable), client_input
+      if kept:
+        dataset = client_input[cohort.DATA_KEY]
+        # Has one element, or none in the client's first participation.
+        kept = client_input[cohort.STATE_KEY].reduce(kept, lambda _, s: s)
+      start = local_training.RoundStart(
+          _OrderedDict(shared, **found),
+          kept,
+          round_num,
+          self._num_survey_gradients,
+      )
       result = train(weights, hparams, dataset, start)
       return self._report(result, weights, client_input)
 
-    def run_with_survey(
-        hparams, weights, client_input, round_and_shared, found
-    ):
-      round_num, shared = round_and_shared
-      shared = _OrderedDict(shared, **found)
-      return run(hparams, weights, client_input, (round_num, shared))
-
     parameters = [hparams_type, self.adapter.weights_type, self.input_type]
-    if shared_type is None:
-      return tff.tensorflow.computation(
-          lambda hparams, weights, client_input: run(
-              hparams, weights, client_input, (0, _OrderedDict())
-          ),
-          parameters,
-      )
-    parameters.append(shared_type)
-    if self.survey is None:
-      return tff.tensorflow.computation(run, parameters)
-    return tff.tensorflow.computation(
-        run_with_survey, [*parameters, self.survey.type_signature.result[0]]
-    )
-
-  def _read_start(
-      self, weights: Any, client_input: Any, round_and_shared: Any
-  ) -> local_training.RoundStart:
-    """Returns the inputs of the round besides the model."""
-    round_num, shared = round_and_shared
-    received = tuple(tf.nest.flatten(weights.trainable))
-    kept = self.training.initial_kept(received)
-    if kept:
-      # Has one element, or none in the client's first participation.
-      kept = client_input[cohort.STATE_KEY].reduce(kept, lambda _, s: s)
-    return local_training.RoundStart(
-        shared, kept, round_num, self._num_survey_gradients
-    )
+    if shared_type is not None:
+      parameters.append(shared_type)
+    if self.survey is not None:
+      parameters.append(self.survey.type_signature.result[0])
+    return tff.tensorflow.computation(run, parameters)
 
   def _report(
       self, result: local_training.LocalResult, weights: Any, client_input: Any
