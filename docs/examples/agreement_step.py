@@ -27,7 +27,7 @@ class AgreementStep(optimizers.ServerOptimizer):
         agreement=tf.ones([]), largest_loss=tf.zeros([])
     )
 
-  def step(self, state, weights, gradients, reports):
+  def next(self, state, weights, gradients, *, reports):
     length = tf.linalg.global_norm(tf.nest.flatten(gradients))
     eta = tf.math.divide_no_nan(length, reports['length'])
     eta = tf.clip_by_value(eta, 0.0, 1.0)  # Noise may leave the range.

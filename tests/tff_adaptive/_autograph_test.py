@@ -59,7 +59,7 @@ class _BranchingServer(optimizers.ServerOptimizer):
   def initialize(self, specs):
     return collections.OrderedDict()
 
-  def step(self, state, weights, gradients, reports):
+  def next(self, state, weights, gradients, *, reports):
     if reports['mean_loss'] < _LARGE:
       rate = 0.5
     else:

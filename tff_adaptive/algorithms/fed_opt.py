@@ -7,7 +7,7 @@ Optimization, ICLR 2021, https://arxiv.org/abs/2003.00295, Algorithm 1. A round
 has four parts, which `build_fed_opt` composes:
 
 ```
-broadcast  x_t to the clients i of the cohort       (TFF's)
+prepare    send x_t to the clients i of the cohort  (TFF's)
 train      delta_i = ClientOpt(x_t; batches) - x_t  (client_works)
 aggregate  delta = sum_i w_i delta_i / sum_i w_i    (aggregators, TFF's)
 update     x_{t+1} = ServerOpt(x_t, -delta)         (measured_update)
@@ -190,50 +190,27 @@ def build_fed_opt(
     https://arxiv.org/abs/2003.00295, Algorithm 1 (uniform weights) and
     Algorithm 5 (weights by examples).
   """
-  _check_client_optimizer(client_optimizer)
-  server_optimizer = server_optimizer or fedavg.build_fedavg()
   if client_weighting is None:
     client_weighting = getattr(
         client_optimizer,
         'client_weighting',
         tff.learning.ClientWeighting.NUM_EXAMPLES,
     )
-  weighs_examples = (
-      client_weighting == tff.learning.ClientWeighting.NUM_EXAMPLES
+  server_rule = _build_server_rule(
+      client_optimizer, server_optimizer, client_weighting
   )
-  if isinstance(client_optimizer, federated_optimizer.FederatedOptimizer):
-    server_optimizer = client_optimizer.at_server(
-        server_optimizer, client_weighting
-    )
-  client_update = None
-  if isinstance(server_optimizer, server_optimizer_lib.ServerOptimizer):
-    server_optimizer.check_client(client_optimizer)
-    client_update = server_optimizer.client_update
-  reports = server_optimizer_lib.client_reports_of(server_optimizer)
-  _check_averaged_survey(client_optimizer, privacy is not None)
   adapter = model_adapter.build_model_adapter(model)
-  weights_type = adapter.weights_type
   _check_dtypes(adapter.weights_spec)
-
-  broadcast = tff.learning.templates.build_broadcast_process(weights_type)
-  update = measured_update.build_measured_update_finalizer(
-      server_optimizer, weights_type
+  sent_aggregator, shared_aggregators = _choose_aggregators(
+      privacy,
+      model_aggregator,
+      payload_aggregators,
+      adapter=adapter,
+      client_optimizer=client_optimizer,
+      reports=server_rule.client_reports,
+      client_weighting=client_weighting,
   )
-  payloads = _payloads(client_optimizer, reports, adapter.weights_spec)
-  model_aggregator, payload_aggregators = (
-      differential_privacy.choose_aggregators(
-          privacy,
-          model_aggregator,
-          payload_aggregators or {},
-          payloads=payloads,
-          trainable_type=weights_type.trainable,
-          weighs_examples=weighs_examples,
-      )
-  )
-  num_expected_clients = privacy.clients_per_round if privacy else None
-  shared_aggregators = dict(payload_aggregators)
-  for name in reports:
-    shared_aggregators.pop(name, None)
+  prepare = tff.learning.templates.build_broadcast_process(adapter.weights_type)
   train = client_work.build_local_training_client_work(
       model,
       client_optimizer,
@@ -242,24 +219,21 @@ def build_fed_opt(
       loss_term=loss_term,
       gradient_options=local_training.GradientOptions(clip_norm, weight_decay),
       loop_implementation=loop_implementation,
-      reports=reports,
-      client_update=client_update,
+      reports=server_rule.client_reports,
+      client_update=server_rule.client_update,
       shared_aggregators=shared_aggregators,
-      num_expected_clients=num_expected_clients,
+      num_expected_clients=privacy.clients_per_round if privacy else None,
       trace_steps=trace_steps,
       max_update_norm=max_update_norm,
   )
   sent_type = train.next.type_signature.result.result.member
-  aggregate = _build_aggregator(
-      model_aggregator,
-      reports,
-      payload_aggregators,
-      weighs_examples,
-      num_expected_clients,
-  ).create(sent_type.update, sent_type.update_weight)
+  aggregate = sent_aggregator.create(sent_type.update, sent_type.update_weight)
+  update = measured_update.build_measured_update_finalizer(
+      server_rule, adapter.weights_type
+  )
   process = tff.learning.templates.compose_learning_process(
       tff.tensorflow.computation(adapter.initial_weights),
-      broadcast,
+      prepare,
       scaled_rates.schedule_process(train, client_schedule, 'client optimizer'),
       aggregate,
       scaled_rates.schedule_process(
@@ -268,17 +242,32 @@ def build_fed_opt(
   )
   # The caller's aggregators may be private, too.
   state_type = process.initialize.type_signature.result.member
-  is_private = differential_privacy.is_private(state_type)
-  _check_averaged_survey(client_optimizer, is_private)
-  return scaled_rates.scale_client_rate(process, server_optimizer)
+  _check_averaged_survey(
+      client_optimizer, differential_privacy.is_private(state_type)
+  )
+  return scaled_rates.scale_client_rate(process, server_rule)
 
 
-def _check_client_optimizer(optimizer: Any) -> None:
-  if isinstance(optimizer, server_optimizer_lib.ServerOptimizer):
+def _build_server_rule(
+    client_optimizer: Any,
+    server_optimizer: Any,
+    client_weighting: tff.learning.ClientWeighting,
+) -> server_optimizer_lib.ServerOptimizer:
+  """Returns the rule of the server, with what the clients' rule adds to it."""
+  if isinstance(client_optimizer, server_optimizer_lib.ServerOptimizer):
     raise ValueError(
         'The client optimizer must not be a rule of servers, found '
-        f'{optimizer_lib.name_of(optimizer)}. Use it as the server optimizer.'
+        f'{optimizer_lib.name_of(client_optimizer)}. Use it as the server '
+        'optimizer.'
     )
+  server_optimizer = server_optimizer or fedavg.build_fedavg()
+  if isinstance(client_optimizer, federated_optimizer.FederatedOptimizer):
+    server_optimizer = client_optimizer.at_server(
+        server_optimizer, client_weighting
+    )
+  rule = server_optimizer_lib.to_server_optimizer(server_optimizer)
+  rule.check_client(client_optimizer)
+  return rule
 
 
 def _check_averaged_survey(optimizer: Any, is_private: bool) -> None:
@@ -302,6 +291,61 @@ def _check_dtypes(weights_spec: Any) -> None:
       )
 
 
+def _choose_aggregators(
+    privacy: Optional[differential_privacy.DifferentialPrivacy],
+    model_aggregator: Optional[weighting.Aggregator],
+    payload_aggregators: Optional[Mapping[str, weighting.Aggregator]],
+    *,
+    adapter: model_adapter.ModelAdapter,
+    client_optimizer: Any,
+    reports: Mapping[str, client_reports.Report],
+    client_weighting: tff.learning.ClientWeighting,
+) -> tuple[
+    tff.aggregators.WeightedAggregationFactory, dict[str, weighting.Aggregator]
+]:
+  """Returns that of updates and reports, and those of shared parts."""
+  _check_averaged_survey(client_optimizer, privacy is not None)
+  weighs_examples = (
+      client_weighting == tff.learning.ClientWeighting.NUM_EXAMPLES
+  )
+  model_aggregator, payload_aggregators = (
+      differential_privacy.choose_aggregators(
+          privacy,
+          model_aggregator,
+          payload_aggregators or {},
+          payloads=_payloads(client_optimizer, reports, adapter.weights_spec),
+          trainable_type=adapter.weights_type.trainable,
+          weighs_examples=weighs_examples,
+      )
+  )
+  num_expected_clients = privacy.clients_per_round if privacy else None
+  sent: tff.aggregators.WeightedAggregationFactory = weighting.WidenedFactory(
+      weighting.to_weighted(
+          model_aggregator, weighs_examples, '`model_aggregator`'
+      )
+  )
+  if reports:
+    reports_factory = reports_lib.build_reports_factory(
+        {name: report.reduction for name, report in reports.items()},
+        payload_aggregators,
+        weighs_examples,
+        num_expected_clients,
+    )
+    sent = reports_lib.NamedFactory(
+        {'change': sent, 'reports': reports_factory}
+    )
+  if num_expected_clients is None:
+    # With privacy, a round without change would reveal that no healthy client
+    # participated.
+    sent = weighting.HealthyRoundsFactory(sent)
+  shared = {
+      name: aggregator
+      for name, aggregator in payload_aggregators.items()
+      if name not in reports
+  }
+  return sent, shared
+
+
 def _payloads(
     client_optimizer: Any,
     reports: Mapping[str, client_reports.Report],
@@ -319,33 +363,3 @@ def _payloads(
       shared = client_optimizer.initialize_shared(specs)
     payloads.update(dict.fromkeys(shared, 'mean'))
   return payloads
-
-
-def _build_aggregator(
-    model_aggregator: Optional[weighting.Aggregator],
-    reports: Mapping[str, client_reports.Report],
-    payload_aggregators: Mapping[str, weighting.Aggregator],
-    weighs_examples: bool,
-    num_expected_clients: Optional[int],
-) -> tff.aggregators.WeightedAggregationFactory:
-  """Returns the factory that aggregates the update and the reports."""
-  factory: tff.aggregators.WeightedAggregationFactory
-  factory = weighting.WidenedFactory(
-      weighting.to_weighted(
-          model_aggregator, weighs_examples, '`model_aggregator`'
-      )
-  )
-  if reports:
-    reports_factory = reports_lib.build_reports_factory(
-        {name: report.reduction for name, report in reports.items()},
-        payload_aggregators,
-        weighs_examples,
-        num_expected_clients,
-    )
-    factory = reports_lib.NamedFactory(
-        {'change': factory, 'reports': reports_factory}
-    )
-  if num_expected_clients is not None:
-    # A round without change would reveal that no healthy client participated.
-    return factory
-  return weighting.HealthyRoundsFactory(factory)

@@ -27,24 +27,22 @@ def _is_spoilt(old: Any, new: Any) -> tf.Tensor:
 
 
 def _apply(
-    optimizer: tff.learning.optimizers.Optimizer,
+    rule: server_optimizer.ServerOptimizer,
     state: Any,
     weights: tff.learning.models.ModelWeights,
     update: Any,
 ) -> Any:
   """Returns the state, the weights and the measurements after a round."""
-  change, options = update, {}
-  sees_reports = bool(server_optimizer.client_reports_of(optimizer))
-  if sees_reports:
-    change, options = update['change'], {'reports': update['reports']}
+  change, reports = update, {}
+  if rule.client_reports:
+    change, reports = update['change'], update['reports']
+  reports = server_optimizer.Reports(reports)
   before = (state, weights.trainable)
-  after = _autograph.call(optimizer.next, *before, change, **options)
+  after = _autograph.call(rule.next, *before, change, reports=reports)
   rejected = ~vectors.all_finite(update) | _is_spoilt(before, after)
 
   def stay():
-    if not sees_reports:
-      return before
-    held = _autograph.call(optimizer.after_rejection, state, change, **options)
+    held = _autograph.call(rule.after_rejection, state, change, reports)
     return held, weights.trainable
 
   new_state, new_trainable = tf.cond(rejected, stay, lambda: after)
@@ -53,11 +51,9 @@ def _apply(
       update_non_finite=tf.cast(rejected, tf.int32),
       update_norm=tf.where(rejected, tf.zeros_like(norm), norm),
   )
-  if isinstance(optimizer, server_optimizer.ServerOptimizer):
-    nothing = tf.constant(float('nan'))
-    for name, value in _autograph.call(optimizer.report, new_state).items():
-      value = tf.cast(value, tf.float32)
-      measurements[name] = tf.where(rejected, nothing, value)
+  for name, value in _autograph.call(rule.report, new_state).items():
+    value = tf.cast(value, tf.float32)
+    measurements[name] = tf.where(rejected, float('nan'), value)
   new_weights = tff.learning.models.ModelWeights(
       new_trainable, weights.non_trainable
   )
@@ -101,25 +97,25 @@ def build_measured_update_finalizer(
     >>> finalizer.initialize.type_signature.compact_representation()
     '( -> <learning_rate=float32>@SERVER)'
   """
-  server_optimizer.check(optimizer)
+  rule = server_optimizer.to_server_optimizer(optimizer)
   specs = tff.types.type_to_tf_tensor_specs(weights_type.trainable)
   update_type = weights_type.trainable
-  if client_reports := server_optimizer.client_reports_of(optimizer):
-    reports = [(name, np.float32) for name in client_reports]
+  if rule.client_reports:
+    reports = [(name, np.float32) for name in rule.client_reports]
     update_type = tff.to_type(
         _OrderedDict(change=update_type, reports=_OrderedDict(reports))
     )
 
   @tff.tensorflow.computation
   def initial_state():
-    return optimizer.initialize(specs)
+    return rule.initialize(specs)
 
   state_type = initial_state.type_signature.result
 
   @tff.tensorflow.computation(state_type, weights_type, update_type)
   @tf.function
   def apply(state, weights, update):
-    return _apply(optimizer, state, weights, update)
+    return _apply(rule, state, weights, update)
 
   @tff.federated_computation
   def initialize():
@@ -137,11 +133,11 @@ def build_measured_update_finalizer(
 
   @tff.tensorflow.computation(state_type)
   def get_hparams(state):
-    return optimizer.get_hparams(state)
+    return rule.get_hparams(state)
 
   @tff.tensorflow.computation(state_type, get_hparams.type_signature.result)
   def set_hparams(state, hparams):
-    return optimizer.set_hparams(state, hparams)
+    return rule.set_hparams(state, hparams)
 
   return tff.learning.templates.FinalizerProcess(
       initialize,

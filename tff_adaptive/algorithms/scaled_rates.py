@@ -126,9 +126,7 @@ def schedule_process(
   )
 
 
-def _scales_clients(optimizer: Any) -> bool:
-  if not isinstance(optimizer, server_optimizer_lib.ServerOptimizer):
-    return False
+def _scales_clients(optimizer: server_optimizer_lib.ServerOptimizer) -> bool:
   with tf.Graph().as_default():
     state = optimizer.initialize(tf.TensorSpec([], tf.float32))
     return optimizer.client_rate_scale(state) is not None
@@ -136,7 +134,7 @@ def _scales_clients(optimizer: Any) -> bool:
 
 def scale_client_rate(
     process: tff.learning.templates.LearningProcess,
-    server_optimizer: tff.learning.optimizers.Optimizer,
+    server_optimizer: server_optimizer_lib.ServerOptimizer,
 ) -> tff.learning.templates.LearningProcess:
   """Multiplies the clients' learning rate by a factor from the server rule.
 

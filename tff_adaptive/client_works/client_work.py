@@ -4,31 +4,26 @@
 
 import collections
 from collections.abc import Callable, Mapping
-import functools
 from typing import Any, Optional
 
-import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_adaptive.aggregators import reports as reports_lib
 from tff_adaptive.aggregators import weighting
+from tff_adaptive.client_works import client_update as client_update_lib
 from tff_adaptive.client_works import local_training
 from tff_adaptive.client_works import loss_terms
 from tff_adaptive.client_works import model_adapter
 from tff_adaptive.client_works import model_checks
 from tff_adaptive.client_works import server_state as server_state_lib
 from tff_adaptive.client_works import totals
-from tff_adaptive.data import cohort
+from tff_adaptive.optimizers import arguments
 from tff_adaptive.optimizers import client_reports
 from tff_adaptive.optimizers import federated_optimizer
 from tff_adaptive.optimizers import optimizer as optimizer_lib
-from tff_adaptive.optimizers import vectors
 
 _OrderedDict = collections.OrderedDict
-
-# The entry of the measured `steps` that counts them.
-NUM_STEPS_KEY = 'num_steps'
 
 
 def _num_bytes(type_spec: Optional[tff.Type]) -> int:
@@ -66,186 +61,9 @@ def _check_arguments(
         'term needs: use `tff_adaptive.optimizers.build_mimelite`.'
     )
   if training.max_update_norm is not None:
-    optimizer_lib.check_positive(
+    arguments.check_positive(
         'max_update_norm', training.max_update_norm, 'Client'
     )
-
-
-class _ClientUpdate:
-  """The work of a client in a round, without its graph.
-
-  Attributes:
-    adapter: The model.
-    training: The local training.
-    weighs_examples: Whether clients are weighted by their examples.
-    specs: The specs of the trainable weights, a flat tuple.
-    kept_type: The type of the parts that a client keeps, or `None`.
-    input_type: The type of a client's input.
-    survey: The computation of statistics to be averaged before the training, or
-      `None`.
-  """
-
-  def __init__(
-      self,
-      adapter: model_adapter.ModelAdapter,
-      training: local_training.LocalTraining,
-      weighs_examples: bool,
-  ):
-    self.adapter = adapter
-    self.training = training
-    self.weighs_examples = weighs_examples
-    self.specs = tuple(tf.nest.flatten(adapter.weights_spec.trainable))
-    kept = tff.tensorflow.computation(
-        lambda: training.initial_kept(vectors.zeros(self.specs))
-    )
-    kept_type = kept.type_signature.result
-    data_type = tff.SequenceType(adapter.element_type)
-    self.kept_type, self.input_type = None, data_type
-    self.survey: Optional[tff.Computation] = None
-    self._num_survey_gradients = 0
-    if getattr(training.optimizer, 'averages_surveys', False):
-      self.survey = self._build_survey()
-    if not tff.structure.flatten(kept_type):
-      return
-    self.kept_type = kept_type
-    self.input_type = tff.StructWithPythonType(
-        [
-            (cohort.DATA_KEY, data_type),
-            (cohort.ID_KEY, tff.SequenceType(np.str_)),
-            (cohort.STATE_KEY, tff.SequenceType(kept_type)),
-        ],
-        _OrderedDict,
-    )
-
-  def _build_survey(self) -> tff.Computation:
-    """Returns a computation from (weights, data) to statistics and a weight."""
-
-    @tff.tensorflow.computation(self.adapter.weights_type, self.input_type)
-    def run(weights, dataset):
-      model = self.adapter.build_local_model()
-
-      @tf.function
-      def look(weights, dataset):
-        found, data = self.training.survey(model, weights, dataset)
-        self._num_survey_gradients = data.num_gradients
-        return found, data.num_examples()
-
-      found, num_examples = look(weights, dataset)
-      is_healthy = vectors.all_finite(found)
-      weight = num_examples
-      if not self.weighs_examples:
-        weight = tf.minimum(num_examples, 1.0)
-      # Selected, not multiplied by zero: 0 * NaN is NaN.
-      found = tf.nest.map_structure(
-          lambda t: tf.where(is_healthy, t, tf.zeros_like(t)), found
-      )
-      return found, tf.where(is_healthy, weight, 0.0)
-
-    return run
-
-  def build_computation(
-      self, hparams_type: tff.Type, shared_type: Optional[tff.Type]
-  ) -> tff.Computation:
-    """Returns the computation of (hparams, weights, client input, shared).
-
-    Args:
-      hparams_type: The type of the optimizer's hyperparameters.
-      shared_type: The type of the pair (round number, shared parts); `None` if
-        the optimizer is not federated, which removes the last argument.
-
-    Returns:
-      A computation that returns an ordered dictionary of `result`, a
-      `tff.learning.templates.ClientResult`, `statistics`, `metrics`,
-      `rejections` (one row) and, if there are any, `sent` and `sent_weight`,
-      `client_states` (one row) and `is_healthy`, and `steps`.
-    """
-
-    def run(hparams, weights, client_input, round_and_shared):
-      model = self.adapter.build_local_model()
-      train = tf.function(functools.partial(self.training, model))
-      start = self._read_start(weights, client_input, round_and_shared)
-      dataset = client_input[cohort.DATA_KEY] if start.kept else client_input
-      result = train(weights, hparams, dataset, start)
-      return self._report(result, weights, client_input)
-
-    def run_with_survey(
-        hparams, weights, client_input, round_and_shared, found
-    ):
-      round_num, shared = round_and_shared
-      shared = _OrderedDict(shared, **found)
-      return run(hparams, weights, client_input, (round_num, shared))
-
-    parameters = [hparams_type, self.adapter.weights_type, self.input_type]
-    if shared_type is None:
-      return tff.tensorflow.computation(
-          lambda hparams, weights, client_input: run(
-              hparams, weights, client_input, (0, _OrderedDict())
-          ),
-          parameters,
-      )
-    parameters.append(shared_type)
-    if self.survey is None:
-      return tff.tensorflow.computation(run, parameters)
-    return tff.tensorflow.computation(
-        run_with_survey, [*parameters, self.survey.type_signature.result[0]]
-    )
-
-  def _read_start(
-      self, weights: Any, client_input: Any, round_and_shared: Any
-  ) -> local_training.RoundStart:
-    """Returns the inputs of the round besides the model."""
-    round_num, shared = round_and_shared
-    received = tuple(tf.nest.flatten(weights.trainable))
-    kept = self.training.initial_kept(received)
-    if kept:
-      # Has one element, or none in the client's first participation.
-      kept = client_input[cohort.STATE_KEY].reduce(kept, lambda _, s: s)
-    return local_training.RoundStart(
-        shared, kept, round_num, self._num_survey_gradients
-    )
-
-  def _report(
-      self, result: local_training.LocalResult, weights: Any, client_input: Any
-  ) -> Any:
-    """Returns the client's result."""
-    num_examples = tf.cast(result.num_examples, tf.float32)
-    uniform_weight = tf.minimum(num_examples, 1.0)
-    weight = num_examples if self.weighs_examples else uniform_weight
-    update = tf.nest.pack_sequence_as(weights.trainable, result.update)
-    if self.training.reports:
-      update = _OrderedDict(change=update, reports=result.reports)
-    output = _OrderedDict(
-        result=tff.learning.templates.ClientResult(update, weight),
-        statistics=result.statistics,
-        metrics=result.metrics,
-        rejections=result.rejection[tf.newaxis],
-    )
-    if result.sent:
-      output['sent'] = result.sent
-      output['sent_weight'] = (
-          uniform_weight
-          if self.training.optimizer.averages_uniformly
-          else weight
-      )
-    if result.kept:
-      output['client_states'] = _one_row(result, client_input)
-      output['is_healthy'] = result.is_healthy
-    if result.trace:
-      # The shape of a vector, itself a vector of length 1.
-      num_steps = tf.shape(next(iter(result.trace.values())), tf.int64)
-      output['steps'] = _OrderedDict(
-          [(NUM_STEPS_KEY, num_steps), *result.trace.items()]
-      )
-    return output
-
-
-def _one_row(result: local_training.LocalResult, client_input: Any) -> Any:
-  """Returns the client's id and state, with an axis to stack along."""
-  client_id = client_input[cohort.ID_KEY].reduce('', lambda _, text: text)
-  return tf.nest.map_structure(
-      lambda tensor: tensor[tf.newaxis],
-      _OrderedDict(client_id=client_id, client_state=result.kept),
-  )
 
 
 @model_checks.builds_models
@@ -317,6 +135,8 @@ def build_local_training_client_work(
     the round receive and send for the model. Kept state counts as received, as
     if it were in a store at the server. Without a healthy client the means are
     NaN.
+  - `shared`, if the optimizer shares parts: the measurements of their
+    aggregators, by name;
   - `rejections`: for each client, in the order of the input, the value of its
     `Rejection`, int64 of shape [n];
   - `client_states`, if clients keep state, and `steps`, if asked for:
@@ -390,7 +210,7 @@ def build_local_training_client_work(
   weighs_examples = (
       client_weighting == tff.learning.ClientWeighting.NUM_EXAMPLES
   )
-  update = _ClientUpdate(adapter, training, weighs_examples)
+  update = client_update_lib.ClientUpdate(adapter, training, weighs_examples)
   shared_aggregators = shared_aggregators or {}
   server_state: server_state_lib.ServerState
   if isinstance(optimizer, federated_optimizer.FederatedOptimizer):
@@ -416,7 +236,7 @@ def build_local_training_client_work(
 
 
 def _build_process(
-    update: _ClientUpdate,
+    update: client_update_lib.ClientUpdate,
     server_state: server_state_lib.ServerState,
     aggregate_metrics: Any,
 ) -> tff.learning.templates.ClientWorkProcess:
@@ -443,14 +263,17 @@ def _build_process(
         client_update, (hparams, weights, client_input, *shared)
     )
     aggregated = reports_lib.aggregate_statistics(reported['statistics'])
+    new_state, measured = server_state.next(
+        state, reported, aggregated['sum']['num_healthy']
+    )
     measurements = _OrderedDict(
         train=aggregate_metrics(reported['metrics']),
         clients=tff.federated_map(measure, aggregated),
+        **measured,
         **_stack_by_client(reported),
     )
-    num_healthy = aggregated['sum']['num_healthy']
     return tff.templates.MeasuredProcessOutput(
-        server_state.next(state, reported, num_healthy),
+        new_state,
         reported['result'],
         tff.federated_zip(measurements),
     )

@@ -23,6 +23,7 @@ from tff_adaptive.client_works import data_passes
 from tff_adaptive.client_works import loss_terms
 from tff_adaptive.client_works import model_adapter
 from tff_adaptive.client_works import totals as totals_lib
+from tff_adaptive.optimizers import arguments
 from tff_adaptive.optimizers import client_reports
 from tff_adaptive.optimizers import federated_optimizer
 from tff_adaptive.optimizers import optimizer as optimizer_lib
@@ -53,8 +54,8 @@ class GradientOptions:
 
   def __attrs_post_init__(self):
     if self.clip_norm is not None:
-      optimizer_lib.check_positive('clip_norm', self.clip_norm, 'Gradient')
-    optimizer_lib.check_rate('weight_decay', self.weight_decay, 'Gradient')
+      arguments.check_positive('clip_norm', self.clip_norm, 'Gradient')
+    arguments.check_rate('weight_decay', self.weight_decay, 'Gradient')
 
   def apply(self, weights: Any, gradients: Any) -> Any:
     """Returns the gradients that the optimizer sees.

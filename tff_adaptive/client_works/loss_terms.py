@@ -11,7 +11,7 @@ import tensorflow_federated as tff
 
 from tff_adaptive import _autograph
 from tff_adaptive.client_works import model_adapter
-from tff_adaptive.optimizers import optimizer
+from tff_adaptive.optimizers import arguments
 from tff_adaptive.optimizers import vectors
 
 # Maps (trainable weights, received weights, batch) to a scalar.
@@ -76,7 +76,7 @@ class _Proximal:
   """
 
   def __init__(self, mu: float):
-    optimizer.check_rate('mu', mu, 'FedProx')
+    arguments.check_rate('mu', mu, 'FedProx')
     self.proximal_mu = mu
 
   def __call__(self, weights, received, batch):
@@ -152,8 +152,8 @@ class _Moon(PreviousModelLossTerm):
           'MOON `representation_fn` must be a function of (weights, batch), '
           f'found {type(representation_fn)}.'
       )
-    optimizer.check_rate('mu', mu, 'MOON')
-    optimizer.check_positive('temperature', temperature, 'MOON')
+    arguments.check_rate('mu', mu, 'MOON')
+    arguments.check_positive('temperature', temperature, 'MOON')
     self._representation_fn = representation_fn
     self._mu = mu
     self._temperature = temperature

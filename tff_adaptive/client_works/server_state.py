@@ -71,8 +71,10 @@ class ServerState:
     """
     return (tff.federated_broadcast(state),)
 
-  def next(self, state: Any, reported: Any, num_healthy: Any) -> Any:
-    """Returns the state after a round.
+  def next(
+      self, state: Any, reported: Any, num_healthy: Any
+  ) -> tuple[Any, dict[str, Any]]:
+    """Returns the state after a round, and the measurements.
 
     Args:
       state: The state before the round, at the server.
@@ -80,10 +82,10 @@ class ServerState:
       num_healthy: The number of healthy clients, at the server.
 
     Returns:
-      The state, at the server.
+      The state and the measurements by name, at the server.
     """
     del reported, num_healthy  # Unused.
-    return state
+    return state, {}
 
   def get_hparams(self, state: Any) -> Any:
     """Returns the hyperparameters, within a TensorFlow computation."""
@@ -156,7 +158,9 @@ class FederatedState(ServerState):
         tff.federated_broadcast(round_and_shared),
     )
 
-  def next(self, state: Any, reported: Any, num_healthy: Any) -> Any:
+  def next(
+      self, state: Any, reported: Any, num_healthy: Any
+  ) -> tuple[Any, dict[str, Any]]:
     round_num, shared = state['round_num'], state['shared']
     if self._aggregator is None:
 
@@ -165,7 +169,10 @@ class FederatedState(ServerState):
         return _advance(round_num, self._count(num_clients) > 0)
 
       advanced = tff.federated_map(advance, (round_num, num_healthy))
-      return _zip(state['hparams'], (advanced, shared), state['aggregator'])
+      advanced_state = _zip(
+          state['hparams'], (advanced, shared), state['aggregator']
+      )
+      return advanced_state, {}
 
     shared_type = self._shared_type
 
@@ -187,7 +194,8 @@ class FederatedState(ServerState):
     updated = tff.federated_map(
         update, (round_num, shared, output.result, num_healthy)
     )
-    return _zip(state['hparams'], updated, output.state)
+    new_state = _zip(state['hparams'], updated, output.state)
+    return new_state, {'shared': output.measurements}
 
   def _count(self, num_clients: tf.Tensor) -> tf.Tensor:
     """Returns the number of healthy clients that the server may see."""

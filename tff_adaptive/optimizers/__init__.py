@@ -8,9 +8,11 @@ rounds, a `FederatedOptimizer`; if clients report to it or it sets what they
 send, a `ServerOptimizer`. Learning rates that depend on the round are in
 `schedules`.
 
-A builder raises a `TypeError` if an argument is not a number, and a
-`ValueError` if it is out of its range; the docstring gives the range, and other
-errors.
+A builder raises a `TypeError` if an argument is not a number, or not an integer
+where one is expected, and a `ValueError` if it is out of its range. `next`
+raises a `ValueError` if the caller does not pass what the rule needs: the loss,
+an evaluation of the batch, or reports. The docstrings give the ranges, and
+other errors.
 """
 
 from tff_adaptive.optimizers import schedules

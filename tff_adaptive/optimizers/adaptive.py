@@ -8,23 +8,19 @@ differ in the update of the second moment and its initial value, in the bias
 correction, and in whether the root is of the second moment or of its maximum.
 """
 
-import collections
 from collections.abc import Callable
 import dataclasses
-import functools
 from typing import Any, Optional
 
 import tensorflow as tf
-import tensorflow_federated as tff
 
-from tff_adaptive.optimizers import optimizer
+from tff_adaptive.optimizers import arguments
+from tff_adaptive.optimizers import vector_optimizer
 from tff_adaptive.optimizers import vectors
 
 _MOMENTUM_KEY = 'accumulator'
 _SECOND_MOMENT_KEY = 'preconditioner'
 _MAX_SECOND_MOMENT_KEY = 'max_preconditioner'
-
-_State = collections.OrderedDict[str, Any]
 
 # Maps (second moment, square, beta_2) of a tensor to the new second moment.
 Accumulate = Callable[[tf.Tensor, tf.Tensor, Optional[tf.Tensor]], tf.Tensor]
@@ -51,14 +47,14 @@ def accumulate_signed(
 
 
 # Not an attrs class, which `tf.nest` would flatten when TFF passes it on.
-@dataclasses.dataclass(eq=False)
-class Adaptive(optimizer.HparamsInState, tff.learning.optimizers.Optimizer):
+@dataclasses.dataclass(eq=False, kw_only=True)
+class Adaptive(vector_optimizer.VectorOptimizer):
   """An optimizer of the family of Adagrad, Adam and Yogi.
 
-  Its state holds the hyperparameters; `num_steps` (int32) with bias correction;
-  `accumulator`, the first moment, if `beta_1` is above 0; `preconditioner`, the
-  second moment; and `max_preconditioner`, its maximum, if `keeps_maximum`. The
-  last three have the weights' structure.
+  Its state holds the hyperparameters; `num_steps` (int32); `accumulator`, the
+  first moment, if `beta_1` is above 0; `preconditioner`, the second moment; and
+  `max_preconditioner`, its maximum, if `keeps_maximum`. The last three have the
+  weights' structure.
 
   Attributes:
     name: The rule's name, for messages.
@@ -84,6 +80,8 @@ class Adaptive(optimizer.HparamsInState, tff.learning.optimizers.Optimizer):
       `epsilon` is added to the root of the uncorrected second moment.
   """
 
+  step_size_key = 'learning_rate'
+
   name: str
   accumulate: Accumulate
   learning_rate: Any
@@ -98,17 +96,23 @@ class Adaptive(optimizer.HparamsInState, tff.learning.optimizers.Optimizer):
   epsilon_hat: bool = False
 
   def __post_init__(self):
-    for key in ('learning_rate', 'epsilon'):
-      optimizer.check_rate(key, getattr(self, key), self.name)
+    self._has_momentum = (
+        tf.is_symbolic_tensor(self.beta_1) or self.beta_1 != 0.0
+    )
+    super().__init__(
+        dict(
+            learning_rate=self.learning_rate,
+            beta_1=self.beta_1 if self._has_momentum else None,
+            beta_2=self.beta_2,
+            epsilon=self.epsilon,
+        )
+    )
     if self.initial_second_moment is None:
       self.initial_second_moment = self.epsilon**2
-    optimizer.check_rate(
+    arguments.check_rate(
         'initial_second_moment', self.initial_second_moment, self.name
     )
-    for key in ('beta_1', 'beta_2'):
-      if getattr(self, key) is not None:
-        optimizer.check_share(key, getattr(self, key), self.name)
-    optimizer.check_choice(
+    arguments.check_choice(
         'second_moment_of',
         self.second_moment_of,
         ('update', 'momentum'),
@@ -119,47 +123,27 @@ class Adaptive(optimizer.HparamsInState, tff.learning.optimizers.Optimizer):
           f'{self.name} `epsilon_hat` is about the bias correction: add '
           '`bias_correction=True`.'
       )
-    self._has_momentum = tf.is_symbolic_tensor(self.beta_1) or self.beta_1 > 0.0
-    hparams = collections.OrderedDict(learning_rate=self.learning_rate)
-    # The parts of the state with one tensor per weight.
-    self._moment_keys = [_SECOND_MOMENT_KEY]
-    if self._has_momentum:
-      hparams['beta_1'] = self.beta_1
-      self._moment_keys.insert(0, _MOMENTUM_KEY)
-    if self.beta_2 is not None:
-      hparams['beta_2'] = self.beta_2
-    if self.keeps_maximum:
-      self._moment_keys.append(_MAX_SECOND_MOMENT_KEY)
-    super().__init__({**hparams, 'epsilon': self.epsilon})
+    self.moment_keys = (
+        *([_MOMENTUM_KEY] if self._has_momentum else []),
+        _SECOND_MOMENT_KEY,
+        *([_MAX_SECOND_MOMENT_KEY] if self.keeps_maximum else []),
+    )
 
-  def initialize(self, specs: Any) -> _State:
-    state = collections.OrderedDict(self._hparams)
-    if self.bias_correction:
-      state['num_steps'] = tf.zeros([], tf.int32)
-    starts = {_SECOND_MOMENT_KEY: self.initial_second_moment}
-    for key in self._moment_keys:
-      state[key] = vectors.fill_moments(specs, starts.get(key, 0.0))
+  def initialize(self, specs):
+    state = super().initialize(specs)
+    state[_SECOND_MOMENT_KEY] = vectors.fill_moments(
+        specs, self.initial_second_moment
+    )
     return state
 
-  def next(self, state: _State, weights: Any, gradients: Any):
-    gradients = optimizer.dense_gradients(weights, gradients)
-    optimizer.check_moments(weights, state, self._moment_keys)
-    new_state = collections.OrderedDict(state)
-    if self.bias_correction:
-      new_state['num_steps'] = state['num_steps'] + 1
-    new_weights, *new_moments = vectors.step_tensors(
-        self._step_tensor,
-        functools.partial(self._coefficients, new_state),
-        weights,
-        gradients,
-        [state[key] for key in self._moment_keys],
+  def step(self, state, x, g, hparams, extra):
+    del extra  # Unused.
+    moments = {key: state[key] for key in self.moment_keys}
+    return vectors.step_tensors(
+        self._step_tensor, moments, x, g, self._correct_bias(state, hparams)
     )
-    new_state.update(zip(self._moment_keys, new_moments))
-    return new_state, new_weights
 
-  def _coefficients(
-      self, state: _State, dtype: tf.DType
-  ) -> dict[str, tf.Tensor]:
+  def _correct_bias(self, state, hparams):
     """Returns the hyperparameters of a step, with the bias corrections.
 
     Dividing the moments m and v by c_1 and c_2 is the same as multiplying the
@@ -167,28 +151,24 @@ class Adaptive(optimizer.HparamsInState, tff.learning.optimizers.Optimizer):
     pass over the weights. If epsilon is a floor or an epsilon hat, it applies
     to the uncorrected v and is not multiplied.
     """
-    hparams = {key: tf.cast(state[key], dtype) for key in self._hparams}
     if not self.bias_correction:
       return hparams
-    num_steps = tf.cast(state['num_steps'], dtype)
+    corrected = dict(hparams)
+    rate = hparams['learning_rate']
+    num_steps = tf.cast(state[vector_optimizer.NUM_STEPS_KEY] + 1, rate.dtype)
     if self._has_momentum:
-      hparams['learning_rate'] /= 1.0 - tf.pow(hparams['beta_1'], num_steps)
+      rate /= 1.0 - tf.pow(hparams['beta_1'], num_steps)
     if self.beta_2 is not None:
       root = tf.sqrt(1.0 - tf.pow(hparams['beta_2'], num_steps))
-      hparams['learning_rate'] *= root
+      rate *= root
       if not (self.epsilon_is_floor or self.epsilon_hat):
-        hparams['epsilon'] *= root
-    return hparams
+        corrected['epsilon'] *= root
+    corrected['learning_rate'] = rate
+    return corrected
 
-  def _step_tensor(
-      self,
-      hparams: dict[str, tf.Tensor],
-      w: tf.Tensor,
-      g: tf.Tensor,
-      *moments: tf.Tensor,
-  ) -> tuple[tf.Tensor, ...]:
-    """Returns the new weights and moments of one tensor."""
-    held = dict(zip(self._moment_keys, moments))
+  def _step_tensor(self, moments, x, g, hparams):
+    """Returns the new moments and weights of one tensor."""
+    held = dict(moments)
     # Without a first moment, the gradient takes its place.
     new_m = g
     if self._has_momentum:
@@ -209,4 +189,4 @@ class Adaptive(optimizer.HparamsInState, tff.learning.optimizers.Optimizer):
       denominator += hparams['epsilon']
     # 0 / (0 + 0) is 0: a coordinate that has had no gradient does not move.
     direction = tf.math.divide_no_nan(new_m, denominator)
-    return w - hparams['learning_rate'] * direction, *held.values()
+    return held, x - hparams['learning_rate'] * direction

@@ -135,10 +135,9 @@ class FederatedOptimizer(
     del data
     return collections.OrderedDict()
 
-  @abc.abstractmethod
   def start_round(
-      self, state: State, shared: Parts, kept: Parts, round_num: tf.Tensor
-  ) -> State:
+      self, state: Any, shared: Parts, kept: Parts, round_num: tf.Tensor
+  ) -> Any:
     """Returns the state for the first local step of a round.
 
     Args:
@@ -148,7 +147,12 @@ class FederatedOptimizer(
       kept: The parts held by the client, like `initialize_kept`.
       round_num: The number of finished rounds that updated `shared`, an int32
         scalar; without shared parts, of those with a healthy client.
+
+    Returns:
+      A state like `state`; by default `state` with the parts, by their names.
     """
+    del round_num
+    return collections.OrderedDict(state, **shared, **kept)
 
   @abc.abstractmethod
   def finish_round(self, state: State) -> tuple[Parts, Parts]:

@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterable, Mapping
 import numbers
 from typing import Any, Optional, TypeVar
 
-import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
@@ -161,47 +160,6 @@ def evaluates_again(optimizer: tff.learning.optimizers.Optimizer) -> bool:
   return takes_extra_args(optimizer) and optimizer.evaluates_again
 
 
-def check_value(value: Optional[tf.Tensor], owner: str) -> None:
-  """Raises if `next` was called without the loss.
-
-  Args:
-    value: The argument `value` of `next`.
-    owner: The rule's name, for the message.
-
-  Raises:
-    ValueError: If `value` is `None`.
-  """
-  if value is None:
-    raise ValueError(
-        f'{owner} sets its step size from the loss and needs `value`, which '
-        'was not given: use it as the client optimizer of '
-        '`tff_adaptive.algorithms.build_fed_opt`. Servers and the algorithms '
-        'of `tff.learning` do not pass a loss.'
-    )
-
-
-def check_value_and_grad_fn(
-    value_and_grad_fn: Optional[ValueAndGradFn], owner: str, otherwise: str = ''
-) -> None:
-  """Raises if `next` was called without a way to evaluate the batch again.
-
-  Args:
-    value_and_grad_fn: The argument of `next`.
-    owner: The rule's name, for the message.
-    otherwise: The end of the message, with another way out. Empty by default.
-
-  Raises:
-    ValueError: If `value_and_grad_fn` is `None`.
-  """
-  if value_and_grad_fn is None:
-    raise ValueError(
-        f'{owner} evaluates a batch again and needs `value_and_grad_fn`, which '
-        'was not given: use it as the client optimizer of '
-        f'`tff_adaptive.algorithms.build_fed_opt`{otherwise}. Servers and the '
-        'algorithms of `tff.learning` cannot evaluate a batch.'
-    )
-
-
 def final_weights(
     optimizer: tff.learning.optimizers.Optimizer, state: Any, weights: Any
 ) -> Any:
@@ -285,114 +243,6 @@ def check_optimizer(value: Any, owner: str) -> None:
   )
 
 
-def _number(name: str, value: Any, owner: str) -> float:
-  """Returns a Python number from a number, an array or a tensor with one."""
-  try:
-    if isinstance(value, (str, bytes)):  # `float` would parse these.
-      raise TypeError
-    return float(value)
-  except (TypeError, ValueError):
-    raise TypeError(
-        f'{owner} `{name}` must be a number, found {type(value).__name__}.'
-    ) from None
-
-
-def check_rate(name: str, value: Any, owner: str) -> None:
-  """Raises unless `value` is a finite float32 that is not negative.
-
-  Args:
-    name: The argument's name, for the message.
-    value: A number. A symbolic tensor, whose value is unknown, is not checked.
-    owner: The rule's name, for the message.
-
-  Raises:
-    TypeError: If `value` is not a number.
-    ValueError: If the number is negative, infinite or NaN.
-  """
-  if tf.is_symbolic_tensor(value):
-    return
-  # Rounds compute in float32, where anything larger is infinite.
-  if not 0.0 <= _number(name, value, owner) <= float(tf.float32.max):
-    raise ValueError(
-        f'{owner} `{name}` must be finite and not negative, found {value}.'
-    )
-
-
-def check_positive(name: str, value: Any, owner: str) -> None:
-  """Raises unless `value` is a finite number above zero; see `check_rate`."""
-  check_rate(name, value, owner)
-  if tf.is_symbolic_tensor(value):
-    return
-  if np.float32(_number(name, value, owner)) == 0.0:
-    raise ValueError(f'{owner} `{name}` must be above zero, found {value}.')
-
-
-def check_choice(
-    name: str, value: Any, choices: Iterable[Any], owner: str
-) -> None:
-  """Raises a `ValueError` unless `value` is among `choices`."""
-  if value not in choices:
-    raise ValueError(
-        f'{owner} `{name}` must be one of {list(choices)}, found {value!r}.'
-    )
-
-
-def check_finite(name: str, value: Any, owner: str) -> None:
-  """Raises unless `value` is a finite number; see `check_rate`."""
-  if tf.is_symbolic_tensor(value):
-    return
-  if not abs(_number(name, value, owner)) <= float(tf.float32.max):
-    raise ValueError(f'{owner} `{name}` must be finite, found {value}.')
-
-
-def check_limit(name: str, value: Any, owner: str) -> None:
-  """Raises unless `value` is a number above zero, which may be infinite."""
-  if tf.is_symbolic_tensor(value):
-    return
-  if not _number(name, value, owner) > 0.0:
-    raise ValueError(
-        f'{owner} `{name}` must be above zero, found {value}. For no limit, '
-        'give infinity.'
-    )
-
-
-def check_share(name: str, value: Any, owner: str) -> None:
-  """Raises unless `value` is in [0, 1); see `check_rate`.
-
-  It must be so in the seven decimals of `vectors.complement`, as well.
-  """
-  if tf.is_symbolic_tensor(value):
-    return
-  number = _number(name, value, owner)
-  if not 0.0 <= number < 1.0:
-    raise ValueError(
-        f'{owner} `{name}` must be in the range [0.0, 1.0), found {value}.'
-    )
-  if round(number, 7) == 1.0:
-    raise ValueError(
-        f'{owner} `{name}` must be at most 0.9999999, found {value}, which is '
-        '1 in float32.'
-    )
-
-
-def check_closed_share(name: str, value: Any, owner: str) -> None:
-  """Raises unless `value` is in [0, 1]; see `check_rate`."""
-  if tf.is_symbolic_tensor(value):
-    return
-  if not 0.0 <= _number(name, value, owner) <= 1.0:
-    raise ValueError(
-        f'{owner} `{name}` must be in the range [0.0, 1.0], found {value}.'
-    )
-
-
-def check_count(name: str, value: Any, owner: str) -> None:
-  """Raises unless `value` is a positive integer."""
-  if isinstance(value, bool) or not isinstance(value, numbers.Integral):
-    raise TypeError(f'{owner} `{name}` must be an integer, found {value!r}.')
-  if value < 1:
-    raise ValueError(f'{owner} `{name}` must be positive, found {value}.')
-
-
 def dense_gradients(weights: Any, gradients: Any) -> Any:
   """Returns gradients without `tf.IndexedSlices`, checked against the weights.
 
@@ -466,35 +316,3 @@ def check_weights_state_match(weights: Any, state: Any, name: str) -> None:
         f'{spec(weights)}. Was the state made by `initialize` for another '
         'model?'
     )
-
-
-# A gradient with a smaller norm is rounding error, not a direction.
-_NEGLIGIBLE_NORM = 1e-8
-
-
-def is_negligible(gradient_norm: tf.Tensor) -> tf.Tensor:
-  """Returns whether a gradient is too small to follow; false for NaN."""
-  return gradient_norm < _NEGLIGIBLE_NORM
-
-
-def is_finite(loss: tf.Tensor, gradient_norm: tf.Tensor) -> tf.Tensor:
-  """Returns whether the loss and the gradient's norm are finite.
-
-  Comparisons and minima may replace a NaN by a number and so hide that a client
-  failed. A rule therefore sets its step size to NaN where this is false.
-
-  Args:
-    loss: The loss at the current point, a scalar.
-    gradient_norm: The norm of the gradient there, a scalar.
-
-  Returns:
-    A boolean scalar.
-  """
-  return tf.math.is_finite(loss) & tf.math.is_finite(gradient_norm)
-
-
-def grow(
-    step_size: tf.Tensor, gamma: tf.Tensor, batches_per_epoch: tf.Tensor
-) -> tf.Tensor:
-  """Returns a step size after one step of growth by `gamma` per epoch."""
-  return step_size * tf.pow(gamma, 1.0 / batches_per_epoch)

@@ -13,7 +13,7 @@ import numbers
 
 import tensorflow as tf
 
-from tff_adaptive.optimizers import optimizer
+from tff_adaptive.optimizers import arguments
 
 # Maps the number of finished rounds, an int32 scalar, to the factor of the
 # learning rate in the next round, a float32 scalar.
@@ -35,10 +35,6 @@ def build_step_decay(total_rounds: int, decay_rate: float = 0.1) -> Schedule:
   Returns:
     A schedule.
 
-  Raises:
-    TypeError: If `decay_rate` is not a number or `total_rounds` not an integer.
-    ValueError: If an argument is out of its range.
-
   Example:
 
     >>> schedule = build_step_decay(total_rounds=8)
@@ -51,8 +47,8 @@ def build_step_decay(total_rounds: int, decay_rate: float = 0.1) -> Schedule:
     after 75% of the total training rounds"). Deviation: the published code
     decays one round later.
   """
-  optimizer.check_count('total_rounds', total_rounds, 'A schedule')
-  optimizer.check_rate('decay_rate', decay_rate, 'A schedule')
+  arguments.check_count('total_rounds', total_rounds, 'A schedule')
+  arguments.check_rate('decay_rate', decay_rate, 'A schedule')
   boundaries = (total_rounds // 2, 3 * total_rounds // 4)
 
   def schedule(round_num):
@@ -79,11 +75,6 @@ def build_exp_decay(
   Returns:
     A schedule.
 
-  Raises:
-    TypeError: If `decay_rate` is not a number or `rounds_per_decay` not an
-      integer.
-    ValueError: If an argument is out of its range.
-
   Example:
 
     >>> schedule = build_exp_decay(decay_rate=0.5, rounds_per_decay=2)
@@ -95,8 +86,8 @@ def build_exp_decay(
     https://arxiv.org/abs/2003.00295, section 5.4 (ExpDecay), the source of the
     defaults.
   """
-  optimizer.check_count('rounds_per_decay', rounds_per_decay, 'A schedule')
-  optimizer.check_rate('decay_rate', decay_rate, 'A schedule')
+  arguments.check_count('rounds_per_decay', rounds_per_decay, 'A schedule')
+  arguments.check_rate('decay_rate', decay_rate, 'A schedule')
 
   def schedule(round_num):
     num_steps = tf.cast(round_num // rounds_per_decay, tf.float32)
@@ -156,7 +147,7 @@ def build_table(factors: Mapping[int, float]) -> Schedule:
         f'`factors` must have rounds up to {tf.int32.max}, found {rounds[-1]}.'
     )
   for factor in factors.values():
-    optimizer.check_rate('factors', factor, 'A schedule')
+    arguments.check_rate('factors', factor, 'A schedule')
   values = [float(factors[r]) for r in rounds]
 
   def schedule(round_num):

@@ -27,7 +27,7 @@ class ServerOptimizer(
 
   It extends TFF's protocol by a keyword of `next`, as
   `tff_adaptive.optimizers.ExtraArgsOptimizer` does for clients, and is for
-  `tff_adaptive.algorithms.build_fed_opt`. A rule implements `step`.
+  `tff_adaptive.algorithms.build_fed_opt`.
 
   Attributes:
     client_reports: What each client reports besides its update, by name. The
@@ -35,6 +35,29 @@ class ServerOptimizer(
   """
 
   client_reports: Mapping[str, client_reports_lib.Report] = {}
+
+  @abc.abstractmethod
+  def next(
+      self,
+      state: State,
+      weights: Weights,
+      gradients: Any,
+      *,
+      reports: Optional[Mapping[str, tf.Tensor]] = None,
+  ) -> tuple[State, Weights]:
+    """Takes one step.
+
+    Args:
+      state: The state returned by `initialize` or by the previous `next`.
+      weights: A structure of tensors, the global model.
+      gradients: A structure like it, minus the mean update of the clients.
+      reports: Maps each name of `client_reports` to what the healthy clients'
+        scalars are reduced to, a float32 scalar; `None` if the caller has no
+        reports.
+
+    Returns:
+      The new state and the new weights.
+    """
 
   def check_client(self, optimizer: tff.learning.optimizers.Optimizer) -> None:
     """Raises a `ValueError` if clients must not use an optimizer.
@@ -67,62 +90,6 @@ class ServerOptimizer(
     del state
     return None
 
-  def next(
-      self,
-      state: State,
-      weights: Weights,
-      gradients: Any,
-      *,
-      reports: Optional[Mapping[str, tf.Tensor]] = None,
-  ) -> tuple[State, Weights]:
-    """Takes one step, see `step`.
-
-    Args:
-      state: As for `step`.
-      weights: As for `step`.
-      gradients: As for `step`.
-      reports: As for `step`. `None`, the default, in the algorithms of
-        `tff.learning`, which have no reports.
-
-    Returns:
-      The new state and the new weights.
-
-    Raises:
-      ValueError: If there are no reports, but the rule needs some.
-    """
-    if reports is None and self.client_reports:
-      raise ValueError(
-          'This server rule needs reports of clients '
-          f'({", ".join(self.client_reports)}), which were not given: use it '
-          'as the server optimizer of '
-          '`tff_adaptive.algorithms.build_fed_opt`. Clients and the algorithms '
-          'of `tff.learning` have no such reports.'
-      )
-    return _autograph.call(
-        self.step, state, weights, gradients, _Reports(reports or {})
-    )
-
-  @abc.abstractmethod
-  def step(
-      self,
-      state: State,
-      weights: Weights,
-      gradients: Any,
-      reports: Mapping[str, tf.Tensor],
-  ) -> tuple[State, Weights]:
-    """Takes one step.
-
-    Args:
-      state: The state returned by `initialize` or by the previous `next`.
-      weights: A structure of tensors, the global model.
-      gradients: A structure like it, minus the mean update of the clients.
-      reports: Maps each name of `client_reports` to what the healthy clients'
-        scalars are reduced to, a float32 scalar.
-
-    Returns:
-      The new state and the new weights.
-    """
-
   def after_rejection(
       self, state: State, gradients: Any, reports: Mapping[str, tf.Tensor]
   ) -> State:
@@ -130,8 +97,8 @@ class ServerOptimizer(
 
     Args:
       state: The state before the step.
-      gradients: As for `step`, of any values.
-      reports: As for `step`.
+      gradients: As for `next`, of any values.
+      reports: As for `next`.
 
     Returns:
       A state like `state`, which is the default.
@@ -153,7 +120,7 @@ class ServerOptimizer(
     return collections.OrderedDict()
 
 
-class _Reports(dict[str, tf.Tensor]):
+class Reports(dict[str, tf.Tensor]):
   """The reports that a rule asked for."""
 
   def __missing__(self, name: str):
@@ -163,11 +130,49 @@ class _Reports(dict[str, tf.Tensor]):
     )
 
 
-def check(optimizer: Any) -> None:
-  """Raises unless a server can use an optimizer.
+def check_reports(
+    reports: Optional[Mapping[str, tf.Tensor]], rule: ServerOptimizer
+) -> None:
+  """Raises a `ValueError` if `next` of a rule was called without reports."""
+  if reports is None and rule.client_reports:
+    raise ValueError(
+        f'{optimizer_lib.name_of(rule)} needs reports of clients '
+        f'({", ".join(rule.client_reports)}), which were not given: use it as '
+        'the server optimizer of `tff_adaptive.algorithms.build_fed_opt`. '
+        'Clients and the algorithms of `tff.learning` have no such reports.'
+    )
+
+
+class _WithoutReports(ServerOptimizer):
+  """An optimizer of another protocol as a `ServerOptimizer`."""
+
+  def __init__(self, optimizer: tff.learning.optimizers.Optimizer):
+    self._optimizer = optimizer
+    self.name = optimizer_lib.name_of(optimizer)
+
+  def initialize(self, specs):
+    return self._optimizer.initialize(specs)
+
+  def next(self, state, weights, gradients, *, reports=None):
+    del reports  # Unused.
+    return _autograph.call(self._optimizer.next, state, weights, gradients)
+
+  def get_hparams(self, state):
+    return self._optimizer.get_hparams(state)
+
+  def set_hparams(self, state, hparams):
+    return self._optimizer.set_hparams(state, hparams)
+
+
+def to_server_optimizer(optimizer: Any) -> ServerOptimizer:
+  """Returns an optimizer with the protocol of `ServerOptimizer`.
 
   Args:
-    optimizer: The server optimizer.
+    optimizer: Any `tff.learning.optimizers.Optimizer` that a server can use.
+
+  Returns:
+    The optimizer itself if it has the protocol, or else a wrapper with the same
+    state, hyperparameters and steps.
 
   Raises:
     TypeError: If it is not an optimizer, or its `client_reports` are no
@@ -186,7 +191,9 @@ def check(optimizer: Any) -> None:
         'The server optimizer must not be a client rule, found '
         f'{optimizer_lib.name_of(optimizer)}. Use it as the client optimizer.'
     )
-  found = client_reports_of(optimizer)
+  if not isinstance(optimizer, ServerOptimizer):
+    return _WithoutReports(optimizer)
+  found = optimizer.client_reports
   if not isinstance(found, Mapping) or not all(
       isinstance(report, client_reports_lib.Report) for report in found.values()
   ):
@@ -194,12 +201,4 @@ def check(optimizer: Any) -> None:
         '`client_reports` must map names to `tff_adaptive.optimizers.Report`s, '
         f'found {found}.'
     )
-
-
-def client_reports_of(
-    optimizer: tff.learning.optimizers.Optimizer,
-) -> Mapping[str, client_reports_lib.Report]:
-  """Returns what clients report to a server optimizer, by name."""
-  if isinstance(optimizer, ServerOptimizer):
-    return optimizer.client_reports
-  return {}
+  return optimizer

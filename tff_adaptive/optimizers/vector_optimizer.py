@@ -10,8 +10,10 @@ from typing import Any, NamedTuple, Optional
 import tensorflow as tf
 
 from tff_adaptive import _autograph
+from tff_adaptive.optimizers import arguments
 from tff_adaptive.optimizers import federated_optimizer
 from tff_adaptive.optimizers import optimizer
+from tff_adaptive.optimizers import server_optimizer
 from tff_adaptive.optimizers import vectors
 
 NUM_STEPS_KEY = 'num_steps'
@@ -29,32 +31,40 @@ class Extra(NamedTuple):
     value: The loss, see `ExtraArgsOptimizer.next`.
     value_and_grad_fn: As in `ExtraArgsOptimizer.next`, but in the dtypes of the
       step; not `None` if the rule `evaluates_again`.
+    reports: What clients report, see `ServerOptimizer.next`.
     decaying: The weights that weight decay applies to: zero where there is no
       gradient.
   """
 
   value: Optional[tf.Tensor]
   value_and_grad_fn: Any
+  reports: Mapping[str, tf.Tensor]
   decaying: Any
 
 
 class VectorOptimizer(optimizer.HparamsInState, optimizer.ExtraArgsOptimizer):
-  """A base class that leaves only the formula to the rule.
+  """A base class of rules, of clients and servers, written as a formula.
 
   A rule implements `step`. It sees dense weights and gradients in float32 or
-  float64, with zeros for missing gradients. A weight without a gradient does
-  not move.
+  float64, with zeros for missing gradients. A formula for one tensor becomes a
+  step by `vectors.step_tensors`.
+
+  A rule with state that crosses rounds is also a `FederatedOptimizer`, and one
+  to which clients report a `ServerOptimizer`.
 
   Attributes:
     name: The rule's name, for messages.
-    checks: Functions such as `optimizer.check_positive`, by hyperparameter. The
+    checks: Functions such as `arguments.check_positive`, by hyperparameter. The
       default is `check_share` for `momentum` and names that begin with `beta`,
       and `check_rate` for all others.
     scalar_keys: The parts of the state that are scalars, 0 at first.
     step_size_key: The part of the state that is reported as the step size, or
       `None`.
+    reported_keys: The parts of the state that are reported by their names.
     moment_keys: The parts of the state with one tensor per weight.
     is_anchored: Whether the state holds the weights before the first step.
+    moves_all: Whether `step` moves weights without a gradient, which stay by
+      default.
     needs_value: Whether `step` needs the loss.
     otherwise: What else to do where a batch cannot be evaluated again, for the
       message of a rule that `evaluates_again`.
@@ -64,8 +74,10 @@ class VectorOptimizer(optimizer.HparamsInState, optimizer.ExtraArgsOptimizer):
   checks: Mapping[str, Any] = {}
   scalar_keys: tuple[str, ...] = ()
   step_size_key: Optional[str] = None
+  reported_keys: tuple[str, ...] = ()
   moment_keys: tuple[str, ...] = ()
   is_anchored: bool = False
+  moves_all: bool = False
   needs_value: bool = False
   otherwise: str = ''
 
@@ -82,7 +94,7 @@ class VectorOptimizer(optimizer.HparamsInState, optimizer.ExtraArgsOptimizer):
     given = {k: value for k, value in hparams.items() if value is not None}
     for key, value in given.items():
       is_share = key.startswith('beta') or key == 'momentum'
-      default = optimizer.check_share if is_share else optimizer.check_rate
+      default = arguments.check_share if is_share else arguments.check_rate
       self.checks.get(key, default)(key, value, self.name)
     super().__init__(given)
 
@@ -135,17 +147,19 @@ class VectorOptimizer(optimizer.HparamsInState, optimizer.ExtraArgsOptimizer):
     )
 
   def next(
-      self, state, weights, gradients, *, value=None, value_and_grad_fn=None
+      self,
+      state,
+      weights,
+      gradients,
+      *,
+      value=None,
+      value_and_grad_fn=None,
+      reports=None,
   ):
-    if isinstance(self, federated_optimizer.FederatedOptimizer):
-      federated_optimizer.check_caller(value, self.name)
-    if self.needs_value:
-      optimizer.check_value(value, self.name)
-    if self.evaluates_again:
-      optimizer.check_value_and_grad_fn(
-          value_and_grad_fn, self.name, self.otherwise
-      )
+    self._check_caller(value, value_and_grad_fn, reports)
     gradients = optimizer.dense_gradients(weights, gradients)
+    if self.moves_all:
+      gradients = vectors.with_zeros(weights, gradients)
     checked = (ANCHOR_KEY,) if self.is_anchored else self.moment_keys
     optimizer.check_moments(weights, state, checked)
     x, g = _widen(weights), _widen(vectors.with_zeros(weights, gradients))
@@ -154,11 +168,14 @@ class VectorOptimizer(optimizer.HparamsInState, optimizer.ExtraArgsOptimizer):
       state[ANCHOR_KEY] = self._anchor(state, x)
     dtype = vectors.step_dtype(weights)
     hparams = {key: tf.cast(state[key], dtype) for key in self._hparams}
-    decaying = tf.nest.map_structure(
-        lambda t, g: tf.zeros_like(t) if g is None else t, x, gradients
+    extra = Extra(
+        value,
+        value_and_grad_fn and _widened(value_and_grad_fn, weights),
+        reports or {},
+        decaying=tf.nest.map_structure(
+            lambda t, g: tf.zeros_like(t) if g is None else t, x, gradients
+        ),
     )
-    again = value_and_grad_fn and _widened(value_and_grad_fn, weights)
-    extra = Extra(value, again, decaying)
     changed, moved = _autograph.call(self.step, state, x, g, hparams, extra)
     state.update(changed)
     state[NUM_STEPS_KEY] += 1
@@ -170,10 +187,34 @@ class VectorOptimizer(optimizer.HparamsInState, optimizer.ExtraArgsOptimizer):
     )
     return state, moved
 
+  def _check_caller(
+      self, value: Any, value_and_grad_fn: Any, reports: Any
+  ) -> None:
+    """Raises if `next` was called without what the rule needs."""
+    if isinstance(self, federated_optimizer.FederatedOptimizer):
+      federated_optimizer.check_caller(value, self.name)
+    if isinstance(self, server_optimizer.ServerOptimizer):
+      server_optimizer.check_reports(reports, self)
+    if self.needs_value and value is None:
+      raise ValueError(
+          f'{self.name} sets its step size from the loss and needs `value`, '
+          'which was not given: use it as the client optimizer of '
+          '`tff_adaptive.algorithms.build_fed_opt`. Servers and the algorithms '
+          'of `tff.learning` do not pass a loss.'
+      )
+    if self.evaluates_again and value_and_grad_fn is None:
+      raise ValueError(
+          f'{self.name} evaluates a batch again and needs `value_and_grad_fn`, '
+          'which was not given: use it as the client optimizer of '
+          f'`tff_adaptive.algorithms.build_fed_opt`{self.otherwise}. Servers '
+          'and the algorithms of `tff.learning` cannot evaluate a batch.'
+      )
+
   def report(self, state):
     report = collections.OrderedDict()
     if self.step_size_key is not None:
       report[optimizer.STEP_SIZE_KEY] = state[self.step_size_key]
+    report.update((key, state[key]) for key in self.reported_keys)
     if self.evaluates_again:
       report[optimizer.GRADIENT_EVALUATIONS_KEY] = tf.constant(2)
     return report

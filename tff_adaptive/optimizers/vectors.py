@@ -5,8 +5,7 @@
 Norms and inner products are over the whole vector, never per tensor.
 """
 
-from collections.abc import Callable, Sequence
-import functools
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import tensorflow as tf
@@ -78,6 +77,38 @@ def ratio(numerator: tf.Tensor, denominator: tf.Tensor) -> tf.Tensor:
   quotient = tf.math.divide_no_nan(numerator, denominator)
   is_finite = tf.logical_not(tf.math.is_inf(denominator))
   return tf.where(is_finite, quotient, float('nan'))
+
+
+# A gradient with a smaller norm is rounding error, not a direction.
+_NEGLIGIBLE_NORM = 1e-8
+
+
+def is_negligible(gradient_norm: tf.Tensor) -> tf.Tensor:
+  """Returns whether a gradient is too small to follow; false for NaN."""
+  return gradient_norm < _NEGLIGIBLE_NORM
+
+
+def is_finite(loss: tf.Tensor, gradient_norm: tf.Tensor) -> tf.Tensor:
+  """Returns whether the loss and the gradient's norm are finite.
+
+  Comparisons and minima may replace a NaN by a number and so hide that a client
+  failed. A rule therefore sets its step size to NaN where this is false.
+
+  Args:
+    loss: The loss at the current point, a scalar.
+    gradient_norm: The norm of the gradient there, a scalar.
+
+  Returns:
+    A boolean scalar.
+  """
+  return tf.math.is_finite(loss) & tf.math.is_finite(gradient_norm)
+
+
+def grow(
+    step_size: tf.Tensor, gamma: tf.Tensor, batches_per_epoch: tf.Tensor
+) -> tf.Tensor:
+  """Returns a step size after one step of growth by `gamma` per epoch."""
+  return step_size * tf.pow(gamma, 1.0 / batches_per_epoch)
 
 
 def inner(left: Any, right: Any, dtype: tf.DType) -> tf.Tensor:
@@ -202,26 +233,9 @@ def descend(weights: Any, gradients: Any, step_size: tf.Tensor) -> Any:
   return tf.nest.map_structure(step, weights, gradients)
 
 
-def extrapolate(weights: Any, gradients: Any, step_size: tf.Tensor) -> Any:
-  """Returns `weights - step_size * gradients`, for steps of any size.
-
-  The product has the dtype of `step_size`, which may exceed float16's range.
-
-  Args:
-    weights: A structure of tensors.
-    gradients: A structure like it, of tensors.
-    step_size: A scalar.
-  """
-  return tf.nest.map_structure(
-      lambda w, g: w
-      - tf.cast(step_size * tf.cast(g, step_size.dtype), w.dtype),
-      weights,
-      gradients,
-  )
-
-
-# Maps (coefficients, w, g, *moments, *constants) of a tensor to (w, *moments).
-StepFn = Callable[..., tuple[tf.Tensor, ...]]
+# Maps (moments, x, g, hparams) of a tensor, moments and hparams by name, to its
+# new moments and weights.
+TensorStep = Callable[..., tuple[dict[str, tf.Tensor], tf.Tensor]]
 
 # Smaller tensors stay in a core's cache between ops. A fused kernel gains
 # nothing there, and compiling it takes 0.1 s per shape.
@@ -244,46 +258,39 @@ def _is_fused(weight: tf.Tensor) -> bool:
 
 
 def step_tensors(
-    step_fn: StepFn,
-    coefficients_fn: Callable[[tf.DType], Any],
-    weights: Any,
-    gradients: Any,
-    moments: Sequence[Any],
-    constants: Sequence[Any] = (),
-) -> tuple[Any, ...]:
-  """Takes a step of a rule that treats every coordinate alike.
+    step_fn: TensorStep,
+    moments: Mapping[str, Any],
+    x: Any,
+    g: Any,
+    hparams: Mapping[str, tf.Tensor],
+) -> tuple[dict[str, Any], Any]:
+  """Takes a step that treats every coordinate alike, tensor by tensor.
+
+  On a CPU the step of a large tensor is one kernel, which passes over memory
+  once.
 
   Args:
-    step_fn: The step of one tensor: maps the coefficients, the weights, the
-      gradient, the moments and the constants, all in the dtype of the moments,
-      to the new weights and the new moments.
-    coefficients_fn: Maps that dtype to a structure of scalars, the same for all
-      coordinates.
-    weights: A structure of tensors.
-    gradients: A structure like it; where it is `None`, weight and moments do
-      not change.
-    moments: Structures like it that a step updates.
-    constants: Structures like it that a step only reads.
+    step_fn: The step of one tensor: maps its parts of the other arguments to
+      its new moments, by name, and its new weights.
+    moments: Structures like `x`, by name.
+    x: The weights.
+    g: The gradients.
+    hparams: Scalars by name; each tensor's step gets them in its dtype.
 
   Returns:
-    The new weights and the new moments, structures like `weights`.
+    The new moments, by name, and the new weights.
   """
-  coefficients = functools.cache(coefficients_fn)
   fused_fn = tf.function(step_fn, autograph=False, jit_compile=True)
 
   def step(w, g, *held):
-    if g is None:
-      return w, *held[: len(moments)]
-    dtype = step_dtype(w)
     fn = fused_fn if _is_fused(w) else step_fn
-    new_w, *new_moments = fn(
-        coefficients(dtype), tf.cast(w, dtype), tf.cast(g, dtype), *held
-    )
-    return tf.cast(new_w, w.dtype), *new_moments
+    cast = {name: tf.cast(scalar, w.dtype) for name, scalar in hparams.items()}
+    return fn(dict(zip(moments, held)), w, g, cast)
 
-  structures = (weights, gradients, *moments, *constants)
-  moved = [step(*leaf) for leaf in zip(*map(tf.nest.flatten, structures))]
-  columns = zip(*moved) if moved else [()] * (1 + len(moments))
-  return tuple(
-      tf.nest.pack_sequence_as(weights, list(column)) for column in columns
-  )
+  structures = (x, g, *moments.values())
+  taken = [step(*leaves) for leaves in zip(*map(tf.nest.flatten, structures))]
+  changed = {
+      name: tf.nest.pack_sequence_as(x, [held[name] for held, _ in taken])
+      for name in (taken[0][0] if taken else ())
+  }
+  return changed, tf.nest.pack_sequence_as(x, [moved for _, moved in taken])

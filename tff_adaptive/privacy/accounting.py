@@ -8,7 +8,7 @@ import dp_accounting
 from dp_accounting import rdp as rdp_lib
 import numpy as np
 
-from tff_adaptive.optimizers import optimizer
+from tff_adaptive.optimizers import arguments
 
 # The bound of fixed-size cohorts is computed at integer orders, in seconds at
 # the largest ones, and interpolated.
@@ -148,8 +148,8 @@ class RoundAccountant:
       ValueError: If a number is out of its range.
     """
     owner = 'Accounting'
-    optimizer.check_count('num_clients', num_clients, owner)
-    optimizer.check_count('clients_per_round', clients_per_round, owner)
+    arguments.check_count('num_clients', num_clients, owner)
+    arguments.check_count('clients_per_round', clients_per_round, owner)
     if clients_per_round > num_clients:
       raise ValueError(
           f'`clients_per_round` must be at most {num_clients}, the number of '
@@ -159,7 +159,7 @@ class RoundAccountant:
       raise TypeError(
           f'`sampling` must be a `CohortSampling`, found {sampling!r}.'
       )
-    optimizer.check_rate('noise_multiplier', noise_multiplier, owner)
+    arguments.check_rate('noise_multiplier', noise_multiplier, owner)
     if noise_multiplier > 0:
       self.orders, self.rdp_per_round = _compute_rdp(
           noise_multiplier, num_clients, clients_per_round, sampling

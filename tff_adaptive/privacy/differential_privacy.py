@@ -17,7 +17,7 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_adaptive.aggregators import weighting
-from tff_adaptive.optimizers import optimizer
+from tff_adaptive.optimizers import arguments
 
 CHANGE = 'change'
 
@@ -64,10 +64,10 @@ class AdaptiveClipping:
 
   def __attrs_post_init__(self):
     owner = 'Adaptive clipping'
-    optimizer.check_closed_share('target_quantile', self.target_quantile, owner)
-    optimizer.check_rate('learning_rate', self.learning_rate, owner)
+    arguments.check_closed_share('target_quantile', self.target_quantile, owner)
+    arguments.check_rate('learning_rate', self.learning_rate, owner)
     if self.count_stddev is not None:
-      optimizer.check_positive('count_stddev', self.count_stddev, owner)
+      arguments.check_positive('count_stddev', self.count_stddev, owner)
 
 
 @attrs.frozen(kw_only=True)
@@ -149,8 +149,8 @@ class DifferentialPrivacy:
 
   def __attrs_post_init__(self):
     owner = 'Differential privacy'
-    optimizer.check_rate('noise_multiplier', self.noise_multiplier, owner)
-    optimizer.check_count('clients_per_round', self.clients_per_round, owner)
+    arguments.check_rate('noise_multiplier', self.noise_multiplier, owner)
+    arguments.check_count('clients_per_round', self.clients_per_round, owner)
     if not isinstance(self.payload_clip_norms, Mapping):
       raise TypeError(
           '`payload_clip_norms` must map names to bounds, found '
@@ -165,7 +165,7 @@ class DifferentialPrivacy:
     for name, bound in self.payload_clip_norms.items():
       bounds[f'payload_clip_norms[{name!r}]'] = bound
     for name, bound in bounds.items():
-      optimizer.check_positive(name, bound, owner)
+      arguments.check_positive(name, bound, owner)
 
   def build_aggregators(self, payloads: Sequence[str] = ()) -> tuple[
       tff.aggregators.UnweightedAggregationFactory,
@@ -275,6 +275,8 @@ def _collect_clip_norms(name: str, part: Any, found: dict[str, float]) -> None:
 
 # A field in the state of `tff.aggregators.DifferentiallyPrivateFactory`.
 _DP_EVENT = 'dp_event'
+# A field in the state of those that divide by the number of clients.
+_NUMERATOR = 'numerator_state'
 
 _Aggregators = tuple[
     Optional[weighting.Aggregator], Mapping[str, weighting.Aggregator]
@@ -309,7 +311,8 @@ def choose_aggregators(
       dtypes that TFF does not support with it.
     ValueError: If a payload would not be private, `privacy` is combined with
       other aggregators or with weights by examples, or an aggregator is given
-      for a payload that no client sends.
+      for a payload that no client sends, or one that returns a private mean for
+      a sum.
   """
   weighting.check_names(payload_aggregators, payloads, '`payload_aggregators`')
   if privacy is None:
@@ -319,6 +322,7 @@ def choose_aggregators(
         trainable_type,
         weighs_examples,
     )
+    _check_no_private_mean_of_a_sum(payloads, payload_aggregators)
     return model_aggregator, payload_aggregators
   if not isinstance(privacy, DifferentialPrivacy):
     raise TypeError(
@@ -361,6 +365,28 @@ def _check_no_maximum(payloads: Mapping[str, str]) -> None:
       )
 
 
+def _check_no_private_mean_of_a_sum(
+    payloads: Mapping[str, str],
+    aggregators: Mapping[str, weighting.Aggregator],
+) -> None:
+  """Raises if an aggregator returns a private mean where a sum is reported."""
+  scalar_type = tff.TensorType(np.float32)
+  for name, aggregator in aggregators.items():
+    if payloads[name] != 'sum':
+      continue
+    what = f'The aggregator of {name!r}'
+    process = weighting.to_weighted(aggregator, False, what).create(
+        scalar_type, scalar_type
+    )
+    state_type = process.initialize.type_signature.result.member
+    if _has_field(state_type, _DP_EVENT) and _has_field(state_type, _NUMERATOR):
+      raise ValueError(
+          f'{what} is differentially private and returns a mean, but the '
+          'report is a sum: use `privacy`, which multiplies the mean by the '
+          'number of clients, or an aggregator that returns a sum.'
+      )
+
+
 def _check_payloads_are_covered(
     model_aggregator: Optional[weighting.Aggregator],
     in_clear: Sequence[str],
@@ -383,9 +409,14 @@ def _check_payloads_are_covered(
 
 def is_private(state_type: tff.Type) -> bool:
   """Returns whether the state of a process is that of TFF's private sums."""
+  return _has_field(state_type, _DP_EVENT)
+
+
+def _has_field(state_type: tff.Type, name: str) -> bool:
+  """Returns whether a type has a field of a name, at any depth."""
   if not isinstance(state_type, tff.StructType):
     return False
   return any(
-      field == _DP_EVENT or is_private(member)
+      field == name or _has_field(member, name)
       for field, member in tff.structure.iter_elements(state_type)
   )

@@ -15,7 +15,7 @@ from tff_adaptive.client_works import model_adapter
 from tff_adaptive.data import cohort as cohort_lib
 from tff_adaptive.data import feature_arrays
 from tff_adaptive.data import specs
-from tff_adaptive.optimizers import optimizer
+from tff_adaptive.optimizers import arguments
 from tff_adaptive.privacy import differential_privacy
 from tff_adaptive.tuning import hypergradients
 
@@ -154,7 +154,7 @@ def build_rate_tuner(
     )
     ```
   """
-  optimizer.check_positive('step_size', step_size, 'The rate tuner')
+  arguments.check_positive('step_size', step_size, 'The rate tuner')
   specs.check_positive('num_rounds', num_rounds)
   state_type = process.initialize.type_signature.result.member
   if differential_privacy.is_private(state_type):

@@ -23,18 +23,22 @@ class _ReadsAnother(optimizers.ServerOptimizer):
   def initialize(self, specs):
     return collections.OrderedDict()
 
-  def step(self, state, weights, gradients, reports):
+  def next(self, state, weights, gradients, *, reports):
     return state, reports['squared_norm']
 
 
 class UnknownReportTest(tf.test.TestCase):
 
   def test_a_report_that_was_not_asked_for_is_named(self):
-    rule = _ReadsAnother()
+    weights_type = tff.to_type(
+        tff.learning.models.ModelWeights((np.float32,), ())
+    )
     with self.assertRaisesRegex(
         ValueError, r"report 'squared_norm', but .* name \['mean_loss'\] alone"
     ):
-      rule.next({}, 1.0, 1.0, reports={'mean_loss': tf.constant(1.0)})
+      measured_update.build_measured_update_finalizer(
+          _ReadsAnother(), weights_type
+      )
 
 
 @pytest.mark.usefixtures('native_runtime')
@@ -190,7 +194,7 @@ class ReportsTest(tf.test.TestCase, parameterized.TestCase):
     rule = optimizers.build_frank_wolfe()
     rule.client_reports = client_reports
     with self.assertRaisesRegex(TypeError, 'must map names to .*Report'):
-      server_optimizer.check(rule)
+      server_optimizer.to_server_optimizer(rule)
 
   def test_hyperparameters_pass_through(self):
     state = self._process.initialize()

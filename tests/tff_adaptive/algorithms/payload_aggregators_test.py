@@ -9,12 +9,14 @@ import numpy as np
 import pytest
 import tensorflow as tf
 import tensorflow_federated as tff
+import tensorflow_privacy as tfp
 
 from tests.tff_adaptive import payloads_testing
 from tests.tff_adaptive import testing
 from tests.tff_adaptive.runtime import compiled_testing
 from tff_adaptive import algorithms
 from tff_adaptive import optimizers
+from tff_adaptive.simulation import metrics_writers
 
 _UNIFORM = tff.learning.ClientWeighting.UNIFORM
 _PAYLOADS = {
@@ -192,6 +194,58 @@ class PayloadAggregatorsTest(tf.test.TestCase, parameterized.TestCase):
     _, plain_measured = _plain('fedli_lu')
     self.assertGreater(plain_measured['objective'], 0.4)
     self.assertAllClose(measured['objective'], 0.05)
+
+  def test_aggregators_of_shared_parts_are_measured(self):
+    factory = tff.aggregators.clipping_factory(
+        1e-5,
+        tff.aggregators.MeanFactory(),
+        clipped_count_sum_factory=tff.aggregators.SumFactory(),
+    )
+    process = _build('fedcada', payload_aggregators={'second_moment': factory})
+    with compiled_testing.installed('loop'):
+      output = process.next(process.initialize(), testing.clients([10, 7]))
+    measured = output.metrics['client_work']['shared']
+    self.assertEqual(list(measured), ['first_moment', 'second_moment'])
+    columns = metrics_writers.flatten_metrics(output.metrics)
+    self.assertEqual(columns['shared/second_moment/clipped_count'], 2)
+
+
+def _build_with_sum(aggregator):
+  """Builds a process whose clients report ones, which are summed."""
+  server = optimizers.build_frank_wolfe()
+  server.client_reports = {
+      'mean_loss': optimizers.Report(reduction='sum'),
+  }
+  return algorithms.build_fed_opt(
+      testing.functional_model(),
+      optimizers.build_sgd(0.1),
+      server,
+      client_weighting=_UNIFORM,
+      payload_aggregators={'mean_loss': aggregator},
+  )
+
+
+class PrivateSumTest(tf.test.TestCase, parameterized.TestCase):
+
+  @parameterized.parameters(
+      lambda: _private(1.0, 1.0),
+      lambda: tff.learning.dp_aggregator(0.1, 10.0),
+  )
+  def test_private_mean_for_a_sum_is_refused(self, build):
+    with self.assertRaisesRegex(
+        ValueError, "aggregator of 'mean_loss' is .* returns a mean.*`privacy`"
+    ):
+      _build_with_sum(build())
+
+  def test_private_sum_is_taken_as_it_is(self):
+    process = _build_with_sum(
+        tff.aggregators.DifferentiallyPrivateFactory(
+            tfp.GaussianSumQuery(l2_norm_clip=1.0, stddev=0.0)
+        )
+    )
+    with compiled_testing.installed('loop'):
+      output = process.next(process.initialize(), testing.clients([10, 7, 3]))
+    self.assertEqual(output.metrics['finalizer']['objective'], 3.0)
 
 
 class BuildErrorsTest(tf.test.TestCase, parameterized.TestCase):

@@ -118,6 +118,7 @@ class FedAMSTest(tf.test.TestCase, parameterized.TestCase):
             'learning_rate',
             'beta_2',
             'epsilon',
+            'num_steps',
             'preconditioner',
             'max_preconditioner',
         ],

@@ -358,7 +358,7 @@ class OptimizerConformanceTest(tf.test.TestCase, parameterized.TestCase):
       (optimizers.build_sps_smooth, False, '`value`.*build_fed_opt'),
       (optimizers.build_momo, False, 'MoMo sets its step.*`value`'),
       (optimizers.build_fedsam, True, 'FedSAM evaluates a batch again.*rho=0'),
-      (optimizers.build_fafed, True, '`value_and_grad_fn`.*algorithms'),
+      (optimizers.build_fafed, True, 'FAFED keeps state.*algorithms'),
       (optimizers.build_delta_sgd, True, "previous_gradient='reuse'"),
   )
   def test_a_loop_that_gives_gradients_alone_is_told_what_to_do(

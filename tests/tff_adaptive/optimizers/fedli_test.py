@@ -175,7 +175,7 @@ class FrankWolfeTest(tf.test.TestCase, parameterized.TestCase):
     rule = _build_frank_wolfe(0.5, 0.25, momentum)
     specs = {'a': tf.TensorSpec([2], dtype), 'b': tf.TensorSpec([], tf.float32)}
     weights = tf.nest.map_structure(lambda s: tf.ones(s.shape, s.dtype), specs)
-    state = rule.initialize(specs)
+    state = tf.nest.map_structure(tf.convert_to_tensor, rule.initialize(specs))
     new_state, moved = rule.next(
         state, weights, weights, reports={'mean_loss': tf.constant(9.0)}
     )

@@ -3,97 +3,75 @@
 """AdaAlter's client rule: Adagrad with an averaged, frozen accumulator."""
 
 import collections
-import functools
 from typing import Any
 
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tff_adaptive.optimizers import arguments
 from tff_adaptive.optimizers import federated_optimizer
-from tff_adaptive.optimizers import optimizer
+from tff_adaptive.optimizers import vector_optimizer
 from tff_adaptive.optimizers import vectors
 
-_MOMENT_KEYS = ('second_moment', 'accumulator')
-
-_State = collections.OrderedDict[str, Any]
+_FROZEN_KEY = 'second_moment'
+_ACCUMULATOR_KEY = 'accumulator'
 
 
 class _AdaAlter(
-    optimizer.HparamsInState, federated_optimizer.FederatedOptimizer
+    vector_optimizer.VectorOptimizer, federated_optimizer.FederatedOptimizer
 ):
   """AdaAlter's client rule, see `build_adaalter`."""
 
+  name = 'AdaAlter'
   client_weighting = tff.learning.ClientWeighting.UNIFORM
+  moment_keys = (_FROZEN_KEY, _ACCUMULATOR_KEY)
 
-  def __init__(self, hparams: _State, initial_second_moment: float):
-    for name, value in hparams.items():
-      optimizer.check_rate(name, value, 'AdaAlter')
-    optimizer.check_rate(
-        'initial_second_moment', initial_second_moment, 'AdaAlter'
-    )
+  def __init__(self, hparams: dict[str, float], initial_second_moment: float):
     super().__init__(hparams)
+    arguments.check_rate(
+        'initial_second_moment', initial_second_moment, self.name
+    )
     self._initial_second_moment = initial_second_moment
 
   def initialize_shared(self, specs):
     moment = vectors.fill_moments(specs, self._initial_second_moment)
-    return collections.OrderedDict(second_moment=moment)
+    return collections.OrderedDict([(_FROZEN_KEY, moment)])
 
   def initialize(self, specs):
-    moment = vectors.fill_moments(specs, self._initial_second_moment)
-    return collections.OrderedDict(
-        self._hparams,
-        num_steps=tf.zeros([], tf.int32),
-        **dict.fromkeys(_MOMENT_KEYS, moment),
+    return self._freeze(
+        super().initialize(specs), self.initialize_shared(specs)
     )
 
   def start_round(self, state, shared, kept, round_num):
     del kept, round_num  # Unused.
-    moment = vectors.non_negative(shared['second_moment'])
-    return collections.OrderedDict(state, **dict.fromkeys(_MOMENT_KEYS, moment))
+    return self._freeze(state, vectors.non_negative(shared))
+
+  def _freeze(self, state: Any, shared: Any) -> Any:
+    """Returns the state before the first step of a round."""
+    return collections.OrderedDict(
+        state, **dict.fromkeys(self.moment_keys, shared[_FROZEN_KEY])
+    )
 
   def finish_round(self, state):
-    sent = collections.OrderedDict(second_moment=state['accumulator'])
+    sent = collections.OrderedDict([(_FROZEN_KEY, state[_ACCUMULATOR_KEY])])
     return sent, collections.OrderedDict()
 
-  def next(
-      self, state, weights, gradients, *, value=None, value_and_grad_fn=None
-  ):
-    del value_and_grad_fn  # Unused.
-    federated_optimizer.check_caller(value, 'AdaAlter')
-    gradients = optimizer.dense_gradients(weights, gradients)
-    optimizer.check_moments(weights, state, _MOMENT_KEYS)
-    new_state = collections.OrderedDict(state, num_steps=state['num_steps'] + 1)
-    new_weights, new_state['accumulator'] = vectors.step_tensors(
-        _step_tensor,
-        functools.partial(_coefficients, new_state),
-        weights,
-        gradients,
-        [state['accumulator']],
-        [state['second_moment']],
+  def step(self, state, x, g, hparams, extra):
+    del extra  # Unused.
+    num_steps = state[vector_optimizer.NUM_STEPS_KEY] + 1
+    epsilon = hparams['epsilon']
+    added = tf.cast(num_steps, epsilon.dtype) * tf.square(epsilon)
+    moments = {key: state[key] for key in self.moment_keys}
+    return vectors.step_tensors(
+        _step_tensor, moments, x, g, dict(hparams, added=added)
     )
-    return new_state, new_weights
 
 
-def _coefficients(state: _State, dtype: tf.DType) -> tuple[tf.Tensor, ...]:
-  """Returns the learning rate and the summand of the frozen accumulator."""
-  learning_rate, epsilon, num_steps = (
-      tf.cast(state[key], dtype)
-      for key in ('learning_rate', 'epsilon', 'num_steps')
-  )
-  return learning_rate, num_steps * tf.square(epsilon)
-
-
-def _step_tensor(
-    coefficients: tuple[tf.Tensor, ...],
-    w: tf.Tensor,
-    g: tf.Tensor,
-    accumulator: tf.Tensor,
-    frozen: tf.Tensor,
-) -> tuple[tf.Tensor, ...]:
-  """Returns the new weights and accumulator of one tensor."""
-  learning_rate, added = coefficients
-  direction = tf.math.divide_no_nan(g, tf.sqrt(frozen + added))
-  return w - learning_rate * direction, accumulator + tf.square(g)
+def _step_tensor(moments, x, g, hparams):
+  """Returns the new accumulator and weights of one tensor."""
+  root = tf.sqrt(moments[_FROZEN_KEY] + hparams['added'])
+  moved = x - hparams['learning_rate'] * tf.math.divide_no_nan(g, root)
+  return {_ACCUMULATOR_KEY: moments[_ACCUMULATOR_KEY] + tf.square(g)}, moved
 
 
 def build_adaalter(
@@ -135,10 +113,6 @@ def build_adaalter(
     `epsilon`. It shares `second_moment`, with the structure of the weights, in
     float32 or float64.
 
-  Raises:
-    TypeError: If an argument is not a number.
-    ValueError: If an argument is negative or not finite.
-
   Example:
 
     >>> rule = build_adaalter(learning_rate=1.0, initial_second_moment=3.0)
@@ -153,7 +127,5 @@ def build_adaalter(
     Gradient Descent with Adaptive Learning Rates, 2019,
     https://arxiv.org/abs/1911.09030, Algorithm 4.
   """
-  hparams = collections.OrderedDict(
-      learning_rate=learning_rate, epsilon=epsilon
-  )
+  hparams = dict(learning_rate=learning_rate, epsilon=epsilon)
   return _AdaAlter(hparams, initial_second_moment)

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import tensorflow as tf
 
+from tff_adaptive.optimizers import arguments
 from tff_adaptive.optimizers import optimizer
 from tff_adaptive.optimizers import vector_optimizer
 from tff_adaptive.optimizers import vectors
@@ -24,16 +25,16 @@ class _Armijo(vector_optimizer.VectorOptimizer):
 
   def __init__(self, hparams: dict[str, float], reset: int, max_trials: int):
     for name, value in hparams.items():
-      optimizer.check_positive(name, value, self.name)
+      arguments.check_positive(name, value, self.name)
     for name in ('c', 'beta'):
-      optimizer.check_share(name, hparams[name], self.name)
+      arguments.check_share(name, hparams[name], self.name)
     if reset not in (_FROM_LAST, _FROM_GROWN_LAST, _FROM_MAX):
       raise ValueError(
           'Armijo `reset` must be 0 (start from the last step size), 1 (from '
           'the last one, grown) or 2 (from `max_step_size`), found '
           f'{reset!r}.'
       )
-    optimizer.check_count('max_trials', max_trials, self.name)
+    arguments.check_count('max_trials', max_trials, self.name)
     super().__init__(hparams)
     self._reset = reset
     self._max_trials = max_trials
@@ -49,7 +50,7 @@ class _Armijo(vector_optimizer.VectorOptimizer):
     dtype = vectors.step_dtype(x)
     loss = tf.cast(extra.value, dtype)
     gradient_norm = vectors.norm(g, dtype)
-    is_finite = optimizer.is_finite(loss, gradient_norm)
+    is_finite = vectors.is_finite(loss, gradient_norm)
 
     def try_step(step_size, backtracks, _):
       # Only the loss is used, so the gradients of a trial are never computed.
@@ -69,7 +70,7 @@ class _Armijo(vector_optimizer.VectorOptimizer):
         (
             self._start(state, hparams),
             tf.zeros([], tf.int32),
-            optimizer.is_negligible(gradient_norm) | ~is_finite,
+            vectors.is_negligible(gradient_norm) | ~is_finite,
         ),
         maximum_iterations=self._max_trials,
     )
@@ -85,9 +86,7 @@ class _Armijo(vector_optimizer.VectorOptimizer):
       return largest
     start = last = state['last_step_size']
     if self._reset == _FROM_GROWN_LAST:
-      grown = optimizer.grow(
-          last, hparams['gamma'], hparams['batches_per_epoch']
-      )
+      grown = vectors.grow(last, hparams['gamma'], hparams['batches_per_epoch'])
       start = tf.minimum(largest, grown)
     return tf.where(last > 0.0, start, largest)
 
@@ -165,11 +164,6 @@ def build_armijo(
     An `ExtraArgsOptimizer` with all arguments but `reset` and `max_trials` as
     hyperparameters; it has no learning rate. For each step it reports
     `step_size` and `backtracks`, j above.
-
-  Raises:
-    TypeError: If an argument is not a number, or `max_trials` not an integer.
-    ValueError: If an argument is out of its range, or, from `next`, if the loop
-      cannot evaluate a batch again.
 
   Example:
 

@@ -8,6 +8,7 @@ from typing import Any, Optional
 
 import tensorflow as tf
 
+from tff_adaptive.optimizers import arguments
 from tff_adaptive.optimizers import federated_optimizer
 from tff_adaptive.optimizers import optimizer
 from tff_adaptive.optimizers import vector_optimizer
@@ -29,10 +30,11 @@ class _DistanceEstimate(vector_optimizer.VectorOptimizer):
   """
 
   checks = {
-      'growth_rate': optimizer.check_limit,
-      'initial_distance': optimizer.check_positive,
+      'growth_rate': arguments.check_limit,
+      'initial_distance': arguments.check_positive,
   }
   scalar_keys: tuple[str, ...] = ('distance', 'numerator')
+  reported_keys = ('distance',)
 
   def __init__(self, hparams: Any, bias_correction: bool = False):
     super().__init__(hparams)
@@ -77,9 +79,6 @@ class _DistanceEstimate(vector_optimizer.VectorOptimizer):
     if not self._corrects_bias:
       return {}
     return {'num_moves': state['num_moves'] + tf.cast(moves, tf.int32)}
-
-  def report(self, state):
-    return collections.OrderedDict(distance=state['distance'])
 
 
 def _limit_growth(estimate: tf.Tensor, d: tf.Tensor, hparams: Any) -> tf.Tensor:

@@ -8,6 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 import tensorflow as tf
 
+from tff_adaptive.optimizers import arguments
 from tff_adaptive.optimizers import federated_optimizer
 from tff_adaptive.optimizers import optimizer
 from tff_adaptive.optimizers import vector_optimizer
@@ -105,8 +106,8 @@ class _DeltaSGD(vector_optimizer.VectorOptimizer):
 
   name = 'Delta-SGD'
   checks = {
-      'learning_rate': optimizer.check_positive,
-      'gamma': optimizer.check_positive,
+      'learning_rate': arguments.check_positive,
+      'gamma': arguments.check_positive,
   }
   otherwise = ", or use `previous_gradient='reuse'`"
 
@@ -128,8 +129,8 @@ class _DeltaSGD(vector_optimizer.VectorOptimizer):
         ),
         ('growth', growth, ('if_moved', 'always')),
     ):
-      optimizer.check_choice(name, choice, choices, self.name)
-    optimizer.check_limit('max_step_size', max_step_size, self.name)
+      arguments.check_choice(name, choice, choices, self.name)
+    arguments.check_limit('max_step_size', max_step_size, self.name)
     self.scalar_keys = _LAST_KEYS
     if previous_gradient == 'previous_batch':
       self.scalar_keys += _CHANGE_KEYS
@@ -323,12 +324,6 @@ def build_delta_sgd(
     step 0, and the first if a norm is zero. If a norm is not finite, all but
     `growth_limit` are NaN. `tff_adaptive.simulation.run_training` warns of a
     `relative_step_size` above 1000.
-
-  Raises:
-    TypeError: If an argument is not a number.
-    ValueError: If an argument is out of its range, or, from `next`, if
-      `previous_gradient='recompute'` and the loop cannot evaluate a batch
-      again.
 
   Example:
 

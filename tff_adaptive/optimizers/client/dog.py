@@ -7,6 +7,7 @@ from typing import Any, Literal, Optional
 
 import tensorflow as tf
 
+from tff_adaptive.optimizers import arguments
 from tff_adaptive.optimizers import federated_optimizer
 from tff_adaptive.optimizers import optimizer
 from tff_adaptive.optimizers import vector_optimizer
@@ -189,8 +190,8 @@ def build_dog(
     Deviation: the paper evaluates the mean of the iterates by default; here the
     server averages over clients.
   """
-  optimizer.check_choice('send', send, ('last', 'average'), 'DoG')
-  optimizer.check_rate('average_gamma', average_gamma, 'DoG')
+  arguments.check_choice('send', send, ('last', 'average'), 'DoG')
+  arguments.check_rate('average_gamma', average_gamma, 'DoG')
   has_first_step = first_step_size is not None
   rule = _DoG(
       dict(

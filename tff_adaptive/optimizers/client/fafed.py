@@ -3,150 +3,104 @@
 """FAFED's client rule: recursive momentum and a shared adaptive scale."""
 
 import collections
-from typing import Any
 
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tff_adaptive.optimizers import arguments
 from tff_adaptive.optimizers import federated_optimizer
-from tff_adaptive.optimizers import optimizer
+from tff_adaptive.optimizers import vector_optimizer
 from tff_adaptive.optimizers import vectors
 
-_SHARED_KEYS = ('momentum', 'second_moment')
+_MOMENTUM_KEY = 'momentum'
+_SECOND_MOMENT_KEY = 'second_moment'
+_SHARED_KEYS = (_MOMENTUM_KEY, _SECOND_MOMENT_KEY)
+_SCALE_KEY = 'scale'
+_PREVIOUS_KEY = 'previous_weights'
+_WARM_UP_KEY = 'is_warm_up'
+# The gradient of the batch at the previous weights, which is not in the state.
+_OLD_KEY = 'old_gradient'
 
-_State = collections.OrderedDict[str, Any]
 
-
-class _FAFED(optimizer.HparamsInState, federated_optimizer.FederatedOptimizer):
+class _FAFED(
+    vector_optimizer.VectorOptimizer, federated_optimizer.FederatedOptimizer
+):
   """FAFED's client rule, see `build_fafed`."""
 
+  name = 'FAFED'
   client_weighting = tff.learning.ClientWeighting.UNIFORM
+  checks = {
+      'alpha': arguments.check_closed_share,
+      'beta': arguments.check_closed_share,
+      'rho': arguments.check_positive,
+  }
+  moment_keys = (*_SHARED_KEYS, _SCALE_KEY, _PREVIOUS_KEY)
   evaluates_again = True
 
-  def __init__(self, hparams: _State):
-    optimizer.check_rate('learning_rate', hparams['learning_rate'], 'FAFED')
-    optimizer.check_positive('rho', hparams['rho'], 'FAFED')
-    for name in ('alpha', 'beta'):
-      optimizer.check_closed_share(name, hparams[name], 'FAFED')
-    super().__init__(hparams)
+  def initialize_rule(self, specs, dtype):
+    return collections.OrderedDict([(_WARM_UP_KEY, tf.constant(True))])
 
   def initialize_shared(self, specs):
     return collections.OrderedDict(
         (key, vectors.fill_moments(specs)) for key in _SHARED_KEYS
     )
 
-  def initialize(self, specs):
-    return collections.OrderedDict(
-        self._hparams,
-        is_warm_up=tf.constant(True),
-        num_steps=tf.zeros([], tf.int32),
-        **self.initialize_shared(specs),
-        scale=vectors.fill_moments(specs),
-        previous_weights=vectors.zeros(specs),
-    )
-
   def start_round(self, state, shared, kept, round_num):
-    del kept  # Unused.
-    second_moment = vectors.non_negative(shared['second_moment'])
-    return collections.OrderedDict(
-        state,
-        momentum=shared['momentum'],
-        second_moment=second_moment,
-        scale=tf.nest.map_structure(
-            lambda v: tf.sqrt(v) + tf.cast(state['rho'], v.dtype),
-            second_moment,
-        ),
-        is_warm_up=tf.equal(round_num, 0),
+    state = super().start_round(state, shared, kept, round_num)
+    state[_SECOND_MOMENT_KEY] = vectors.non_negative(state[_SECOND_MOMENT_KEY])
+    state[_SCALE_KEY] = tf.nest.map_structure(
+        lambda v: tf.sqrt(v) + tf.cast(state['rho'], v.dtype),
+        state[_SECOND_MOMENT_KEY],
     )
+    state[_WARM_UP_KEY] = tf.equal(round_num, 0)
+    return state
 
   def finish_round(self, state):
     sent = collections.OrderedDict((key, state[key]) for key in _SHARED_KEYS)
     return sent, collections.OrderedDict()
 
-  def next(
-      self, state, weights, gradients, *, value=None, value_and_grad_fn=None
-  ):
-    del value  # Unused.
-    optimizer.check_value_and_grad_fn(value_and_grad_fn, 'FAFED')
-    gradients = optimizer.dense_gradients(weights, gradients)
-    optimizer.check_moments(weights, state, _SHARED_KEYS)
-    is_first = tf.equal(state['num_steps'], 0)
+  def step(self, state, x, g, hparams, extra):
+    is_first = self.is_first(state)
+    held = {key: state[key] for key in _SHARED_KEYS}
 
     def warm_up():
+      squares = tf.nest.map_structure(tf.square, g)
+      taken = {_MOMENTUM_KEY: g, _SECOND_MOMENT_KEY: squares}
+      moved = vectors.descend(x, g, hparams['learning_rate'])
       # The warm-up is one step and skips the remaining batches.
-      return tf.cond(
+      return tf.cond(is_first, lambda: (taken, moved), lambda: (held, x))
+
+    def after_warm_up():
+      old = tf.cond(
           is_first,
-          lambda: _warm_up_step(state, weights, gradients),
-          lambda: (weights, *(state[key] for key in _SHARED_KEYS)),
+          lambda: g,
+          lambda: extra.value_and_grad_fn(state[_PREVIOUS_KEY])[1],
       )
+      moments = {**held, _SCALE_KEY: state[_SCALE_KEY], _OLD_KEY: old}
+      return vectors.step_tensors(_step_tensor, moments, x, g, hparams)
 
-    def evaluate():
-      _, old = value_and_grad_fn(state['previous_weights'])
-      return vectors.with_zeros(
-          weights, optimizer.dense_gradients(weights, old)
-      )
-
-    def step():
-      old_gradients = tf.cond(
-          is_first, lambda: vectors.with_zeros(weights, gradients), evaluate
-      )
-      return vectors.step_tensors(
-          _step_tensor,
-          lambda dtype: {k: tf.cast(state[k], dtype) for k in self._hparams},
-          weights,
-          gradients,
-          [state[key] for key in _SHARED_KEYS],
-          [state['scale'], old_gradients],
-      )
-
-    new_weights, *moments = tf.cond(state['is_warm_up'], warm_up, step)
-    new_state = collections.OrderedDict(
-        state,
-        num_steps=state['num_steps'] + 1,
-        previous_weights=tf.nest.map_structure(tf.convert_to_tensor, weights),
-        **dict(zip(_SHARED_KEYS, moments)),
-    )
-    return new_state, new_weights
+    changed, moved = tf.cond(state[_WARM_UP_KEY], warm_up, after_warm_up)
+    return {**changed, _PREVIOUS_KEY: x}, moved
 
   def report(self, state):
     # The warm-up costs one gradient in all. Later rounds cost two gradients
     # per step, but one in the first.
-    is_first = tf.equal(state['num_steps'], 1)
-    later = tf.where(state['is_warm_up'], 0, 2)
+    is_first = tf.equal(state[vector_optimizer.NUM_STEPS_KEY], 1)
+    later = tf.where(state[_WARM_UP_KEY], 0, 2)
     return collections.OrderedDict(
         gradient_evaluations=tf.where(is_first, 1, later)
     )
 
 
-def _warm_up_step(
-    state: _State, weights: Any, gradients: Any
-) -> tuple[Any, ...]:
-  """Returns weights, momentum and second moment after the warm-up step."""
-
-  def first(fn):
-    return tf.nest.map_structure(
-        lambda m, g: m if g is None else fn(tf.cast(g, m.dtype)),
-        state['momentum'],
-        gradients,
-    )
-
-  moved = vectors.descend(weights, gradients, state['learning_rate'])
-  return moved, first(tf.identity), first(tf.square)
-
-
-def _step_tensor(
-    hparams: dict[str, tf.Tensor],
-    w: tf.Tensor,
-    g: tf.Tensor,
-    m: tf.Tensor,
-    v: tf.Tensor,
-    scale: tf.Tensor,
-    old_g: tf.Tensor,
-) -> tuple[tf.Tensor, ...]:
-  """Returns the new weights and moments of one tensor."""
-  new_m = g + (1.0 - hparams['alpha']) * (m - tf.cast(old_g, m.dtype))
-  new_v = hparams['beta'] * v + (1.0 - hparams['beta']) * tf.square(g)
-  return w - hparams['learning_rate'] * new_m / scale, new_m, new_v
+def _step_tensor(moments, x, g, hparams):
+  """Returns the new momentum, second moment and weights of one tensor."""
+  beta = hparams['beta']
+  m = g + (1.0 - hparams['alpha']) * (
+      moments[_MOMENTUM_KEY] - moments[_OLD_KEY]
+  )
+  v = beta * moments[_SECOND_MOMENT_KEY] + (1.0 - beta) * tf.square(g)
+  moved = x - hparams['learning_rate'] * m / moments[_SCALE_KEY]
+  return {_MOMENTUM_KEY: m, _SECOND_MOMENT_KEY: v}, moved
 
 
 def build_fafed(
@@ -195,17 +149,12 @@ def build_fafed(
     `beta` and `rho`. It shares `momentum` and `second_moment`, with the
     structure of the weights, in float32 or float64.
 
-  Raises:
-    TypeError: If an argument is not a number.
-    ValueError: If an argument is out of its range, or, from `next`, if the loop
-      cannot evaluate a batch again.
-
   Example:
 
     >>> rule = build_fafed(learning_rate=0.5)
     >>> state = rule.initialize(tf.TensorSpec([], tf.float32))
     >>> _, x = rule.next(  # The warm-up.
-    ...     state, tf.constant(1.0), tf.constant(1.0),
+    ...     state, tf.constant(1.0), tf.constant(1.0), value=tf.constant(0.5),
     ...     value_and_grad_fn=lambda x: (x**2 / 2, x))
     >>> float(x)
     0.5
@@ -216,8 +165,5 @@ def build_fafed(
     cross-silo, and each silo keeps its last point between rounds; here clients
     keep nothing.
   """
-  return _FAFED(
-      collections.OrderedDict(
-          learning_rate=learning_rate, alpha=alpha, beta=beta, rho=rho
-      )
-  )
+  hparams = dict(learning_rate=learning_rate, alpha=alpha, beta=beta, rho=rho)
+  return _FAFED(hparams)

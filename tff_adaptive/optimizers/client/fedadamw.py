@@ -7,8 +7,8 @@ from typing import Any, Literal
 
 import tensorflow as tf
 
+from tff_adaptive.optimizers import arguments
 from tff_adaptive.optimizers import federated_optimizer
-from tff_adaptive.optimizers import optimizer
 from tff_adaptive.optimizers import vector_optimizer
 from tff_adaptive.optimizers import vectors
 from tff_adaptive.optimizers.client import fedcm
@@ -80,7 +80,7 @@ class _FedAdamW(GlobalDirectionOptimizer):
   """FedAdamW, see `build_fedadamw`."""
 
   name = 'FedAdamW'
-  checks = {'alpha': optimizer.check_closed_share}
+  checks = {'alpha': arguments.check_closed_share}
   moment_keys = (
       FIRST_MOMENT_KEY,
       SECOND_MOMENT_KEY,
@@ -90,7 +90,7 @@ class _FedAdamW(GlobalDirectionOptimizer):
 
   def __init__(self, hparams: Any, second_moment: str, blend: bool):
     super().__init__(hparams)
-    optimizer.check_choice(
+    arguments.check_choice(
         'second_moment', second_moment, ('tensor_mean', 'full'), self.name
     )
     self._sends_means = second_moment == 'tensor_mean'

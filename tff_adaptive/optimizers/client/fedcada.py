@@ -4,17 +4,18 @@
 
 import collections
 from collections.abc import Callable
-import functools
 from typing import Any, Literal
 
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tff_adaptive.optimizers import arguments
 from tff_adaptive.optimizers import federated_optimizer
-from tff_adaptive.optimizers import optimizer
+from tff_adaptive.optimizers import vector_optimizer
 from tff_adaptive.optimizers import vectors
 
-_MOMENT_KEYS = ('first_moment', 'second_moment')
+_FIRST_MOMENT_KEY = 'first_moment'
+_SECOND_MOMENT_KEY = 'second_moment'
 
 TIMES = ('round', 'local_step', 'global_step')
 
@@ -27,8 +28,6 @@ CORRECTIONS: dict[str, Callable[[tf.Tensor], tf.Tensor]] = {
     'none': tf.ones_like,
     'adam': lambda power: 1.0 - power,
 }
-
-_State = collections.OrderedDict[str, Any]
 
 
 def correction(option: str, beta: Any, t: Any) -> tf.Tensor:
@@ -47,120 +46,87 @@ def correction(option: str, beta: Any, t: Any) -> tf.Tensor:
 
 
 class _FedCAdaAdam(
-    optimizer.HparamsInState, federated_optimizer.FederatedOptimizer
+    vector_optimizer.VectorOptimizer, federated_optimizer.FederatedOptimizer
 ):
   """FedCAda's client rule, see `build_fedcada_adam`."""
 
+  name = 'FedCAda'
   client_weighting = tff.learning.ClientWeighting.UNIFORM
+  moment_keys = (_FIRST_MOMENT_KEY, _SECOND_MOMENT_KEY)
 
   def __init__(
-      self, hparams: _State, option: str, time: str, carry_state: bool
+      self, hparams: dict[str, float], option: str, time: str, carry_state: bool
   ):
-    for name in ('learning_rate', 'epsilon'):
-      optimizer.check_rate(name, hparams[name], 'FedCAda')
-    for name in ('beta_1', 'beta_2'):
-      optimizer.check_share(name, hparams[name], 'FedCAda')
-    optimizer.check_choice('option', option, CORRECTIONS, 'FedCAda')
-    optimizer.check_choice('time', time, TIMES, 'FedCAda')
     super().__init__(hparams)
+    arguments.check_choice('option', option, CORRECTIONS, self.name)
+    arguments.check_choice('time', time, TIMES, self.name)
     self._option = option
     self._time = time
     self._carries_state = carry_state
 
-  def _initial_moments(self, specs: Any) -> _State:
-    """Returns the moments before the first gradient."""
-    moments = collections.OrderedDict(
-        (key, vectors.fill_moments(specs)) for key in _MOMENT_KEYS
+  def initialize_rule(self, specs, dtype):
+    return collections.OrderedDict(
+        round_num=tf.zeros([], tf.int32),
+        # A float, as it is averaged over clients.
+        num_steps=tf.zeros([]),
     )
+
+  def _divide_parts(self, state: Any) -> tuple[Any, Any]:
+    """Returns the parts of the state that cross rounds: shared, and kept."""
+    names: tuple[str, ...] = self.moment_keys
     if self._time == 'global_step':
-      # A float, as it is averaged over clients.
-      moments['num_steps'] = tf.zeros([])
-    return moments
+      names += (vector_optimizer.NUM_STEPS_KEY,)
+    parts = collections.OrderedDict((name, state[name]) for name in names)
+    nothing: Any = collections.OrderedDict()
+    return (nothing, parts) if self._carries_state else (parts, nothing)
 
   def initialize_shared(self, specs):
-    nothing = collections.OrderedDict()
-    return nothing if self._carries_state else self._initial_moments(specs)
+    return self._divide_parts(self.initialize(specs))[0]
 
   def initialize_kept(self, specs):
-    nothing = collections.OrderedDict()
-    return self._initial_moments(specs) if self._carries_state else nothing
-
-  def initialize(self, specs):
-    return collections.OrderedDict(
-        self._hparams,
-        round_num=tf.zeros([], tf.int32),
-        **{**self._initial_moments(specs), 'num_steps': tf.zeros([])},
-    )
+    return self._divide_parts(self.initialize(specs))[1]
 
   def start_round(self, state, shared, kept, round_num):
-    moments = kept if self._carries_state else shared
-    state = collections.OrderedDict(state, **moments, round_num=round_num)
-    for key in ('second_moment', 'num_steps'):
+    state = super().start_round(state, shared, kept, round_num)
+    state['round_num'] = round_num
+    for key in (_SECOND_MOMENT_KEY, vector_optimizer.NUM_STEPS_KEY):
       state[key] = vectors.non_negative(state[key])
     return state
 
   def finish_round(self, state):
-    names = _MOMENT_KEYS
-    if self._time == 'global_step':
-      names += ('num_steps',)
-    moments = collections.OrderedDict((name, state[name]) for name in names)
-    nothing = collections.OrderedDict()
-    return (nothing, moments) if self._carries_state else (moments, nothing)
+    return self._divide_parts(state)
 
-  def next(
-      self, state, weights, gradients, *, value=None, value_and_grad_fn=None
-  ):
-    del value_and_grad_fn  # Unused.
-    federated_optimizer.check_caller(value, 'FedCAda')
-    gradients = optimizer.dense_gradients(weights, gradients)
-    optimizer.check_moments(weights, state, _MOMENT_KEYS)
-    new_state = collections.OrderedDict(
-        state, num_steps=state['num_steps'] + 1.0
-    )
-    new_weights, *new_moments = vectors.step_tensors(
-        _step_tensor,
-        functools.partial(self._coefficients, new_state),
-        weights,
-        gradients,
-        [state[key] for key in _MOMENT_KEYS],
-    )
-    new_state.update(zip(_MOMENT_KEYS, new_moments))
-    return new_state, new_weights
-
-  def _coefficients(
-      self, state: _State, dtype: tf.DType
-  ) -> tuple[tf.Tensor, ...]:
-    """Returns the hyperparameters of a step, with the moments' corrections.
-
-    Dividing m by c_1 and v by c_2 is the same as multiplying the learning rate
-    by sqrt(c_2) / c_1 and epsilon by sqrt(c_2), which needs no pass over the
-    weights.
-    """
-    learning_rate, beta_1, beta_2, epsilon = (
-        tf.cast(state[key], dtype) for key in self._hparams
-    )
-    t = state['num_steps']
+  def step(self, state, x, g, hparams, extra):
+    del extra  # Unused.
+    t = state[vector_optimizer.NUM_STEPS_KEY]
     if self._time == 'round':
-      t = state['round_num'] + 1
-    root = tf.sqrt(correction(self._option, beta_2, t))
-    learning_rate *= root / correction(self._option, beta_1, t)
-    return learning_rate, beta_1, beta_2, epsilon * root
+      t = state['round_num']
+    # Dividing m by c_1 and v by c_2 is the same as multiplying the learning
+    # rate by sqrt(c_2) / c_1 and epsilon by sqrt(c_2), which needs no pass over
+    # the weights.
+    c_1, c_2 = (
+        correction(self._option, hparams[beta], t + 1)
+        for beta in ('beta_1', 'beta_2')
+    )
+    root = tf.sqrt(c_2)
+    corrected = dict(
+        hparams,
+        learning_rate=hparams['learning_rate'] * (root / c_1),
+        epsilon=hparams['epsilon'] * root,
+    )
+    moments = {key: state[key] for key in self.moment_keys}
+    return vectors.step_tensors(_step_tensor, moments, x, g, corrected)
 
 
-def _step_tensor(
-    coefficients: tuple[tf.Tensor, ...],
-    w: tf.Tensor,
-    g: tf.Tensor,
-    m: tf.Tensor,
-    v: tf.Tensor,
-) -> tuple[tf.Tensor, ...]:
-  """Returns the new weights and moments of one tensor."""
-  learning_rate, beta_1, beta_2, epsilon = coefficients
-  new_m = beta_1 * m + (1.0 - beta_1) * g
-  new_v = beta_2 * v + (1.0 - beta_2) * tf.square(g)
+def _step_tensor(moments, x, g, hparams):
+  """Returns the new moments and weights of one tensor."""
+  beta_1, beta_2 = hparams['beta_1'], hparams['beta_2']
+  m = beta_1 * moments[_FIRST_MOMENT_KEY] + (1.0 - beta_1) * g
+  v = beta_2 * moments[_SECOND_MOMENT_KEY] + (1.0 - beta_2) * tf.square(g)
   # 0 / (0 + 0) is 0: a coordinate that has had no gradient does not move.
-  direction = tf.math.divide_no_nan(new_m, tf.sqrt(new_v) + epsilon)
-  return w - learning_rate * direction, new_m, new_v
+  direction = tf.math.divide_no_nan(m, tf.sqrt(v) + hparams['epsilon'])
+  moved = x - hparams['learning_rate'] * direction
+  return {_FIRST_MOMENT_KEY: m, _SECOND_MOMENT_KEY: v}, moved
 
 
 def build_fedcada_adam(
@@ -246,7 +212,7 @@ def build_fedcada_adam(
     2. Deviation: Algorithm 2 takes the gradient at one point and steps from the
     previous one; this rule takes an ordinary step.
   """
-  hparams = collections.OrderedDict(
+  hparams = dict(
       learning_rate=learning_rate, beta_1=beta_1, beta_2=beta_2, epsilon=epsilon
   )
   return _FedCAdaAdam(hparams, option, time, carry_state)

@@ -7,8 +7,8 @@ from typing import Any
 
 import tensorflow as tf
 
+from tff_adaptive.optimizers import arguments
 from tff_adaptive.optimizers import federated_optimizer
-from tff_adaptive.optimizers import optimizer
 from tff_adaptive.optimizers import vector_optimizer
 from tff_adaptive.optimizers import vectors
 from tff_adaptive.optimizers.client import fedsam
@@ -30,7 +30,7 @@ class _ClientMomentum(
 ):
   """FedCM and MoFedSAM, see the builders."""
 
-  checks = {'alpha': optimizer.check_closed_share}
+  checks = {'alpha': arguments.check_closed_share}
   moment_keys = (DIRECTION_KEY, SUM_KEY)
   step_size_key = 'learning_rate'
 
@@ -44,10 +44,6 @@ class _ClientMomentum(
     return collections.OrderedDict(
         [(DIRECTION_KEY, vectors.fill_moments(specs))]
     )
-
-  def start_round(self, state, shared, kept, round_num):
-    del kept, round_num  # Unused.
-    return collections.OrderedDict(state, **shared)
 
   def finish_round(self, state):
     # The mean direction is -delta_i / (K_i learning_rate).
@@ -130,11 +126,6 @@ def build_mofedsam(
   Returns:
     A `FederatedOptimizer` whose hyperparameters are the arguments. It shares
     `global_direction`, as FedCM does.
-
-  Raises:
-    TypeError: If an argument is not a number.
-    ValueError: If an argument is out of its range, or, from `next`, if the loop
-      cannot evaluate a batch again.
 
   Example:
 

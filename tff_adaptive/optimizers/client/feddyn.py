@@ -10,6 +10,7 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_adaptive import _autograph
+from tff_adaptive.optimizers import arguments
 from tff_adaptive.optimizers import client_reports
 from tff_adaptive.optimizers import federated_optimizer
 from tff_adaptive.optimizers import optimizer
@@ -34,12 +35,7 @@ class _MeanDualStep(server_optimizer_lib.ServerOptimizer):
   all clients.
   """
 
-  def __init__(
-      self,
-      inner: tff.learning.optimizers.Optimizer,
-      num_clients: int,
-      owner: str,
-  ):
+  def __init__(self, inner: Any, num_clients: int, owner: str):
     """Initializes the optimizer.
 
     Args:
@@ -51,12 +47,10 @@ class _MeanDualStep(server_optimizer_lib.ServerOptimizer):
       TypeError: If `inner` is not an optimizer, or its state is not a mapping.
       ValueError: If it is a rule of clients.
     """
-    server_optimizer_lib.check(inner)
-    self._inner = inner
+    self._inner = server_optimizer_lib.to_server_optimizer(inner)
     self._num_clients = num_clients
-    self._inner_reports = server_optimizer_lib.client_reports_of(inner)
     self.client_reports = {
-        **self._inner_reports,
+        **self._inner.client_reports,
         _COUNT: client_reports.NUM_CLIENTS,
     }
     state = inner.initialize(tf.TensorSpec([], tf.float32))
@@ -73,18 +67,13 @@ class _MeanDualStep(server_optimizer_lib.ServerOptimizer):
     )
 
   def check_client(self, client_optimizer):
-    if isinstance(self._inner, server_optimizer_lib.ServerOptimizer):
-      self._inner.check_client(client_optimizer)
+    self._inner.check_client(client_optimizer)
 
   def client_update(self, end):
-    if isinstance(self._inner, server_optimizer_lib.ServerOptimizer):
-      return self._inner.client_update(end)
-    return end.update
+    return self._inner.client_update(end)
 
   def client_rate_scale(self, state):
-    if isinstance(self._inner, server_optimizer_lib.ServerOptimizer):
-      return self._inner.client_rate_scale(_without_dual(state))
-    return None
+    return self._inner.client_rate_scale(_without_dual(state))
 
   def _next_mean_dual(self, state: Any, gradients: Any, reports: Any) -> Any:
     # The duals of the participants have grown by their updates.
@@ -95,14 +84,18 @@ class _MeanDualStep(server_optimizer_lib.ServerOptimizer):
         gradients,
     )
 
-  def step(self, state, weights, gradients, reports):
+  def next(self, state, weights, gradients, *, reports=None):
+    server_optimizer_lib.check_reports(reports, self)
     mean_dual = self._next_mean_dual(state, gradients, reports)
     gradients = tf.nest.map_structure(
         lambda g, h: g - tf.cast(h, g.dtype), gradients, mean_dual
     )
-    options = {'reports': reports} if self._inner_reports else {}
     inner, moved = _autograph.call(
-        self._inner.next, _without_dual(state), weights, gradients, **options
+        self._inner.next,
+        _without_dual(state),
+        weights,
+        gradients,
+        reports=reports,
     )
     return collections.OrderedDict(inner, **{_MEAN_DUAL_KEY: mean_dual}), moved
 
@@ -111,17 +104,14 @@ class _MeanDualStep(server_optimizer_lib.ServerOptimizer):
     # their mean follows them.
     mean_dual = self._next_mean_dual(state, gradients, reports)
     is_finite = vectors.all_finite(mean_dual)
-    held = tf.nest.map_structure(
-        lambda new, old: tf.where(is_finite, new, old),
-        mean_dual,
-        state[_MEAN_DUAL_KEY],
+    inner = _autograph.call(
+        self._inner.after_rejection, _without_dual(state), gradients, reports
     )
-    return collections.OrderedDict(state, **{_MEAN_DUAL_KEY: held})
+    held = vectors.choose(is_finite, mean_dual, state[_MEAN_DUAL_KEY])
+    return collections.OrderedDict(inner, **{_MEAN_DUAL_KEY: held})
 
   def report(self, state):
-    if isinstance(self._inner, server_optimizer_lib.ServerOptimizer):
-      return _autograph.call(self._inner.report, _without_dual(state))
-    return collections.OrderedDict()
+    return _autograph.call(self._inner.report, _without_dual(state))
 
   def get_hparams(self, state):
     return self._inner.get_hparams(_without_dual(state))
@@ -160,7 +150,7 @@ class DualOptimizer(
         integer.
       ValueError: If one is out of its range.
     """
-    optimizer.check_count('num_clients', num_clients, self.name)
+    arguments.check_count('num_clients', num_clients, self.name)
     super().__init__(hparams)
     self._num_clients = num_clients
 
@@ -206,7 +196,7 @@ class _FedDyn(DualOptimizer):
     super().__init__(num_clients, hparams)
     self._mean_num_examples = mean_num_examples
     if mean_num_examples is not None:
-      optimizer.check_positive(
+      arguments.check_positive(
           'mean_num_examples', mean_num_examples, self.name
       )
 
@@ -278,11 +268,6 @@ def build_feddyn(
     A `FederatedOptimizer` with the hyperparameters `learning_rate` and `alpha`.
     It keeps `dual`, h_i, with the structure of the weights, in float32 or
     float64; the state of the server's rule has `mean_dual`.
-
-  Raises:
-    TypeError: If `num_clients` is not an integer, or another argument is not a
-      number.
-    ValueError: If an argument is out of its range.
 
   Example:
 

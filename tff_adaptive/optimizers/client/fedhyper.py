@@ -8,8 +8,8 @@ from typing import Any
 
 import tensorflow as tf
 
+from tff_adaptive.optimizers import arguments
 from tff_adaptive.optimizers import federated_optimizer
-from tff_adaptive.optimizers import optimizer
 from tff_adaptive.optimizers import vector_optimizer
 from tff_adaptive.optimizers import vectors
 
@@ -34,7 +34,7 @@ class _FedHyperClient(
   """FedHyper's client rule, see `build_fedhyper_client_local`."""
 
   name = 'FedHyper'
-  checks = {'max_scale': optimizer.check_limit}
+  checks = {'max_scale': arguments.check_limit}
   moment_keys = (_MEAN_CHANGE_KEY, _PREVIOUS_STEP_KEY, _MOVED_KEY)
   step_size_key = 'last_step_size'
 
@@ -55,10 +55,6 @@ class _FedHyperClient(
     return collections.OrderedDict(
         [(_MEAN_CHANGE_KEY, vectors.fill_moments(specs))]
     )
-
-  def start_round(self, state, shared, kept, round_num):
-    del kept, round_num  # Unused.
-    return collections.OrderedDict(state, **shared)
 
   def finish_round(self, state):
     sent = collections.OrderedDict([(_MEAN_CHANGE_KEY, state[_MOVED_KEY])])

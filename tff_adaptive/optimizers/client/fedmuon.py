@@ -7,8 +7,8 @@ from typing import Any, Literal, Optional
 
 import tensorflow as tf
 
+from tff_adaptive.optimizers import arguments
 from tff_adaptive.optimizers import federated_optimizer
-from tff_adaptive.optimizers import optimizer
 from tff_adaptive.optimizers import vector_optimizer
 from tff_adaptive.optimizers import vectors
 from tff_adaptive.optimizers.client import fedadamw
@@ -58,7 +58,7 @@ class _FedMuon(fedadamw.GlobalDirectionOptimizer):
   """FedMuon, see `build_fedmuon`."""
 
   name = 'FedMuon'
-  checks = {'alpha': optimizer.check_closed_share}
+  checks = {'alpha': arguments.check_closed_share}
   moment_keys = (
       _MOMENTUM_KEY,
       fedadamw.FIRST_MOMENT_KEY,
@@ -69,10 +69,10 @@ class _FedMuon(fedadamw.GlobalDirectionOptimizer):
 
   def __init__(self, hparams: Any, orthogonalize: str, ns_steps: int):
     super().__init__(hparams)
-    optimizer.check_choice(
+    arguments.check_choice(
         'orthogonalize', orthogonalize, ('newton_schulz', 'svd'), self.name
     )
-    optimizer.check_count('ns_steps', ns_steps, self.name)
+    arguments.check_count('ns_steps', ns_steps, self.name)
     self._uses_svd = orthogonalize == 'svd'
     self._ns_steps = ns_steps
 

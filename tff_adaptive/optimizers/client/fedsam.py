@@ -80,11 +80,6 @@ def build_fedsam(
   Returns:
     An `ExtraArgsOptimizer` whose hyperparameters are the arguments.
 
-  Raises:
-    TypeError: If an argument is not a number.
-    ValueError: If an argument is out of its range, or, from `next`, if the loop
-      cannot evaluate a batch again.
-
   Example:
 
     >>> optimizer = build_fedsam(learning_rate=0.5, rho=1.0, epsilon=0.0)

@@ -7,8 +7,8 @@ from typing import Any, Literal
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tff_adaptive.optimizers import arguments
 from tff_adaptive.optimizers import federated_optimizer
-from tff_adaptive.optimizers import optimizer
 from tff_adaptive.optimizers import vectors
 from tff_adaptive.optimizers.client import feddyn
 from tff_adaptive.optimizers.client import fedsam
@@ -19,13 +19,13 @@ class _FedSpeed(feddyn.DualOptimizer):
 
   name = 'FedSpeed'
   checks = {
-      'alpha': optimizer.check_closed_share,
-      'proximal_lambda': optimizer.check_positive,
+      'alpha': arguments.check_closed_share,
+      'proximal_lambda': arguments.check_positive,
   }
 
   def __init__(self, num_clients: int, hparams: Any, dual_mean: str):
     super().__init__(num_clients, hparams)
-    optimizer.check_choice(
+    arguments.check_choice(
         'dual_mean', dual_mean, ('participants', 'all'), self.name
     )
     self._adds_mean_dual = dual_mean == 'all'
@@ -106,12 +106,6 @@ def build_fedspeed(
     `num_clients`. It keeps `dual`, h_i, with the structure of the weights, in
     float32 or float64; with `'all'` the state of the server's rule has
     `mean_dual`.
-
-  Raises:
-    TypeError: If `num_clients` is not an integer, or another argument is not a
-      number.
-    ValueError: If an argument is out of its range, or, from `next`, if the loop
-      cannot evaluate a batch again.
 
   Example:
 

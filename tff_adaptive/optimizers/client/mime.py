@@ -7,8 +7,8 @@ from typing import Any
 
 import tensorflow as tf
 
+from tff_adaptive.optimizers import arguments
 from tff_adaptive.optimizers import federated_optimizer
-from tff_adaptive.optimizers import optimizer
 from tff_adaptive.optimizers import vector_optimizer
 from tff_adaptive.optimizers import vectors
 
@@ -27,7 +27,7 @@ class _MimeLite(
   step_size_key = 'learning_rate'
 
   def __init__(self, learning_rate: float, momentum: float):
-    optimizer.check_share('momentum', momentum, self.name)
+    arguments.check_share('momentum', momentum, self.name)
     super().__init__({'learning_rate': learning_rate})
     self._momentum = momentum
 
@@ -38,12 +38,6 @@ class _MimeLite(
 
   def survey(self, data):
     return collections.OrderedDict([(_GRADIENT_KEY, data.mean_gradient())])
-
-  def start_round(self, state, shared, kept, round_num):
-    del kept, round_num  # Unused.
-    return collections.OrderedDict(
-        state, **{key: shared[key] for key in self.moment_keys}
-    )
 
   def finish_round(self, state):
     sent = collections.OrderedDict([(_MOMENTUM_KEY, state[_GRADIENT_KEY])])
@@ -117,11 +111,6 @@ def build_mime(
   Returns:
     A `FederatedOptimizer` with the hyperparameter `learning_rate`. It shares
     `momentum`, m, with the structure of the weights, in float32 or float64.
-
-  Raises:
-    TypeError: If an argument is not a number.
-    ValueError: If an argument is out of its range, or, from `next`, if the loop
-      cannot evaluate a batch again.
 
   Example:
 

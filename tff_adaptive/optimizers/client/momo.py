@@ -7,6 +7,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from tff_adaptive.optimizers import arguments
 from tff_adaptive.optimizers import optimizer
 from tff_adaptive.optimizers import vector_optimizer
 from tff_adaptive.optimizers import vectors
@@ -24,7 +25,7 @@ _LAST_STEP_SIZE_KEY = 'last_step_size'
 class _Momo(vector_optimizer.VectorOptimizer):
   """MoMo and MoMo-Adam, see their builders."""
 
-  checks = {'lower_bound': optimizer.check_finite}
+  checks = {'lower_bound': arguments.check_finite}
   needs_value = True
 
   def __init__(self, hparams: Any, corrects_bias: bool, estimates: bool):
@@ -171,11 +172,6 @@ def build_momo(
     `lower_bound` and `weight_decay`. It reports the `step_size` of each step,
     tau, which multiplies the averaged gradient.
 
-  Raises:
-    TypeError: If an argument is not a number.
-    ValueError: If an argument is out of its range, or, from `next`, if the loop
-      does not pass the loss.
-
   Example:
 
     >>> optimizer = build_momo()
@@ -240,10 +236,6 @@ def build_momo_adam(
     An `ExtraArgsOptimizer` with the hyperparameters `learning_rate`, `beta_1`,
     `beta_2`, `epsilon`, `lower_bound` and `weight_decay`. It reports tau, the
     `rate` of each step.
-
-  Raises:
-    TypeError: See `build_momo`.
-    ValueError: See `build_momo`.
 
   Example:
 

@@ -7,8 +7,8 @@ import collections
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tff_adaptive.optimizers import arguments
 from tff_adaptive.optimizers import federated_optimizer
-from tff_adaptive.optimizers import optimizer
 from tff_adaptive.optimizers import vector_optimizer
 from tff_adaptive.optimizers import vectors
 
@@ -23,11 +23,13 @@ class _ScaffoldSGD(
   # The correction, c - c_i, is frozen in the round and added to every gradient.
   moment_keys = ('client_control', 'correction', 'gradient_sum')
   step_size_key = 'learning_rate'
+  # The controls also move weights that have no gradient.
+  moves_all = True
   # The server control is a mean over clients, whatever their examples.
   averages_uniformly = True
 
   def __init__(self, num_clients: int, learning_rate: float):
-    optimizer.check_count('num_clients', num_clients, self.name)
+    arguments.check_count('num_clients', num_clients, self.name)
     super().__init__({'learning_rate': learning_rate})
     self._num_clients = num_clients
 
@@ -65,19 +67,6 @@ class _ScaffoldSGD(
       return control + share * mean_change
 
     return tf.nest.map_structure(add, shared, mean_sent)
-
-  def next(
-      self, state, weights, gradients, *, value=None, value_and_grad_fn=None
-  ):
-    gradients = optimizer.dense_gradients(weights, gradients)
-    return super().next(
-        state,
-        weights,
-        # The controls also move weights that have no gradient.
-        vectors.with_zeros(weights, gradients),
-        value=value,
-        value_and_grad_fn=value_and_grad_fn,
-    )
 
   def step(self, state, x, g, hparams, extra):
     del extra  # Unused.
@@ -120,11 +109,6 @@ def build_scaffold_sgd(
     A `FederatedOptimizer` with the hyperparameter `learning_rate`. It shares
     and keeps `control`, with the structure of the weights, in float32 or
     float64.
-
-  Raises:
-    TypeError: If `num_clients` is not an integer, or `learning_rate` is not a
-      number.
-    ValueError: If an argument is out of its range.
 
   Example:
 

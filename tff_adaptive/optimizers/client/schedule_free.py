@@ -7,6 +7,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from tff_adaptive.optimizers import arguments
 from tff_adaptive.optimizers import optimizer
 from tff_adaptive.optimizers import vector_optimizer
 from tff_adaptive.optimizers import vectors
@@ -21,8 +22,8 @@ _MAX_RATE_KEY = 'max_rate'
 
 
 def _check_beta(name: str, value: Any, owner: str) -> None:
-  optimizer.check_positive(name, value, owner)
-  optimizer.check_closed_share(name, value, owner)
+  arguments.check_positive(name, value, owner)
+  arguments.check_closed_share(name, value, owner)
 
 
 class _ScheduleFree(vector_optimizer.VectorOptimizer):

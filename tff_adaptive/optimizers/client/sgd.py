@@ -8,6 +8,7 @@ from typing import Any
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tff_adaptive.optimizers import arguments
 from tff_adaptive.optimizers import optimizer
 from tff_adaptive.optimizers import vectors
 
@@ -18,8 +19,8 @@ class SGD(optimizer.HparamsInState, tff.learning.optimizers.Optimizer):
   """Stochastic gradient descent, see `build_sgd`."""
 
   def __init__(self, learning_rate: Any, momentum: Any):
-    optimizer.check_rate('learning_rate', learning_rate, 'SGD')
-    optimizer.check_closed_share('momentum', momentum, 'SGD')
+    arguments.check_rate('learning_rate', learning_rate, 'SGD')
+    arguments.check_closed_share('momentum', momentum, 'SGD')
     hparams = {'learning_rate': learning_rate}
     # Without momentum there is neither an accumulator nor the hyperparameter.
     self._has_momentum = tf.is_symbolic_tensor(momentum) or momentum > 0.0

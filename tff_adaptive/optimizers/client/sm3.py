@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import tensorflow as tf
 
+from tff_adaptive.optimizers import arguments
 from tff_adaptive.optimizers import optimizer
 from tff_adaptive.optimizers import vector_optimizer
 from tff_adaptive.optimizers import vectors
@@ -40,8 +41,8 @@ class _SM3(vector_optimizer.VectorOptimizer):
 
   def __init__(self, hparams: Any, version: str, delay: int):
     super().__init__(hparams)
-    optimizer.check_choice('version', version, ('ii', 'i'), self.name)
-    optimizer.check_count('delay', delay, self.name)
+    arguments.check_choice('version', version, ('ii', 'i'), self.name)
+    arguments.check_count('delay', delay, self.name)
     self._is_second = version == 'ii'
     self._delay = delay
     if delay > 1:

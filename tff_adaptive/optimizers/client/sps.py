@@ -8,6 +8,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from tff_adaptive.optimizers import arguments
 from tff_adaptive.optimizers import optimizer
 from tff_adaptive.optimizers import vector_optimizer
 from tff_adaptive.optimizers import vectors
@@ -18,12 +19,12 @@ class _SPS(vector_optimizer.VectorOptimizer):
 
   name = 'SPS'
   checks = {
-      'c': optimizer.check_positive,
-      'optimal_value': optimizer.check_finite,
-      'max_step_size': optimizer.check_limit,
-      'initial_step_size': optimizer.check_positive,
-      'gamma': optimizer.check_positive,
-      'batches_per_epoch': optimizer.check_positive,
+      'c': arguments.check_positive,
+      'optimal_value': arguments.check_finite,
+      'max_step_size': arguments.check_limit,
+      'initial_step_size': arguments.check_positive,
+      'gamma': arguments.check_positive,
+      'batches_per_epoch': arguments.check_positive,
   }
   step_size_key = 'last_step_size'
   needs_value = True
@@ -49,12 +50,12 @@ class _SPS(vector_optimizer.VectorOptimizer):
     )
     if self._is_smooth:
       step_size = tf.minimum(step_size, _growth_limit(state, hparams))
-    stays = optimizer.is_negligible(gradient_norm) | (
+    stays = vectors.is_negligible(gradient_norm) | (
         loss < hparams['optimal_value']
     )
     step_size = tf.where(stays, tf.zeros([], dtype), step_size)
     step_size = tf.where(
-        optimizer.is_finite(loss, gradient_norm), step_size, float('nan')
+        vectors.is_finite(loss, gradient_norm), step_size, float('nan')
     )
     changed = {'last_step_size': step_size}
     if self._is_smooth:
@@ -67,7 +68,7 @@ class _SPS(vector_optimizer.VectorOptimizer):
 def _growth_limit(state: Any, hparams: Any) -> tf.Tensor:
   """Returns the smooth variant's limit of this step, a scalar."""
   last = state['last_positive_step_size']
-  return optimizer.grow(
+  return vectors.grow(
       tf.where(last > 0.0, last, hparams['initial_step_size']),
       hparams['gamma'],
       hparams['batches_per_epoch'],
@@ -113,11 +114,6 @@ def build_sps(
     An `ExtraArgsOptimizer` with the hyperparameters `c`, `epsilon`,
     `optimal_value` and `max_step_size`, which is infinite. It has no learning
     rate. It reports the `step_size` of each step.
-
-  Raises:
-    TypeError: If an argument is not a number.
-    ValueError: If an argument is out of its range, or, from `next`, if the loop
-      does not pass the loss.
 
   Example:
 
@@ -168,10 +164,6 @@ def build_sps_max(
     An `ExtraArgsOptimizer` with the hyperparameters `c`, `epsilon`,
     `optimal_value` and `max_step_size`. It reports the `step_size` of each
     step.
-
-  Raises:
-    TypeError: See `build_sps`.
-    ValueError: See `build_sps`.
 
   Example:
 
@@ -234,10 +226,6 @@ def build_sps_smooth(
   Returns:
     An `ExtraArgsOptimizer` with all arguments as hyperparameters. It reports
     the `step_size` of each step.
-
-  Raises:
-    TypeError: See `build_sps`.
-    ValueError: See `build_sps`.
 
   Example:
 

@@ -29,10 +29,6 @@ def build_fedavg(
     A `tff.learning.optimizers.Optimizer` with the hyperparameter
     `learning_rate` and no other state.
 
-  Raises:
-    TypeError: If `learning_rate` is not a number.
-    ValueError: If `learning_rate` is negative or not finite.
-
   Example:
 
     >>> optimizer = build_fedavg(learning_rate=1.0)

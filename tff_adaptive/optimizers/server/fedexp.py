@@ -3,51 +3,41 @@
 """FedExP: the server extrapolates by the disagreement of client updates."""
 
 import collections
-from typing import Any
 
 import tensorflow as tf
 
 from tff_adaptive.optimizers import client_reports
-from tff_adaptive.optimizers import optimizer
 from tff_adaptive.optimizers import server_optimizer
+from tff_adaptive.optimizers import vector_optimizer
 from tff_adaptive.optimizers import vectors
 
-_State = collections.OrderedDict[str, Any]
+_STEP_SIZE_KEY = 'server_step_size'
 
 
-class _FedExP(optimizer.HparamsInState, server_optimizer.ServerOptimizer):
+class _FedExP(
+    vector_optimizer.VectorOptimizer, server_optimizer.ServerOptimizer
+):
   """FedExP, see `build_fedexp`."""
 
+  name = 'FedExP'
+  reported_keys = (_STEP_SIZE_KEY,)
   client_reports = {
       'squared_norm': client_reports.Report(client_reports.squared_norm)
   }
 
-  def __init__(self, epsilon: float):
-    optimizer.check_rate('epsilon', epsilon, 'FedExP')
-    super().__init__({'epsilon': epsilon})
+  def initialize_rule(self, specs, dtype):
+    return collections.OrderedDict([(_STEP_SIZE_KEY, tf.ones([], dtype))])
 
-  def initialize(self, specs: Any) -> _State:
-    dtype = vectors.step_dtype(specs)
-    return collections.OrderedDict(
-        epsilon=tf.constant(self._hparams['epsilon'], dtype),
-        server_step_size=tf.ones([], dtype),
-    )
-
-  def step(self, state, weights, gradients, reports):
-    dtype = vectors.step_dtype(weights)
-    squared_norms = tf.cast(reports['squared_norm'], dtype)
-    norm = vectors.norm(gradients, dtype)
+  def step(self, state, x, g, hparams, extra):
+    dtype = vectors.step_dtype(x)
+    squared_norms = tf.cast(extra.reports['squared_norm'], dtype)
+    squared_norm = tf.square(vectors.norm(g, dtype))
     # If all updates are 0, both norms are 0, and the step size is 1.
     ratio = tf.math.divide_no_nan(
-        squared_norms, 2.0 * (tf.square(norm) + state['epsilon'])
+        squared_norms, 2.0 * (squared_norm + hparams['epsilon'])
     )
     step_size = tf.maximum(tf.ones([], dtype), ratio)
-    new_state = collections.OrderedDict(state, server_step_size=step_size)
-    # If updates cancel, the step size may exceed the range of float16.
-    return new_state, vectors.extrapolate(weights, gradients, step_size)
-
-  def report(self, state):
-    return collections.OrderedDict(server_step_size=state['server_step_size'])
+    return {_STEP_SIZE_KEY: step_size}, vectors.descend(x, g, step_size)
 
 
 def build_fedexp(epsilon: float = 1e-3) -> server_optimizer.ServerOptimizer:
@@ -76,12 +66,8 @@ def build_fedexp(epsilon: float = 1e-3) -> server_optimizer.ServerOptimizer:
 
   Returns:
     A `ServerOptimizer` with the hyperparameter `epsilon`, for
-    `tff_adaptive.algorithms.build_fed_opt`. Its state is an ordered dictionary
-    of `epsilon` and `server_step_size`, the last eta_g.
-
-  Raises:
-    TypeError: If `epsilon` is not a number.
-    ValueError: If `epsilon` is negative or not finite.
+    `tff_adaptive.algorithms.build_fed_opt`. Its state also has
+    `server_step_size`, the last eta_g.
 
   Example:
 
@@ -101,4 +87,4 @@ def build_fedexp(epsilon: float = 1e-3) -> server_optimizer.ServerOptimizer:
     evaluates the mean of the last two models; for the latter see
     `tff_adaptive.simulation.LastWeightsAverage`.
   """
-  return _FedExP(epsilon)
+  return _FedExP({'epsilon': epsilon})

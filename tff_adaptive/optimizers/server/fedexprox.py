@@ -4,54 +4,50 @@
 
 import collections
 import math
-from typing import Optional
 
 import tensorflow as tf
 
+from tff_adaptive.optimizers import arguments
 from tff_adaptive.optimizers import client_reports
-from tff_adaptive.optimizers import optimizer
 from tff_adaptive.optimizers import server_optimizer
+from tff_adaptive.optimizers import vector_optimizer
 from tff_adaptive.optimizers import vectors
 
 _STEP_SIZE_KEY = 'server_step_size'
 
 
-class _FedExProx(optimizer.HparamsInState, server_optimizer.ServerOptimizer):
+class _FedExProx(
+    vector_optimizer.VectorOptimizer, server_optimizer.ServerOptimizer
+):
   """FedExProx with either of its adaptive step sizes, see the builders."""
 
-  def __init__(
-      self,
-      max_scale: float,
-      gamma: Optional[float] = None,
-      optimal_value: float = 0.0,
-  ):
-    optimizer.check_limit('max_scale', max_scale, 'FedExProx')
-    hparams = {'max_scale': max_scale}
+  name = 'FedExProx'
+  reported_keys = (_STEP_SIZE_KEY,)
+  checks = {
+      'max_scale': arguments.check_limit,
+      'gamma': arguments.check_positive,
+      'optimal_value': arguments.check_finite,
+  }
+
+  def __init__(self, hparams: dict[str, float]):
+    super().__init__(hparams)
     self.client_reports = {
         'squared_norm': client_reports.Report(client_reports.squared_norm)
     }
-    if gamma is not None:
-      optimizer.check_positive('gamma', gamma, 'FedExProx')
-      optimizer.check_finite('optimal_value', optimal_value, 'FedExProx')
-      hparams.update(gamma=gamma, optimal_value=optimal_value)
+    if 'gamma' in hparams:
       self.client_reports['final_loss'] = client_reports.Report(
           lambda end: end.mean_loss(end.trained)
       )
-    super().__init__(hparams)
 
-  def initialize(self, specs):
-    one = tf.ones([], vectors.step_dtype(specs))
-    return collections.OrderedDict(
-        [*self._hparams.items(), (_STEP_SIZE_KEY, one)]
-    )
+  def initialize_rule(self, specs, dtype):
+    return collections.OrderedDict([(_STEP_SIZE_KEY, tf.ones([], dtype))])
 
-  def step(self, state, weights, gradients, reports):
-    dtype = vectors.step_dtype(weights)
-    hparams = {key: tf.cast(state[key], dtype) for key in self._hparams}
+  def step(self, state, x, g, hparams, extra):
+    dtype = vectors.step_dtype(x)
     squared_norms, *losses = (
-        tf.cast(reports[name], dtype) for name in self.client_reports
+        tf.cast(extra.reports[name], dtype) for name in self.client_reports
     )
-    squared_norm = tf.square(vectors.norm(gradients, dtype))
+    squared_norm = tf.square(vectors.norm(g, dtype))
     if losses:
       gamma = hparams['gamma']
       envelope = losses[0] + squared_norms / (2.0 * gamma)
@@ -63,12 +59,7 @@ class _FedExProx(optimizer.HparamsInState, server_optimizer.ServerOptimizer):
         tf.math.divide_no_nan(numerator, squared_norm), hparams['max_scale']
     )
     step_size = tf.where(squared_norm > 0.0, step_size, tf.ones([], dtype))
-    new_state = collections.OrderedDict(state, server_step_size=step_size)
-    # If updates cancel, the step size may exceed the range of float16.
-    return new_state, vectors.extrapolate(weights, gradients, step_size)
-
-  def report(self, state):
-    return collections.OrderedDict(server_step_size=state[_STEP_SIZE_KEY])
+    return {_STEP_SIZE_KEY: step_size}, vectors.descend(x, g, step_size)
 
 
 def build_fedexprox_grads(
@@ -98,10 +89,6 @@ def build_fedexprox_grads(
     `tff_adaptive.algorithms.build_fed_opt`. Its state also has
     `server_step_size`, the last a.
 
-  Raises:
-    TypeError: If `max_scale` is not a number.
-    ValueError: If `max_scale` is not above zero.
-
   Example:
 
     >>> rule = build_fedexprox_grads()
@@ -119,7 +106,7 @@ def build_fedexprox_grads(
     surrounding algorithm, uniformly in the paper; `max_scale` is not in the
     paper.
   """
-  return _FedExProx(max_scale)
+  return _FedExProx({'max_scale': max_scale})
 
 
 def build_fedexprox_stops(
@@ -172,4 +159,5 @@ def build_fedexprox_stops(
     size FedExProx-StoPS of section 5. Deviations: those of
     `build_fedexprox_grads`.
   """
-  return _FedExProx(max_scale, gamma, optimal_value)
+  hparams = dict(max_scale=max_scale, gamma=gamma, optimal_value=optimal_value)
+  return _FedExProx(hparams)

@@ -6,7 +6,7 @@ import collections
 
 import tensorflow as tf
 
-from tff_adaptive.optimizers import optimizer
+from tff_adaptive.optimizers import arguments
 from tff_adaptive.optimizers import server_optimizer
 from tff_adaptive.optimizers import vector_optimizer
 from tff_adaptive.optimizers import vectors
@@ -16,13 +16,13 @@ _SCALE_KEY = 'scale'
 _PREVIOUS_CHANGE_KEY = 'previous_change'
 
 
-class _FedHyperServer(  # type: ignore[misc]  # A step without reports.
+class _FedHyperServer(
     vector_optimizer.VectorOptimizer, server_optimizer.ServerOptimizer
 ):
   """FedHyper's server rules, see the builders."""
 
   name = 'FedHyper'
-  checks = {'max_scale': optimizer.check_limit}
+  checks = {'max_scale': arguments.check_limit}
   moment_keys = (_PREVIOUS_CHANGE_KEY,)
 
   def __init__(self, hparams: dict[str, float], *, scales_clients: bool):

@@ -3,27 +3,34 @@
 """FedLi's server rules without hyperparameters: line search, Frank-Wolfe."""
 
 import collections
-from typing import Any, Literal, Union
+from typing import Literal, Union
 
 import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tff_adaptive.optimizers import arguments
 from tff_adaptive.optimizers import client_reports
 from tff_adaptive.optimizers import optimizer
 from tff_adaptive.optimizers import server_optimizer
+from tff_adaptive.optimizers import vector_optimizer
 from tff_adaptive.optimizers import vectors
 from tff_adaptive.optimizers.server import fedavg
 
 MAX = 'max'
 UNIT = 'unit'
 
-_State = collections.OrderedDict[str, Any]
+_STEP_SIZE_KEY = 'server_step_size'
+_VELOCITY_KEY = 'velocity'
 
 
-class _LargestStep(optimizer.HparamsInState, server_optimizer.ServerOptimizer):
+class _LargestStep(
+    vector_optimizer.VectorOptimizer, server_optimizer.ServerOptimizer
+):
   """The server rule of FedLi-LS with the clients' largest last step size."""
 
+  name = 'The line search step'
+  reported_keys = (_STEP_SIZE_KEY,)
   client_reports = {
       'last_step_size': client_reports.Report(
           at_end=lambda end: end.gathered,
@@ -41,18 +48,13 @@ class _LargestStep(optimizer.HparamsInState, server_optimizer.ServerOptimizer):
           '`tff_adaptive.optimizers.build_armijo()`, or another server rule.'
       )
 
-  def initialize(self, specs: Any) -> _State:
-    step_size = tf.ones([], vectors.step_dtype(specs))
-    return collections.OrderedDict(server_step_size=step_size)
+  def initialize_rule(self, specs, dtype):
+    return collections.OrderedDict([(_STEP_SIZE_KEY, tf.ones([], dtype))])
 
-  def step(self, state, weights, gradients, reports):
-    del state  # Unused.
-    step_size = tf.cast(reports['last_step_size'], vectors.step_dtype(weights))
-    new_state = collections.OrderedDict(server_step_size=step_size)
-    return new_state, vectors.descend(weights, gradients, step_size)
-
-  def report(self, state):
-    return collections.OrderedDict(state)
+  def step(self, state, x, g, hparams, extra):
+    del state, hparams  # Unused.
+    step_size = tf.cast(extra.reports['last_step_size'], vectors.step_dtype(x))
+    return {_STEP_SIZE_KEY: step_size}, vectors.descend(x, g, step_size)
 
 
 def _has_step_size(
@@ -63,12 +65,17 @@ def _has_step_size(
   report = optimizer.step_report(client_optimizer, state)
   if optimizer.STEP_SIZE_KEY not in report:
     return False
-  if optimizer.takes_extra_args(client_optimizer):
-    return True
   # A rule with a learning rate may still scale it per weight, as Adam does.
   # Then the first step is not along the gradient.
+  gradient = tf.constant([1.0, 2.0])
+  extra_args = {}
+  if optimizer.takes_extra_args(client_optimizer):
+    value = tf.ones([])
+    extra_args = dict(
+        value=value, value_and_grad_fn=lambda _: (value, gradient)
+    )
   _, (first, second) = client_optimizer.next(
-      state, tf.zeros([2]), tf.constant([1.0, 2.0])
+      state, tf.zeros([2]), gradient, **extra_args
   )
   return np.isclose(second, 2.0 * first)
 
@@ -101,8 +108,8 @@ def build_line_search_step(
 
   Returns:
     With `'max'` a `ServerOptimizer` without hyperparameters, for client
-    optimizers with a step size. Its state is an ordered dictionary of
-    `server_step_size`, the last eta_s, also a metric of the round. Otherwise
+    optimizers with a step size. Its state has `server_step_size`, the last
+    eta_s, also a metric of the round. Otherwise
     `tff_adaptive.optimizers.build_fedavg` with that step size.
 
   Raises:
@@ -133,7 +140,7 @@ def build_line_search_step(
     raise ValueError(
         f"`scale` must be '{MAX}', '{UNIT}' or a number, found {scale!r}."
     )
-  optimizer.check_rate('scale', scale, 'The line search step')
+  arguments.check_rate('scale', scale, 'The line search step')
   return fedavg.build_fedavg(scale)
 
 
@@ -174,97 +181,58 @@ _OBJECTIVES = {
 }
 
 
-class _FrankWolfe(optimizer.HparamsInState, server_optimizer.ServerOptimizer):
+class _FrankWolfe(
+    vector_optimizer.VectorOptimizer, server_optimizer.ServerOptimizer
+):
   """The step of FedLi-LU, see `build_frank_wolfe`."""
 
-  def __init__(self, hparams: _State, objective_at: str):
-    for name, value in hparams.items():
-      optimizer.check_rate(name, value, 'Frank-Wolfe')
-    optimizer.check_positive(
-        'learning_rate', hparams['learning_rate'], 'Frank-Wolfe'
-    )
-    optimizer.check_choice(
-        'objective_at', objective_at, _OBJECTIVES, 'Frank-Wolfe'
-    )
+  name = 'Frank-Wolfe'
+  reported_keys = ('gamma', 'objective')
+  checks = {
+      'learning_rate': arguments.check_positive,
+      'momentum': arguments.check_rate,
+  }
+
+  def __init__(self, hparams: dict[str, float], objective_at: str):
     super().__init__(hparams)
+    arguments.check_choice('objective_at', objective_at, _OBJECTIVES, self.name)
     # Without momentum there is neither a velocity nor the hyperparameter.
     self._has_momentum = hparams['momentum'] > 0.0
-    if not self._has_momentum:
+    if self._has_momentum:
+      self.moment_keys = (_VELOCITY_KEY,)
+    else:
       del self._hparams['momentum']
     self._objective, report = _OBJECTIVES[objective_at]
     self.client_reports = {self._objective: report}
 
-  def initialize(self, specs: Any) -> _State:
-    dtype = vectors.step_dtype(specs)
-    hparams = tf.nest.map_structure(
-        lambda value: tf.constant(value, dtype), self._hparams
-    )
-    state = collections.OrderedDict(
-        hparams, gamma=tf.ones([], dtype), objective=tf.zeros([], dtype)
-    )
-    if self._has_momentum:
-      state['velocity'] = vectors.zeros(specs)
-    return state
-
-  def step(self, state, weights, gradients, reports):
-    dtype = vectors.step_dtype(weights)
-    rate, decay, epsilon = (
-        tf.cast(state[key], dtype)
-        for key in ('learning_rate', 'weight_decay', 'epsilon')
-    )
-    objective = tf.cast(reports[self._objective], dtype)
-    points, changes = _cast(weights, dtype), _cast(gradients, dtype)
-    decays = [decay * point for point in points]
-    gamma = _gamma(objective, changes, decays, rate, epsilon)
-    new_state = collections.OrderedDict(state, gamma=gamma, objective=objective)
-    moved = [
-        point - rate * (d + gamma * c)
-        for point, d, c in zip(points, decays, changes)
-    ]
-    if self._has_momentum:
-      momentum = tf.cast(state['momentum'], dtype)
-      velocity = [
-          momentum * z - rate * gamma * (c + d)
-          for z, c, d in zip(_cast(state['velocity'], dtype), changes, decays)
-      ]
-      moved = [point + momentum * z for point, z in zip(moved, velocity)]
-      new_state['velocity'] = _cast_like(velocity, state['velocity'])
-    return new_state, _cast_like(moved, weights)
-
-  def report(self, state):
+  def initialize_rule(self, specs, dtype):
     return collections.OrderedDict(
-        gamma=state['gamma'], objective=state['objective']
+        gamma=tf.ones([], dtype), objective=tf.zeros([], dtype)
     )
 
-
-def _gamma(
-    objective: tf.Tensor,
-    changes: list[tf.Tensor],
-    decays: list[tf.Tensor],
-    rate: tf.Tensor,
-    epsilon: tf.Tensor,
-) -> tf.Tensor:
-  """Returns the step size along the updates, divided by the learning rate."""
-  inner_product = vectors.inner(changes, decays, rate.dtype)
-  gamma = tf.math.divide_no_nan(
-      objective - rate * inner_product,
-      rate * tf.square(vectors.norm(changes, rate.dtype)) + epsilon,
-  )
-  return tf.clip_by_value(gamma, 0.0, 1.0)
-
-
-def _cast(structure: Any, dtype: tf.DType) -> list[tf.Tensor]:
-  """Returns the leaves of a structure, cast to a dtype."""
-  return [tf.cast(leaf, dtype) for leaf in tf.nest.flatten(structure)]
-
-
-def _cast_like(leaves: list[tf.Tensor], structure: Any) -> Any:
-  """Returns the leaves in the structure of another, cast to its dtypes."""
-  return tf.nest.map_structure(
-      lambda leaf, like: tf.cast(leaf, like.dtype),
-      tf.nest.pack_sequence_as(structure, leaves),
-      structure,
-  )
+  def step(self, state, x, g, hparams, extra):
+    rate = hparams['learning_rate']
+    objective = tf.cast(extra.reports[self._objective], rate.dtype)
+    decay = tf.nest.map_structure(
+        lambda t: tf.cast(hparams['weight_decay'], t.dtype) * t, x
+    )
+    gamma = tf.math.divide_no_nan(
+        objective - rate * vectors.inner(g, decay, rate.dtype),
+        rate * tf.square(vectors.norm(g, rate.dtype)) + hparams['epsilon'],
+    )
+    gamma = tf.clip_by_value(gamma, 0.0, 1.0)
+    changed = dict(gamma=gamma, objective=objective)
+    moved = vectors.descend(x, vectors.combine(1.0, decay, gamma, g), rate)
+    if self._has_momentum:
+      velocity = vectors.combine(
+          hparams['momentum'],
+          state[_VELOCITY_KEY],
+          -rate * gamma,
+          tf.nest.map_structure(tf.add, g, decay),
+      )
+      moved = vectors.combine(1.0, moved, hparams['momentum'], velocity)
+      changed[_VELOCITY_KEY] = velocity
+    return changed, moved
 
 
 def build_frank_wolfe(
@@ -320,9 +288,9 @@ def build_frank_wolfe(
   Returns:
     A `ServerOptimizer` with the hyperparameters `learning_rate`,
     `weight_decay`, `momentum` (if above 0) and `epsilon`, for
-    `tff_adaptive.algorithms.build_fed_opt`. Its state is an ordered dictionary
-    of these, of `gamma` and `objective` of the last round and, with momentum,
-    of `velocity`, z, with the weights' structure.
+    `tff_adaptive.algorithms.build_fed_opt`. Its state also has `gamma` and
+    `objective` of the last round and, with momentum, `velocity`, z, with the
+    weights' structure.
 
   Example:
 
@@ -340,7 +308,7 @@ def build_frank_wolfe(
     https://arxiv.org/abs/1811.07591, whose published optimizer the formula
     follows. The code published with FedLi never takes this step.
   """
-  hparams = collections.OrderedDict(
+  hparams = dict(
       learning_rate=learning_rate,
       weight_decay=weight_decay,
       momentum=momentum,

@@ -2,16 +2,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """FedNova: the server averages updates normalized by local progress."""
 
-import collections
-from typing import Any, Literal
+from typing import Literal
 
 import tensorflow as tf
 
+from tff_adaptive.optimizers import arguments
 from tff_adaptive.optimizers import client_reports
 from tff_adaptive.optimizers import optimizer as optimizer_lib
 from tff_adaptive.optimizers import server_optimizer
+from tff_adaptive.optimizers import vector_optimizer
 from tff_adaptive.optimizers import vectors
 from tff_adaptive.optimizers.client import sgd
+
+_TAU_KEY = 'tau_eff'
 
 
 def steps_worth(end: client_reports.ClientRoundEnd) -> tf.Tensor:
@@ -42,15 +45,20 @@ def steps_worth(end: client_reports.ClientRoundEnd) -> tf.Tensor:
   )[2]
 
 
-class _FedNova(optimizer_lib.HparamsInState, server_optimizer.ServerOptimizer):
+class _FedNova(
+    vector_optimizer.VectorOptimizer, server_optimizer.ServerOptimizer
+):
   """FedNova, see `build_fednova`."""
 
+  name = 'FedNova'
+  scalar_keys = (_TAU_KEY,)
+  reported_keys = (_TAU_KEY,)
+
   def __init__(self, learning_rate: float, tau_eff: str):
-    optimizer_lib.check_rate('learning_rate', learning_rate, 'FedNova')
-    optimizer_lib.check_choice(
-        'tau_eff', tau_eff, ('normalizer', 'steps'), 'FedNova'
-    )
     super().__init__({'learning_rate': learning_rate})
+    arguments.check_choice(
+        'tau_eff', tau_eff, ('normalizer', 'steps'), self.name
+    )
     self.client_reports = {'normalizer': client_reports.Report(steps_worth)}
     if tau_eff == 'steps':
       self.client_reports['num_steps'] = client_reports.Report(
@@ -73,21 +81,11 @@ class _FedNova(optimizer_lib.HparamsInState, server_optimizer.ServerOptimizer):
         tf.math.divide_no_nan(u, tf.cast(worth, u.dtype)) for u in end.update
     )
 
-  def initialize(self, specs: Any) -> Any:
-    return collections.OrderedDict(
-        self._hparams, tau_eff=tf.zeros([], vectors.step_dtype(specs))
-    )
-
-  def step(self, state, weights, gradients, reports):
-    tau_eff = tf.cast(reports[self._tau_name], vectors.step_dtype(weights))
+  def step(self, state, x, g, hparams, extra):
+    rate = hparams['learning_rate']
     # Noise can make it negative.
-    tau_eff = tf.maximum(tau_eff, 0.0)
-    rate = tf.cast(state['learning_rate'], tau_eff.dtype)
-    moved = vectors.descend(weights, gradients, rate * tau_eff)
-    return collections.OrderedDict(state, tau_eff=tau_eff), moved
-
-  def report(self, state):
-    return collections.OrderedDict(tau_eff=state['tau_eff'])
+    tau = tf.maximum(tf.cast(extra.reports[self._tau_name], rate.dtype), 0.0)
+    return {_TAU_KEY: tau}, vectors.descend(x, g, rate * tau)
 
 
 def build_fednova(
@@ -124,10 +122,6 @@ def build_fednova(
   Returns:
     A `ServerOptimizer` with the hyperparameter `learning_rate`, for
     `tff_adaptive.algorithms.build_fed_opt`. Its state also has `tau_eff`.
-
-  Raises:
-    TypeError: If `learning_rate` is not a number.
-    ValueError: If an argument is out of its range.
 
   Example:
 

@@ -7,7 +7,7 @@ from typing import Literal, Optional
 import tensorflow_federated as tff
 
 from tff_adaptive.optimizers import adaptive
-from tff_adaptive.optimizers import optimizer
+from tff_adaptive.optimizers import arguments
 
 
 def build_fedadagrad(
@@ -32,21 +32,16 @@ def build_fedadagrad(
   adds its epsilon under the root.
 
   Args:
-    learning_rate: The server's step size, per round, not negative. Default 0.1;
-      Reddi et al. tune it per task over nine values from 1e-3 to 10.
+    learning_rate: See `build_fedadam`.
     beta_1: The decay rate of m, in [0, 1). Default 0.0, section 4.
-    epsilon: Added to the root, not negative: tau, the paper's degree of
-      adaptivity. Default 1e-3, section 5.2.
-    initial_second_moment: v_{-1}, not negative. Default `None`: the square of
-      `epsilon`, the smallest value that the paper's Algorithm 2 allows.
-    second_moment_of: Whether v accumulates the square of D_t (`'update'`, the
-      default, as all implementations do) or of m_t (`'momentum'`, as in the
-      first versions of the paper's Algorithm 2).
+    epsilon: See `build_fedadam`.
+    initial_second_moment: See `build_fedadam`.
+    second_moment_of: See `build_fedadam`.
 
   Returns:
     A `tff.learning.optimizers.Optimizer` with the hyperparameters
-    `learning_rate`, `beta_1` if above 0, and `epsilon`. TFF passes it
-    `-D_t`, so the state's `accumulator` is `-m_t`; `preconditioner` is v_t.
+    `learning_rate`, `beta_1` if above 0, and `epsilon`, and the state of
+    `build_fedadam`.
 
   Example:
 
@@ -58,8 +53,7 @@ def build_fedadagrad(
 
   References:
     Reddi et al., Adaptive Federated Optimization, ICLR 2021,
-    https://arxiv.org/abs/2003.00295, Algorithm 2. Deviation: clients are
-    weighted by the surrounding algorithm, by default by their examples.
+    https://arxiv.org/abs/2003.00295, Algorithm 2, as `build_fedadam`.
   """
   return adaptive.Adaptive(
       name='FedAdagrad',
@@ -128,9 +122,7 @@ def build_fedadam(
     v_t.
 
   Raises:
-    TypeError: If an argument is not a number.
-    ValueError: If an argument is out of its range, or `epsilon_hat` lacks
-      `bias_correction`.
+    ValueError: If `epsilon_hat` lacks `bias_correction`.
 
   Example:
 
@@ -200,9 +192,9 @@ def build_fedams(
 
   Returns:
     A `tff.learning.optimizers.Optimizer` with the hyperparameters
-    `learning_rate`, `beta_1` if above 0, `beta_2` and `epsilon`. TFF
-    hands it `-D_t`, so the state's `accumulator` is `-m_t`; `preconditioner` is
-    v_t and `max_preconditioner` vhat_t, never divided by the correction.
+    `learning_rate`, `beta_1` if above 0, `beta_2` and `epsilon`. Its state is
+    that of `build_fedadam` and `max_preconditioner`, vhat_t, which is never
+    divided by the correction.
 
   Example:
 
@@ -220,7 +212,7 @@ def build_fedams(
     clients are weighted by the surrounding algorithm, by default by their
     examples; the paper weights them equally.
   """
-  optimizer.check_choice('option', option, (1, 2), 'FedAMS')
+  arguments.check_choice('option', option, (1, 2), 'FedAMS')
   return adaptive.Adaptive(
       name='FedAMS',
       accumulate=adaptive.accumulate_average,
@@ -261,36 +253,19 @@ def build_fedyogi(
   corrects the bias and has another initial v.
 
   Args:
-    learning_rate: The server's step size, per round, not negative. Default 0.1;
-      Reddi et al. tune it per task over nine values from 1e-3 to 10.
-    beta_1: The decay rate of m, in [0, 1). Default 0.9, section 4.
-    beta_2: The decay rate of v, in [0, 1). Default 0.99, section 4.
-    epsilon: Added to the root, not negative: tau, the paper's degree of
-      adaptivity. Default 1e-3, section 5.2.
-    initial_second_moment: v_{-1}, not negative. Default `None`: the square of
-      `epsilon`, the smallest value that the paper's Algorithm 2 allows.
-    second_moment_of: Whether v accumulates the square of D_t (`'update'`, the
-      default, as all implementations do) or of m_t (`'momentum'`, as in the
-      first versions of the paper's Algorithm 2).
-    bias_correction: Whether to divide m_t by 1 - beta_1^(t+1) and v_t by
-      1 - beta_2^(t+1), as Kingma and Ba do. Use it with `initial_second_moment`
-      0. Default False, as in the paper.
-    epsilon_hat: Whether the correction instead multiplies the learning rate by
-      sqrt(1 - beta_2^(t+1)) / (1 - beta_1^(t+1)), and `epsilon` is added to the
-      root of v_t itself: the epsilon hat of Kingma and Ba, Section 2. The
-      paper's published code and `tff.learning.optimizers.build_yogi` do the
-      same. Needs `bias_correction`. Default False.
+    learning_rate: See `build_fedadam`.
+    beta_1: See `build_fedadam`.
+    beta_2: See `build_fedadam`.
+    epsilon: See `build_fedadam`.
+    initial_second_moment: See `build_fedadam`.
+    second_moment_of: See `build_fedadam`.
+    bias_correction: See `build_fedadam`.
+    epsilon_hat: See `build_fedadam`. The paper's published code and
+      `tff.learning.optimizers.build_yogi` do the same.
 
   Returns:
-    A `tff.learning.optimizers.Optimizer` with the hyperparameters
-    `learning_rate`, `beta_1` if above 0, `beta_2` and `epsilon`. TFF
-    hands it `-D_t`, so the state's `accumulator` is `-m_t`; `preconditioner` is
-    v_t.
-
-  Raises:
-    TypeError: If an argument is not a number.
-    ValueError: If an argument is out of its range, or `epsilon_hat` lacks
-      `bias_correction`.
+    A `tff.learning.optimizers.Optimizer` with the hyperparameters and the state
+    of `build_fedadam`.
 
   Example:
 
@@ -302,8 +277,7 @@ def build_fedyogi(
 
   References:
     Reddi et al., Adaptive Federated Optimization, ICLR 2021,
-    https://arxiv.org/abs/2003.00295, Algorithm 2. Deviation: clients are
-    weighted by the surrounding algorithm, by default by their examples.
+    https://arxiv.org/abs/2003.00295, Algorithm 2, as `build_fedadam`.
   """
   return adaptive.Adaptive(
       name='FedYogi',
