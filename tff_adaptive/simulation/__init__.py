@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Simulates federated training: tasks, the training loop and its files.
 
-Clients' data are in `tff_adaptive.data`, and evaluation per client in
-`client_evaluation`.
+Clients' data are in `tff_adaptive.data`, and evaluations in
+`tff_adaptive.evaluation`.
 """
 
 from tff_adaptive.simulation.callbacks import Callback
@@ -12,10 +12,7 @@ from tff_adaptive.simulation.callbacks import PrivacySpent
 from tff_adaptive.simulation.callbacks import RoundEnd
 from tff_adaptive.simulation.callbacks import TrainingStart
 from tff_adaptive.simulation.callbacks import UnknownMetricError
-from tff_adaptive.simulation.central_evaluation import build_central_evaluation
-from tff_adaptive.simulation.central_evaluation import build_sampled_evaluation
 from tff_adaptive.simulation.checkpoints import CheckpointManager
-from tff_adaptive.simulation.client_evaluation import ClientMetrics
 from tff_adaptive.simulation.client_states import ClientStateStore
 from tff_adaptive.simulation.client_states import ClientStoreMemoryError
 from tff_adaptive.simulation.faults import FaultCounts

@@ -356,7 +356,8 @@ def run_training(
     total_rounds: The rounds of the whole run, at least 1.
     evaluate_fn: Maps the global model weights to named metrics. If it has a
       parameter `round_num`, it is also given the number of finished rounds, see
-      `build_sampled_evaluation`. None (the default) for no evaluation.
+      `evaluation.build_sampled_evaluation`. None (the default) for no
+      evaluation.
     rounds_per_evaluation: The number of rounds between evaluations; the last
       round is always evaluated. Defaults to 1.
     rounds_per_checkpoint: The number of rounds between checkpoints; the last
@@ -417,7 +418,8 @@ def run_training(
     ...     process,
     ...     cohort_fn=cohort_fn,
     ...     total_rounds=3,
-    ...     evaluate_fn=build_central_evaluation(model, digits.central_test),
+    ...     evaluate_fn=evaluation.build_central_evaluation(
+    ...         model, digits.central_test),
     ...     checkpoints=CheckpointManager('runs/sgd/checkpoints'),
     ...     writers=[CSVMetricsWriter('runs/sgd/metrics.csv')],
     ... )

@@ -6,7 +6,7 @@ The server gets one row of metrics per client, not their mean.
 """
 
 import collections
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Optional
 import warnings
 
 import tensorflow as tf
@@ -21,8 +21,6 @@ from tff_adaptive.optimizers import optimizer as optimizer_lib
 
 # The name of a client's mean loss among its metrics.
 _LOSS_KEY = 'loss'
-
-_OrderedDict = collections.OrderedDict
 
 
 class _Counts(NamedTuple):
@@ -50,11 +48,10 @@ def _count(
 
   def add_batch(counts, batch):
     evaluation = model.evaluate(trainable, batch)
-    loss, num_examples = evaluation.mean_loss, evaluation.num_examples
+    loss = tf.cast(evaluation.mean_loss, tf.float64)
     return _Counts(
-        counts.loss_sum
-        + tf.cast(loss, tf.float64) * tf.cast(num_examples, tf.float64),
-        counts.num_examples + num_examples,
+        counts.loss_sum + loss * tf.cast(evaluation.num_examples, tf.float64),
+        counts.num_examples + evaluation.num_examples,
         model.update_metrics(counts.metrics, batch, evaluation),
     )
 
@@ -70,19 +67,18 @@ def _count(
 def _to_row(
     adapter: model_adapter.ModelAdapter,
     counts: _Counts,
-    with_integers: bool = False,
+    with_integers: bool,
 ) -> Any:
   """Returns the totals as one row of metrics, with the loss first."""
-  metrics: _OrderedDict[str, tf.Tensor] = _OrderedDict()
-  metrics[_LOSS_KEY] = counts.loss_sum / tf.cast(
-      counts.num_examples, tf.float64
-  )
+  loss = counts.loss_sum / tf.cast(counts.num_examples, tf.float64)
+  metrics = collections.OrderedDict({_LOSS_KEY: loss})
   for name, value in adapter.finalize_metrics(counts.metrics).items():
     for key, number in _to_numbers(name, value):
-      is_asked_for = with_integers or number.dtype.is_floating
-      if key != _LOSS_KEY and is_asked_for:
+      if key != _LOSS_KEY and (with_integers or number.dtype.is_floating):
         metrics[key] = tf.cast(number, tf.float64)
-  row = _OrderedDict(num_examples=counts.num_examples, metrics=metrics)
+  row = collections.OrderedDict(
+      num_examples=counts.num_examples, metrics=metrics
+  )
   return tf.nest.map_structure(lambda tensor: tensor[tf.newaxis], row)
 
 
@@ -100,83 +96,55 @@ def _to_numbers(name: str, value: Any) -> list[tuple[str, tf.Tensor]]:
   return []
 
 
-def _at_server(
-    client_computation: tff.Computation,
-) -> tff.Computation:
-  """Returns a computation that stacks the results of all clients."""
-  weights_type, client_type = client_computation.type_signature.parameter
-
-  @tff.federated_computation(
-      tff.FederatedType(weights_type, tff.SERVER),
-      tff.FederatedType(client_type, tff.CLIENTS),
-  )
-  def evaluate(weights, clients):
-    received = tff.federated_broadcast(weights)
-    return reports_lib.stack_at_server(
-        tff.federated_map(client_computation, (received, clients))
-    )
-
-  return evaluate
+def _train(
+    training: local_training.LocalTraining,
+    model: model_adapter.LocalModel,
+    weights: tff.learning.models.ModelWeights,
+    dataset: tf.data.Dataset,
+) -> Any:
+  """Returns the trainable weights after one pass, in the current graph."""
+  received = tuple(tf.nest.flatten(weights.trainable))
+  optimizer = training.optimizer
+  specs = tuple(tf.TensorSpec(leaf.shape, leaf.dtype) for leaf in received)
+  hparams = optimizer.get_hparams(optimizer.initialize(specs))
+  result = training(model, weights, hparams, dataset)
+  trained = [before - update for before, update in zip(received, result.update)]
+  return tf.nest.pack_sequence_as(weights.trainable, trained)
 
 
 @model_checks.builds_models
 def build_evaluation_computation(
-    model: model_adapter.Model, *, with_integers: bool = False
+    model: model_adapter.Model,
+    optimizer: Optional[tff.learning.optimizers.Optimizer] = None,
+    gradient_options: local_training.GradientOptions = (
+        local_training.GradientOptions()
+    ),
+    *,
+    with_integers: bool = False,
 ) -> tff.Computation:
   """Builds the computation that evaluates weights on every client.
 
-  The computation has the type (<W@SERVER, {B*}@CLIENTS> ->
-  <num_examples=int64[?], metrics=<loss=float64[?], ...>>@SERVER), with the
-  weights W and batches B of the model, and one row per client. The loss is the
-  mean over a client's examples, NaN if there are none. The other metrics are
-  the model's floating point scalars and the entries of its vectors, which are
-  named `<metric>_0`, `<metric>_1` and so on.
+  The computation has the type (<W@SERVER, {B*}@CLIENTS> -> <R>@SERVER), with
+  the weights W and batches B of the model, and rows R:
+  <num_examples=int64[?], metrics=<loss=float64[?], ...>>, one per client. The
+  loss is the mean over a client's examples, NaN if there are none. The other
+  metrics are the model's floating point scalars and the entries of its vectors,
+  which are named `<metric>_0`, `<metric>_1` and so on.
+
+  With an optimizer, the type is (<W@SERVER, {<train=B*, test=B*>}@CLIENTS> ->
+  <R, R>@SERVER), with rows for the received weights and for the weights after
+  one pass over `train`. A client whose training result is not finite keeps the
+  received weights, but not other variables of a `VariableModel`.
 
   Args:
     model: A `tff.learning.models.FunctionalModel`, or a function without
       arguments that returns a `tff.learning.models.VariableModel`.
+    optimizer: The optimizer that trains, with its initial hyperparameters. None
+      (the default) for no training.
+    gradient_options: Clipping and weight decay of the gradients. Neither by
+      default.
     with_integers: Whether to include integer metrics. They are counts, whose
       mean over clients is of little use. Default False.
-
-  Returns:
-    The computation.
-
-  Raises:
-    TypeError: If `model` is neither.
-  """
-  adapter = model_adapter.build_model_adapter(model)
-
-  @tff.tensorflow.computation(
-      adapter.weights_type, tff.SequenceType(adapter.element_type)
-  )
-  def evaluate_client(weights, dataset):
-    local_model = adapter.build_local_model()
-    count = tf.function(lambda *args: _count(local_model, *args))
-    return _to_row(adapter, count(weights, dataset), with_integers)
-
-  return _at_server(evaluate_client)
-
-
-@model_checks.builds_models
-def build_personalization_computation(
-    model: model_adapter.Model,
-    optimizer: tff.learning.optimizers.Optimizer,
-    gradient_options: local_training.GradientOptions = (
-        local_training.GradientOptions()
-    ),
-) -> tff.Computation:
-  """Builds the computation that evaluates before and after local training.
-
-  The computation has the type (<W@SERVER, {<train=B*, test=B*>}@CLIENTS> ->
-  <before=R, after=R>@SERVER), with rows R as in `build_evaluation_computation`,
-  for the received weights and for the weights after one pass over `train`. A
-  client whose training result is not finite keeps the received weights, but not
-  other variables of a `VariableModel`.
-
-  Args:
-    model: As in `build_evaluation_computation`.
-    optimizer: The optimizer that trains, with its initial hyperparameters.
-    gradient_options: Clipping and weight decay of the gradients.
 
   Returns:
     The computation.
@@ -185,42 +153,51 @@ def build_personalization_computation(
     TypeError: If the model or the optimizer has the wrong type.
     ValueError: If the optimizer is a `FederatedOptimizer`.
   """
-  _check_optimizer(optimizer)
   adapter = model_adapter.build_model_adapter(model)
-  specs = tuple(tf.nest.flatten(adapter.weights_spec.trainable))
+  client_type: tff.Type = tff.SequenceType(adapter.element_type)
+  if optimizer is not None:
+    _check_optimizer(optimizer)
+    client_type = tff.StructWithPythonType(
+        [('train', client_type), ('test', client_type)], collections.OrderedDict
+    )
+
+  # A variable model holds its own, as its training has left them.
   is_functional = isinstance(model, tff.learning.models.FunctionalModel)
-  batches_type = tff.SequenceType(adapter.element_type)
-  client_type = tff.StructWithPythonType(
-      [('train', batches_type), ('test', batches_type)], _OrderedDict
+  training = local_training.LocalTraining(
+      optimizer, gradient_options=gradient_options
   )
 
   @tff.tensorflow.computation(adapter.weights_type, client_type)
-  def personalize_client(weights, client):
+  def evaluate_client(weights, client):
     local_model = adapter.build_local_model()
-    training = local_training.LocalTraining(
-        optimizer, gradient_options=gradient_options
-    )
 
     @tf.function
-    def run(weights, train, test):
-      before = _count(local_model, weights, test)
-      received = tuple(tf.nest.flatten(weights.trainable))
-      hparams = optimizer.get_hparams(optimizer.initialize(specs))
-      result = training(local_model, weights, hparams, train)
-      trained = [r - u for r, u in zip(received, result.update)]
-      tuned = tff.learning.models.ModelWeights(
-          tf.nest.pack_sequence_as(weights.trainable, trained),
-          # A variable model holds its own, as its training has left them.
+    def count(weights, client):
+      if optimizer is None:
+        return (_count(local_model, weights, client),)
+      before = _count(local_model, weights, client['test'])
+      trained = tff.learning.models.ModelWeights(
+          _train(training, local_model, weights, client['train']),
           weights.non_trainable if is_functional else (),
       )
-      return before, _count(local_model, tuned, test)
+      return before, _count(local_model, trained, client['test'])
 
-    before, after = run(weights, client['train'], client['test'])
-    return _OrderedDict(
-        before=_to_row(adapter, before), after=_to_row(adapter, after)
+    return tuple(
+        _to_row(adapter, counts, with_integers)
+        for counts in count(weights, client)
     )
 
-  return _at_server(personalize_client)
+  @tff.federated_computation(
+      tff.FederatedType(adapter.weights_type, tff.SERVER),
+      tff.FederatedType(client_type, tff.CLIENTS),
+  )
+  def evaluate(weights, clients):
+    received = tff.federated_broadcast(weights)
+    return reports_lib.stack_at_server(
+        tff.federated_map(evaluate_client, (received, clients))
+    )
+
+  return evaluate
 
 
 def _check_optimizer(optimizer: Any) -> None:
