@@ -15,8 +15,11 @@ from tff_adaptive.simulation.callbacks import UnknownMetricError
 from tff_adaptive.simulation.checkpoints import CheckpointManager
 from tff_adaptive.simulation.client_states import ClientStateStore
 from tff_adaptive.simulation.client_states import ClientStoreMemoryError
-from tff_adaptive.simulation.faults import FaultCounts
-from tff_adaptive.simulation.faults import inject_faults
+from tff_adaptive.simulation.cohorts import build_pooled_cohort_fn
+from tff_adaptive.simulation.cohorts import CohortPrefetcher
+from tff_adaptive.simulation.cohorts import FaultCounts
+from tff_adaptive.simulation.cohorts import inject_faults
+from tff_adaptive.simulation.interruptions import AllClientsRejectedError
 from tff_adaptive.simulation.kept_weights import BestCheckpoint
 from tff_adaptive.simulation.kept_weights import LastWeightsAverage
 from tff_adaptive.simulation.kept_weights import WeightsMovingAverage
@@ -25,10 +28,7 @@ from tff_adaptive.simulation.metrics_writers import find_rejected
 from tff_adaptive.simulation.metrics_writers import MetricsWriter
 from tff_adaptive.simulation.metrics_writers import RejectedClientsWriter
 from tff_adaptive.simulation.metrics_writers import TensorBoardMetricsWriter
-from tff_adaptive.simulation.pooled_cohorts import build_pooled_cohort_fn
-from tff_adaptive.simulation.prefetching import CohortPrefetcher
 from tff_adaptive.simulation.run_directory import RunDirectory
-from tff_adaptive.simulation.run_health import AllClientsRejectedError
 from tff_adaptive.simulation.task import hold_out_clients
 from tff_adaptive.simulation.task import hold_out_examples
 from tff_adaptive.simulation.task import hold_out_validation

@@ -40,7 +40,7 @@ from tff_adaptive import _files
 from tff_adaptive.data import cohort as cohort_lib
 from tff_adaptive.data import specs
 from tff_adaptive.simulation import checkpoints as checkpoints_lib
-from tff_adaptive.simulation import run_health
+from tff_adaptive.simulation import interruptions
 from tff_adaptive.simulation import structures
 
 CLIENT_WORK_KEY = 'client_work'
@@ -486,7 +486,7 @@ class ClientStates:
     self._store.count_rejections(
         client_id
         for client_id, reason in rejected
-        if reason in run_health.FAILURES
+        if reason in interruptions.FAILURES
     )
     remaining = collections.OrderedDict(metrics)
     remaining[CLIENT_WORK_KEY] = client_work
