@@ -66,6 +66,12 @@ def _parameters(function: Callable[..., Any]) -> Collection[str]:
     return ()
 
 
+def _sequence_of(kind: type) -> Any:
+  return attrs.validators.deep_iterable(
+      specs.instance_of(kind), specs.instance_of(Sequence)
+  )
+
+
 @attrs.define(kw_only=True)
 class _Run:
   """A run between two rounds: its state, and how to advance and record it.
@@ -85,15 +91,10 @@ class _Run:
       )
   )
   writers: Sequence[metrics_writers.MetricsWriter] = attrs.field(
-      validator=attrs.validators.deep_iterable(
-          specs.instance_of(metrics_writers.MetricsWriter),
-          specs.instance_of(Sequence),
-      )
+      validator=_sequence_of(metrics_writers.MetricsWriter)
   )
   callbacks: Sequence[callbacks_lib.Callback] = attrs.field(
-      validator=attrs.validators.deep_iterable(
-          specs.instance_of(callbacks_lib.Callback), specs.instance_of(Sequence)
-      )
+      validator=_sequence_of(callbacks_lib.Callback)
   )
   get_weights: Callable[[Any], Any]
   client_states: Optional[client_states_lib.ClientStates]

@@ -422,9 +422,9 @@ class RejectedClientsWriterTest(parameterized.TestCase):
     self.assertFalse(self.path.exists())
 
   @parameterized.parameters(
-      ('1,ann\n', 'line 2: 2 fields for 3 columns'),
-      ('2,ann,x\n1,ann,x\n', "line 3: '1' is not a round number after 2"),
-      ('1_0,ann,x\n', "line 2: '1_0' is not a round number"),
+      ('1,ann\n', 'line 2 is damaged .2 fields for 3 columns'),
+      ('2,ann,x\n1,ann,x\n', 'line 3 is damaged .round_num 1 comes after 2'),
+      ('1_0,ann,x\n', "line 2 is damaged .* found '1_0'"),
   )
   def test_damaged_rows_are_an_error(self, rows, sentence):
     self.path.write_text(f'round_num,client_id,reason\n{rows}')
