@@ -18,7 +18,7 @@ import sys
 from typing import Any, Optional
 
 from tff_adaptive import _files
-from tff_adaptive import _packages
+from tff_adaptive import _stack
 from tff_adaptive.simulation import metrics_writers
 
 
@@ -48,7 +48,7 @@ class _Tracker(metrics_writers.MetricsWriter):
     Raises:
       ImportError: If the package is not installed; says how to install it.
     """
-    _packages.check_installed(self._package)
+    _stack.check_installed(self._package)
     self._directory = pathlib.Path(directory)
     self._hparams = dict(hparams)
     self._name = name or self._directory.name
