@@ -16,8 +16,6 @@ from tff_adaptive.aggregators import reports as reports_lib
 from tff_adaptive.client_works import local_training
 from tff_adaptive.client_works import model_adapter
 from tff_adaptive.client_works import model_checks
-from tff_adaptive.optimizers import federated_optimizer
-from tff_adaptive.optimizers import optimizer as optimizer_lib
 
 # The name of a client's mean loss among its metrics.
 _LOSS_KEY = 'loss'
@@ -115,10 +113,7 @@ def _train(
 @model_checks.builds_models
 def build_evaluation_computation(
     model: model_adapter.Model,
-    optimizer: Optional[tff.learning.optimizers.Optimizer] = None,
-    gradient_options: local_training.GradientOptions = (
-        local_training.GradientOptions()
-    ),
+    training: Optional[local_training.LocalTraining] = None,
     *,
     with_integers: bool = False,
 ) -> tff.Computation:
@@ -131,7 +126,7 @@ def build_evaluation_computation(
   metrics are the model's floating point scalars and the entries of its vectors,
   which are named `<metric>_0`, `<metric>_1` and so on.
 
-  With an optimizer, the type is (<W@SERVER, {<train=B*, test=B*>}@CLIENTS> ->
+  With a training, the type is (<W@SERVER, {<train=B*, test=B*>}@CLIENTS> ->
   <R, R>@SERVER), with rows for the received weights and for the weights after
   one pass over `train`. A client whose training result is not finite keeps the
   received weights, but not other variables of a `VariableModel`.
@@ -139,10 +134,8 @@ def build_evaluation_computation(
   Args:
     model: A `tff.learning.models.FunctionalModel`, or a function without
       arguments that returns a `tff.learning.models.VariableModel`.
-    optimizer: The optimizer that trains, with its initial hyperparameters. None
-      (the default) for no training.
-    gradient_options: Clipping and weight decay of the gradients. Neither by
-      default.
+    training: The training of each client, with the initial hyperparameters of
+      its optimizer. None (the default) for none.
     with_integers: Whether to include integer metrics. They are counts, whose
       mean over clients is of little use. Default False.
 
@@ -150,34 +143,28 @@ def build_evaluation_computation(
     The computation.
 
   Raises:
-    TypeError: If the model or the optimizer has the wrong type.
-    ValueError: If the optimizer is a `FederatedOptimizer`.
+    TypeError: If `model` is neither.
   """
   adapter = model_adapter.build_model_adapter(model)
   client_type: tff.Type = tff.SequenceType(adapter.element_type)
-  if optimizer is not None:
-    _check_optimizer(optimizer)
+  if training is not None:
     client_type = tff.StructWithPythonType(
         [('train', client_type), ('test', client_type)], collections.OrderedDict
     )
 
-  # A variable model holds its own, as its training has left them.
-  is_functional = isinstance(model, tff.learning.models.FunctionalModel)
-  training = local_training.LocalTraining(
-      optimizer, gradient_options=gradient_options
-  )
-
   @tff.tensorflow.computation(adapter.weights_type, client_type)
   def evaluate_client(weights, client):
     local_model = adapter.build_local_model()
+    is_functional = isinstance(model, tff.learning.models.FunctionalModel)
 
     @tf.function
     def count(weights, client):
-      if optimizer is None:
+      if training is None:
         return (_count(local_model, weights, client),)
       before = _count(local_model, weights, client['test'])
       trained = tff.learning.models.ModelWeights(
           _train(training, local_model, weights, client['train']),
+          # A variable model holds its own, as its training has left them.
           weights.non_trainable if is_functional else (),
       )
       return before, _count(local_model, trained, client['test'])
@@ -198,15 +185,3 @@ def build_evaluation_computation(
     )
 
   return evaluate
-
-
-def _check_optimizer(optimizer: Any) -> None:
-  """Raises unless the optimizer can train a client on its own."""
-  optimizer_lib.check_optimizer(optimizer, '`optimizer`')
-  if isinstance(optimizer, federated_optimizer.FederatedOptimizer):
-    raise ValueError(
-        'Personalization trains each client on its own, but the optimizer '
-        f'{optimizer_lib.name_of(optimizer)} needs parts that the server '
-        'shares in a round, or that clients keep: use one that needs only '
-        'gradients, such as `tff_adaptive.optimizers.build_delta_sgd()`.'
-    )

@@ -31,6 +31,8 @@ from tff_adaptive.data import specs
 from tff_adaptive.data import transforms
 from tff_adaptive.evaluation import client_metrics
 from tff_adaptive.evaluation import computations
+from tff_adaptive.optimizers import federated_optimizer
+from tff_adaptive.optimizers import optimizer as optimizer_lib
 from tff_adaptive.runtime import compiled
 from tff_adaptive.runtime import plans
 
@@ -460,12 +462,14 @@ def build_personalized_evaluation(
   client_ids = _sample(_in_both(train_clients, test_clients), num_clients, seed)
   train_seed = random_streams.derived_seed(seed, _USE)
   test_plan = batching.BatchPlan(_DEFAULT_BATCH_SIZE, shuffle=False)
-  computation = computations.build_evaluation_computation(
-      model, optimizer, gradient_options
+  _check_optimizer(optimizer)
+  training = local_training.LocalTraining(
+      optimizer, gradient_options=gradient_options
   )
+  computation = computations.build_evaluation_computation(model, training)
   evaluator = _Evaluator(computation, devices, train_seed, modes or {})
 
-  def training(client_id):
+  def train_cohort(client_id):
     plan, limits = train_plan, {}
     if num_steps is not None:
       num_examples = train_clients.num_examples(client_id)
@@ -483,13 +487,13 @@ def build_personalized_evaluation(
     )
 
   def num_rows(client_id):
-    num_trained = sum(training(client_id).batch_sizes(0))
+    num_trained = sum(train_cohort(client_id).batch_sizes(0))
     return num_trained + test_clients.num_examples(client_id)
 
   def collect(client_id):
     test = cohort_lib.Cohort(test_clients, [client_id], 0, seed, test_plan)
     return collections.OrderedDict(
-        train=training(client_id).batches(0), test=test.batches(0)
+        train=train_cohort(client_id).batches(0), test=test.batches(0)
     )
 
   def evaluate(weights):
@@ -514,3 +518,15 @@ def _in_both(
         "part of every client's, as `simulation.hold_out_examples` does."
     )
   return ids
+
+
+def _check_optimizer(optimizer: Any) -> None:
+  """Raises unless the optimizer can train a client on its own."""
+  optimizer_lib.check_optimizer(optimizer, '`optimizer`')
+  if isinstance(optimizer, federated_optimizer.FederatedOptimizer):
+    raise ValueError(
+        'Personalization trains each client on its own, but the optimizer '
+        f'{optimizer_lib.name_of(optimizer)} needs parts that the server '
+        'shares in a round, or that clients keep: use one that needs only '
+        'gradients, such as `tff_adaptive.optimizers.build_delta_sgd()`.'
+    )
