@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 import dataclasses
 import math
 import pathlib
-from typing import Any
+from typing import Any, Optional
 
 from absl import flags
 import attrs
@@ -186,7 +186,7 @@ class _Flags:
     rounds: The number of timed rounds.
     clients: The number of clients per round to predict.
     gigabits_per_second: The bandwidth of the driver's network, to predict.
-    plan: The plan for running clients.
+    num_parallel_clients: The number of clients at once, per worker.
     output_dir: The folder for the table and the picture.
   """
 
@@ -196,7 +196,7 @@ class _Flags:
   rounds: int = field(10, lower_bound=1)
   clients: int = field(1000, lower_bound=1)
   gigabits_per_second: float = field(10.0, lower_bound=1e-6)
-  plan: str = field('parallel', enum_values=('loop', 'parallel'))
+  num_parallel_clients: Optional[int] = field(None, lower_bound=1)
   output_dir: str = 'runs/scaling'
 
 
@@ -225,7 +225,9 @@ def main(flag_values: flags.FlagValues = flags.FLAGS):
   from experiments.benchmark import measurement
   # pylint: enable=import-outside-toplevel
 
-  settings = measurement.Settings(flag_values.rounds, flag_values.plan)
+  settings = measurement.Settings(
+      flag_values.rounds, flag_values.num_parallel_clients
+  )
   settings.apply()
   workload = workloads.WORKLOADS[flag_values.workload]
   measured = comparisons.measure_workers(workload, runtimes, settings)

@@ -53,7 +53,11 @@ def find_blocks(page: str) -> list[Block]:
   """Returns the fenced blocks of a page, in order.
 
   A block of the language `text` right after another one is its output.
+
+  Raises:
+    ValueError: If a fence has lost its other one.
   """
+  _check_fences(page)
   blocks: list[Block] = []
   end = 0
   for match in _FENCED.finditer(page):
@@ -64,6 +68,17 @@ def find_blocks(page: str) -> list[Block]:
     blocks.append(Block(language, text, line))
     end = match.end()
   return blocks
+
+
+def _check_fences(page: str) -> None:
+  """Raises if fences do not come in pairs, the second one without language."""
+  opened = ''
+  for fence in re.findall(r'^ *(```.*)$', page, re.M):
+    if opened and fence != '```':
+      raise ValueError(f'{fence!r} is inside of the block {opened!r}')
+    opened = '' if opened else fence
+  if opened:
+    raise ValueError(f'the block {opened!r} has no end')
 
 
 def commands_of(page: str) -> list[Block]:

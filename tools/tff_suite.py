@@ -56,6 +56,8 @@ _HANDED_OVER = re.compile(
     r"RuntimeWarning: (?=.*TFF's native runtime)"
     r"(?:TFF's native runtime takes over, because )?(.*?)\. "
 )
+# Parameters of a test that are objects are named by where they are in memory.
+_ADDRESS = re.compile(r' at 0x[0-9a-f]+')
 # A line of absl's log, with the result of a test.
 _FINISHED = re.compile(r'\[ +(?P<result>OK|FAILED|SKIPPED) +\] (?P<name>.*)')
 _LOGGED_RESULTS = {'OK': 'passed', 'FAILED': 'failed', 'SKIPPED': 'skipped'}
@@ -145,8 +147,10 @@ def run_file(checkout: pathlib.Path, test: str, context: str) -> None:
     test: The path of the test file in the checkout.
     context: One of `RUNTIMES`.
   """
-  # Imported first, since it patches TFF for the installed TensorFlow.
+  # Imported first, since this patches TFF for the installed TensorFlow, and
+  # tensorflow-privacy with it.
   importlib.import_module('tff_adaptive')
+  importlib.import_module(_PACKAGE)
   sys.meta_path.append(_FinderInCheckout(checkout))
   sys.path.append(str(checkout))  # For `examples`.
   if context == 'compiled':
@@ -205,7 +209,7 @@ def _read_report(report: pathlib.Path) -> dict[str, str]:
     return {}
   results = {}
   for case in xml.etree.ElementTree.parse(report).iter('testcase'):
-    name = f'{case.get("classname")}.{case.get("name")}'
+    name = _ADDRESS.sub('', f'{case.get("classname")}.{case.get("name")}')
     faults = [*case.findall('failure'), *case.findall('error')]
     if faults:
       message = (faults[0].get('message') or 'failed').strip()
@@ -220,7 +224,10 @@ def _read_report(report: pathlib.Path) -> dict[str, str]:
 def _read_log(lines: Iterable[str]) -> dict[str, str]:
   """Returns the results of the tests that finished before a process ended."""
   found = filter(None, map(_FINISHED.match, lines))
-  return {f'__main__.{m["name"]}': _LOGGED_RESULTS[m['result']] for m in found}
+  return {
+      f'__main__.{_ADDRESS.sub("", m["name"])}': _LOGGED_RESULTS[m['result']]
+      for m in found
+  }
 
 
 def differences(native: Outcome, compiled: Outcome) -> dict[str, str]:

@@ -263,7 +263,7 @@ def _compile(rule: str, size: int, arguments: tuple[tuple[str, Any], ...]):
 @functools.cache
 def _context() -> Any:
   """Returns the runtime of all checks, so that they share compiled graphs."""
-  return runtime.CompiledContext(plan='loop')
+  return runtime.CompiledContext(num_parallel_clients=1)
 
 
 @functools.cache

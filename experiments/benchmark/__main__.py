@@ -57,10 +57,11 @@ class _Flags:
     json: The file to which one JSON line per runtime is appended.
     data_dir: The folder of the data sets, for the workload tasks. Default:
       synthetic data.
-    plan: The compiled runtime's plan for running clients. Default: its choice.
+    num_parallel_clients: The number of clients at once on the compiled runtime.
+      Default: its choice.
     rounds: The number of timed rounds.
-    inter_op_threads: Threads for independent ops; 0 to suit the plan.
-    intra_op_threads: Threads within an op; 0 to suit the plan.
+    inter_op_threads: Threads for independent ops; 0 to suit the clients.
+    intra_op_threads: Threads within an op; 0 to suit the clients.
   """
 
   workload: Sequence[str] = ('tiny_many',)
@@ -70,7 +71,7 @@ class _Flags:
   peers: Sequence[str] = ()
   json: Optional[str] = None
   data_dir: Optional[str] = None
-  plan: Optional[str] = None
+  num_parallel_clients: Optional[int] = field(None, lower_bound=1)
   rounds: int = field(10, lower_bound=1)
   inter_op_threads: int = field(0, lower_bound=0)
   intra_op_threads: int = field(0, lower_bound=0)
@@ -130,7 +131,7 @@ def main():
 
   settings = measurement.Settings(
       flags.FLAGS.rounds,
-      flags.FLAGS.plan,
+      flags.FLAGS.num_parallel_clients,
       flags.FLAGS.inter_op_threads,
       flags.FLAGS.intra_op_threads,
   )

@@ -93,7 +93,6 @@ def measure_algorithms(
     costs a third of a gradient. The rest is the algorithm's own overhead.
 
   Raises:
-    UserError: If the plan is unknown.
     RuntimeError: If an algorithm did not train.
   """
   source, cohort_fn = measurement.build_cohort_fn(workload, clients_per_round)
@@ -215,7 +214,6 @@ def measure_task(
     prefetched clients.
 
   Raises:
-    UserError: If the plan is unknown.
     RuntimeError: If a runtime did not train.
   """
   variant, task = 'real data', None

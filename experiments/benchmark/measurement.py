@@ -18,7 +18,6 @@ import psutil
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from experiments import command_line
 from experiments import registry
 from experiments import rounds as rounds_lib
 from experiments.benchmark import models
@@ -44,25 +43,21 @@ class Settings:
 
   Attributes:
     num_rounds: The number of timed rounds.
-    plan: The plan of runtimes in this process; None for their own choice.
+    num_parallel_clients: The number of clients at once, of runtimes in this
+      process; None for their own choice.
     inter_op_threads: Threads of this process for independent ops; 0 to suit the
-      plan.
-    intra_op_threads: Threads of this process within an op; 0 to suit the plan.
+      clients at once.
+    intra_op_threads: Threads of this process within an op; 0 likewise.
   """
 
   num_rounds: int
-  plan: Optional[str] = None
+  num_parallel_clients: Optional[int] = None
   inter_op_threads: int = 0
   intra_op_threads: int = 0
 
   def apply(self) -> None:
-    """Sets the numbers of threads, before any TensorFlow op runs.
-
-    Raises:
-      UserError: If the plan is unknown.
-    """
-    with command_line.errors_as(command_line.UserError, ValueError):
-      runtime_lib.set_threads(plan=self.plan or runtime_lib.AUTO)
+    """Sets the numbers of threads, before any TensorFlow op runs."""
+    runtime_lib.set_threads(num_parallel_clients=self.num_parallel_clients)
     if self.inter_op_threads:
       tf.config.threading.set_inter_op_parallelism_threads(
           self.inter_op_threads
@@ -252,39 +247,35 @@ def open_contexts(
 
   Yields:
     The contexts, in order.
-
-  Raises:
-    UserError: If the plan is unknown.
   """
   num_workers = sum(r.arguments.get('num_workers', 0) for r in runtimes)
   with contextlib.ExitStack() as stack:
     if num_workers and clusters.connect(None, num_workers):
       stack.callback(clusters.disconnect)
     contexts = []
-    with command_line.errors_as(command_line.UserError, ValueError):
-      for runtime in runtimes:
-        arguments = dict(runtime.arguments)
-        if runtime.takes_cohorts and settings.plan is not None:
-          arguments['plan'] = settings.plan
-        build = registry.resolve(str(registry.RUNTIMES[runtime.row]))
-        contexts.append(stack.enter_context(build(**arguments)))
+    for runtime in runtimes:
+      arguments = dict(runtime.arguments)
+      if runtime.takes_cohorts:
+        arguments['num_parallel_clients'] = settings.num_parallel_clients
+      build = registry.resolve(str(registry.RUNTIMES[runtime.row]))
+      contexts.append(stack.enter_context(build(**arguments)))
     yield contexts
 
 
 def _environment(trainer: Trainer) -> dict[str, Any]:
-  """Returns the device, plan, threads and load of a measurement."""
+  """Returns the device, clients at once, threads and load."""
   if not trainer.runtime.takes_cohorts:
     # Its worker is another process, with TensorFlow's default threads.
-    threads, plan, device = (0, 0), None, 'CPU:0'
+    threads, plan = (0, 0), None
   else:
     threads = (
         tf.config.threading.get_inter_op_parallelism_threads(),
         tf.config.threading.get_intra_op_parallelism_threads(),
     )
-    plan, device = trainer.plan.name, trainer.plan.device
+    plan = trainer.plan
   return {
-      'device': device,
-      'plan': plan,
+      'device': plan.device if plan else 'CPU:0',
+      'num_parallel_clients': plan.num_parallel_clients if plan else None,
       'threads': dict(zip(('inter_op', 'intra_op'), threads)),
       'load': os.getloadavg()[0],
   }
@@ -361,7 +352,6 @@ def measure(
     the weights.
 
   Raises:
-    UserError: If the plan is unknown.
     RuntimeError: If a runtime did not train.
   """
   with open_contexts(runtimes, settings) as contexts:

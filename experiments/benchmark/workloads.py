@@ -202,9 +202,9 @@ class Runtime:
 
   Attributes:
     name: The name on the command line and in the files.
-    takes_cohorts: Whether it is one of ours, which accepts a `Cohort`, a plan
-      and numbers of threads.
-    arguments: The arguments of its builder, besides the plan.
+    takes_cohorts: Whether it is one of ours, which accepts a `Cohort`
+      and numbers of clients and threads.
+    arguments: The arguments of its builder, besides the clients at once.
     row: Its name in the registry; by default the same name.
     max_clients_per_round: The largest cohort to measure; with more clients a
       round takes minutes.

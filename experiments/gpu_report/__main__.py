@@ -5,9 +5,10 @@
   python -m experiments.gpu_report
 
 checks the machine; replays reference trajectories on the GPU; trains the
-workloads of experiments.benchmark on GPU and CPU with every plan, and some
-rounds of the protocols of FLUTE and pfl-research. That takes about ten minutes.
-Without a GPU it is a dry run on the CPU, with fewer rounds.
+workloads of experiments.benchmark on GPU and CPU, with one client at a time and
+with several; and some rounds of the protocols of FLUTE and pfl-research. That
+takes about ten minutes. Without a GPU it is a dry run on the CPU, with fewer
+rounds.
 
 OUTPUT_DIR gets report.md, report.html and the output of each part; send the
 whole folder to share the measurements. If a part fails, the page has its error,

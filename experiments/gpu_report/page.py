@@ -130,8 +130,8 @@ def _show_workloads(report: parts_lib.Report, has_gpu: bool) -> Iterator[str]:
         lines.setdefault(row, {})[setup] = line
   yield pages.heading('Workloads of experiments.benchmark')
   yield pages.paragraph(
-      'The number after `parallel` is that of clients at once, and of CPU '
-      'cores. `--help` of `experiments.benchmark` describes the workloads.'
+      'Several clients at once have a CPU core each. `--help` of '
+      '`experiments.benchmark` describes the workloads.'
   )
   for text, key in (
       ('Seconds a round, median:', 'sec_per_round_median'),

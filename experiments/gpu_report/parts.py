@@ -44,22 +44,19 @@ class Part(NamedTuple):
 
 
 class Setup(NamedTuple):
-  """A device and a plan for the workloads.
+  """A device and a number of clients at once for the workloads.
 
   Attributes:
     device: 'CPU' or 'GPU'.
-    plan: The plan of the compiled runtime.
-    lanes: For the plan `parallel`, the number of clients at once, which is that
-      of the cores; otherwise None.
+    num_parallel_clients: The number of clients that run at once.
   """
 
   device: str
-  plan: str
-  lanes: Optional[int] = None
+  num_parallel_clients: int
 
   def __str__(self) -> str:
-    """Returns a text such as 'GPU parallel 4'."""
-    return ' '.join(str(value) for value in self if value is not None)
+    """Returns a text such as 'GPU, 4 at once'."""
+    return f'{self.device}, {self.num_parallel_clients} at once'
 
 
 class _Size(NamedTuple):
@@ -191,19 +188,16 @@ def find_gpus(report: Report) -> Optional[str]:
 
 
 def list_setups(has_gpu: bool) -> list[Setup]:
-  """Returns the devices and plans to compare.
+  """Returns the devices and numbers of clients at once to compare.
 
   Args:
     has_gpu: Whether TensorFlow sees a GPU.
   """
   num_cores = len(processes.available_cores())
-  found = [Setup('CPU', 'loop'), Setup('CPU', 'parallel', num_cores)]
+  found = [Setup('CPU', 1), Setup('CPU', num_cores)]
   if has_gpu:
-    found += [
-        Setup('GPU', 'loop'),
-        Setup('GPU', 'parallel', min(4, num_cores)),
-    ]
-  return found
+    found += [Setup('GPU', 1), Setup('GPU', min(4, num_cores))]
+  return list(dict.fromkeys(found))
 
 
 def list_parts(
@@ -253,7 +247,7 @@ def _on_synthetic_data(name: str) -> list[str]:
 
 def name_of(workload: str, setup: Setup) -> str:
   """Returns the name of the part that times a workload."""
-  return f'{workload}.{str(setup).replace(" ", "_")}'
+  return f'{workload}.{setup.device}_{setup.num_parallel_clients}'
 
 
 def _time_workload(
@@ -265,12 +259,14 @@ def _time_workload(
       'experiments.benchmark',
       f'--workload={workload}',
       '--runtimes=compiled',
-      f'--plan={setup.plan}',
+      f'--num_parallel_clients={setup.num_parallel_clients}',
       f'--rounds={rounds}',
       f'--json={report.path(name, ".jsonl")}',
   )
   hidden = {} if setup.device == 'GPU' else {'CUDA_VISIBLE_DEVICES': '-1'}
-  return Part(name, command, hidden, setup.lanes)
+  # Clients at once have a core each; one at a time may use all cores.
+  at_once = setup.num_parallel_clients
+  return Part(name, command, hidden, at_once if at_once > 1 else None)
 
 
 def _sample_goldens(name: str, path: pathlib.Path, number: int):

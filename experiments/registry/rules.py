@@ -159,13 +159,14 @@ ALGORITHMS = (
     ),
 )
 
-_PLAN = rows.Argument(
-    'plan',
-    'auto',
-    'Run clients one after the other (loop), several in parallel (parallel), '
-    'or as suits the device (auto).',
-    flag='plan',
-    choices=('auto', 'loop', 'parallel'),
+_NUM_PARALLEL_CLIENTS = rows.Argument(
+    'num_parallel_clients',
+    None,
+    'The number of clients that run at once. By default the number of cores on '
+    'a CPU, and 1 on a GPU.',
+    type=int,
+    flag='num_parallel_clients',
+    minimum=1,
 )
 
 # The builders return context managers.
@@ -181,7 +182,7 @@ RUNTIMES = (
                 'GPU:1; auto is the first GPU, or the CPU if there is none.',
                 flag='devices',
             ),
-            _PLAN,
+            _NUM_PARALLEL_CLIENTS,
         ),
         supplied=(
             'strict',
@@ -238,7 +239,7 @@ RUNTIMES = (
                 'worker.',
                 flag='devices',
             ),
-            _PLAN,
+            _NUM_PARALLEL_CLIENTS,
         ),
         supplied=('strict', 'seed', 'default_num_clients', 'max_cache_bytes'),
     ),

@@ -50,7 +50,8 @@ class Difference(NamedTuple):
 class WantedHparams:
   """The values that flags imply for the `hparams.json` of a run.
 
-  Runtime, device and plan, which say where a run is computed, do not count.
+  Runtime, device and clients at once do not count: they say where a run is
+  computed.
 
   Attributes:
     values: The effective values by flag, including defaults.

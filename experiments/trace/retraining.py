@@ -84,7 +84,7 @@ def _read_run(path: pathlib.Path, data_dir: Optional[str]) -> RecordedRun:
         'used here, rounds differently and samples other dropout masks.'
     )
   if trained_on != registry.COMPILED:
-    # With the plan of the run, a Ray run has the bits of the compiled runtime.
+    # A Ray run has the bits of the compiled runtime.
     choices[registry.RUNTIME] = hparams.recorded_choice(
         registry.RUNTIME, {**recorded, registry.RUNTIME: registry.COMPILED}
     )

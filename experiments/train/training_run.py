@@ -61,29 +61,26 @@ def _keep_plan(
   kept = {
       name: recorded[name]
       for name, value in choice.hparams().items()
-      if value == runtime.AUTO and name in recorded
+      if value in (runtime.AUTO, None) and name in recorded
   }
   return {**choices, registry.RUNTIME: choice.with_values(**kept)}
 
 
 def _choose_plan(choices: _Choices) -> _Choices:
-  """Returns the choices with the device and plan that suit the machine.
+  """Returns the choices with the device that suits the machine.
 
-  They are recorded in hparams.json, to resume with; values of flags are kept.
+  It is recorded in hparams.json, to resume with. The number of clients at once
+  follows it, and on a CPU the number of cores, which does not change results.
   """
   choice = choices[registry.RUNTIME]
   if choice.row.name not in _CHOOSE:
     return choices
   plan = _CHOOSE[choice.row.name](**choice.hparams())
-  print(f"clients' work: {plan.device}, plan {plan.name}", flush=True)
-  found = {'devices': plan.device, 'plan': plan.name}
-  left_to_us = {
-      name: value
-      for name, value in found.items()
-      if choice.hparams()[name] == runtime.AUTO
-  }
-  chosen = choice.with_values(**left_to_us)
-  return {**choices, registry.RUNTIME: chosen}
+  print(
+      f"clients' work: {plan.device}, {plan.num_parallel_clients} at once",
+      flush=True,
+  )
+  return {**choices, registry.RUNTIME: choice.with_values(devices=plan.device)}
 
 
 class _Device(callbacks.Callback):
@@ -178,7 +175,7 @@ class _Run:
   """A run that is built and checked, but not yet written.
 
   Attributes:
-    choices: The chosen rows, with the plan of the run.
+    choices: The chosen rows, with the device of the run.
     hparams: The contents of `hparams.json`.
     uses_total_rounds: The kinds of rows that depend on the number of rounds,
       such as schedules.

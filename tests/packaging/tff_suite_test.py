@@ -5,6 +5,7 @@
 import contextlib
 import io
 from unittest import mock
+import xml.sax.saxutils
 
 from absl.testing import absltest
 import pytest
@@ -138,6 +139,18 @@ class CheckoutTest(absltest.TestCase):
     self.assertEqual(text.count('| 1 / 0 / 0 | 1 / 0 / 0 | 0'), 2)
     self.assertIn('2 files: 2 pass on', text)
     self.assertIn('and 2 of these on the compiled one', text)
+
+  def test_names_are_those_of_another_process(self):
+    name = 'Test.test_a0 (fn=<function f at 0x7f677660a0c0>)'
+    expected = {'__main__.Test.test_a0 (fn=<function f>)': 'passed'}
+    logged = tff_suite._read_log([f'[       OK ] {name}'])
+    self.assertEqual(logged, expected)
+    report = self.checkout / 'report.xml'
+    case = xml.sax.saxutils.quoteattr(name.removeprefix('Test.'))
+    report.write_text(
+        f'<r><testcase classname="__main__.Test" name={case}/></r>'
+    )
+    self.assertEqual(tff_suite._read_report(report), expected)
 
   def test_a_folder_without_tests_is_refused(self):
     with self.assertRaisesRegex(SystemExit, 'has no tests of TFF'):

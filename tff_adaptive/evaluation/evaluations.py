@@ -48,9 +48,17 @@ _CENTRAL_ID = 'test'
 
 _Weights: TypeAlias = tff.learning.models.ModelWeights
 _Metrics = collections.OrderedDict[str, float]
-# All evaluations of a process have one cache of client data.
-_shared_context = functools.cache(compiled.CompiledContext)
 _lock = threading.RLock()
+
+
+@functools.cache
+def _shared_context(
+    devices: str, num_parallel_clients: Optional[int]
+) -> compiled.CompiledContext:
+  """Returns the context, with one cache of client data, of all evaluations."""
+  return compiled.CompiledContext(
+      devices=devices, num_parallel_clients=num_parallel_clients
+  )
 
 
 class _Evaluator:
@@ -59,7 +67,7 @@ class _Evaluator:
   def __init__(
       self,
       computation: tff.Computation,
-      devices: str,
+      context: compiled.CompiledContext,
       seed: int = 0,
       modes: Optional[Mapping[str, str]] = None,
   ):
@@ -67,7 +75,7 @@ class _Evaluator:
 
     Args:
       computation: See `computations.build_evaluation_computation`.
-      devices: The devices of the context.
+      context: The context that runs it.
       seed: With the client id, it determines dropout.
       modes: The modes of metrics whose names do not tell them, of which there
         must be no other; None (the default) if any name will do.
@@ -76,7 +84,7 @@ class _Evaluator:
       ValueError: If a metric has no mode.
     """
     self._computation = computation
-    self._context = _shared_context(devices=devices)
+    self._context = context
     self._seed = seed
     self._modes = modes or {}
     if modes is not None:
@@ -150,7 +158,7 @@ class _CentralEvaluator:
         model, with_integers=True
     )
     self._element_type = computation.type_signature.parameter[1].member.element
-    self._evaluate = _Evaluator(computation, devices)
+    self._evaluate = _Evaluator(computation, _shared_context(devices, None))
 
   def to_clients(self, arrays: Any) -> Sequence[Any]:
     """Returns the only client: a cohort, or its batches in their order."""
@@ -326,6 +334,7 @@ def build_client_evaluation(
     seed: int = 0,
     batch_size: int = _DEFAULT_BATCH_SIZE,
     devices: str = plans.AUTO,
+    num_parallel_clients: Optional[int] = None,
     modes: Optional[Mapping[str, str]] = None,
 ) -> Callable[[_Weights], client_metrics.ClientMetrics]:
   """Builds a function that evaluates weights on every client's examples.
@@ -344,6 +353,7 @@ def build_client_evaluation(
     batch_size: Examples evaluated at once, a positive integer. Defaults to 256.
     devices: The devices, see `tff_adaptive.runtime.CompiledContext`. Defaults
       to the first GPU, else the CPU.
+    num_parallel_clients: See `CompiledContext`. Defaults to that of the device.
     modes: 'max' or 'min' by metric, for metrics whose name does not tell
       whether larger values are better, as the worst clients depend on that.
       Defaults to none.
@@ -366,7 +376,8 @@ def build_client_evaluation(
   batches = batching.BatchPlan(batch_size, shuffle=False)
   client_ids = _sample(clients.client_ids, num_clients, seed)
   computation = computations.build_evaluation_computation(model)
-  evaluator = _Evaluator(computation, devices, seed, modes or {})
+  context = _shared_context(devices, num_parallel_clients)
+  evaluator = _Evaluator(computation, context, seed, modes or {})
 
   def evaluate(weights):
     collect = lambda ids: cohort_lib.Cohort(clients, ids, 0, seed, batches)
@@ -392,6 +403,7 @@ def build_personalized_evaluation(
     num_clients: Optional[int] = None,
     seed: int = 0,
     devices: str = plans.AUTO,
+    num_parallel_clients: Optional[int] = None,
     modes: Optional[Mapping[str, str]] = None,
 ) -> Callable[[_Weights], client_metrics.PersonalizedMetrics]:
   """Builds a function that evaluates the gain of fine-tuning on each client.
@@ -427,6 +439,7 @@ def build_personalized_evaluation(
     seed: The seed of the sample of clients, the order of their examples, their
       augmentation and their dropout masks. Defaults to 0.
     devices: See `build_client_evaluation`.
+    num_parallel_clients: See `build_client_evaluation`.
     modes: See `build_client_evaluation`.
 
   Returns:
@@ -467,7 +480,8 @@ def build_personalized_evaluation(
       optimizer, gradient_options=gradient_options
   )
   computation = computations.build_evaluation_computation(model, training)
-  evaluator = _Evaluator(computation, devices, train_seed, modes or {})
+  context = _shared_context(devices, num_parallel_clients)
+  evaluator = _Evaluator(computation, context, train_seed, modes or {})
 
   def train_cohort(client_id):
     plan, limits = train_plan, {}

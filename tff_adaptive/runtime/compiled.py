@@ -133,7 +133,7 @@ class CompiledContext(contexts.OwnContext):
       self,
       *,
       devices: str = plans.AUTO,
-      plan: str = plans.AUTO,
+      num_parallel_clients: Optional[int] = None,
       strict: bool = False,
       seed: Optional[int] = None,
       default_num_clients: int = 1,
@@ -145,8 +145,8 @@ class CompiledContext(contexts.OwnContext):
       devices: Where the clients' work runs: `'CPU'`, `'GPU'`, or a name such as
         `'/device:GPU:1'`. Defaults to the first GPU that TensorFlow sees, else
         the CPU.
-      plan: Whether clients run one after the other (`'loop'`) or several at
-        once (`'parallel'`). Defaults to that of `choose_plan` for the device.
+      num_parallel_clients: The number of clients that run at once, a positive
+        integer. Defaults to the number of cores on a CPU, and to 1 on a GPU.
       strict: Whether to raise if a computation cannot be compiled or clients'
         data cannot be kept as arrays. Otherwise, the default, a warning gives
         the reason, and TFF's native runtime takes over, whose random numbers
@@ -162,14 +162,15 @@ class CompiledContext(contexts.OwnContext):
         dropped first. Defaults to 4 GiB; 0 disables the cache.
 
     Raises:
-      TypeError: If the seed, or the number of clients or of bytes, is not an
+      TypeError: If the seed, or a number of clients or of bytes, is not an
         integer.
-      ValueError: If one of them is negative, or a device or a plan is unknown.
+      ValueError: If one of them is negative or `num_parallel_clients` is 0, or
+        if a device is unknown.
     """
     specs.check_not_negative('default_num_clients', default_num_clients)
     specs.check_not_negative('max_cache_bytes', max_cache_bytes)
     super().__init__()
-    self._plan = self._choose_plan(devices, plan)
+    self._plan = self._choose_plan(devices, num_parallel_clients)
     seed = _choose_seed(seed)
     self._default_num_clients = default_num_clients
     self._strict = strict
@@ -185,8 +186,10 @@ class CompiledContext(contexts.OwnContext):
     self._native: Optional[native.NativeContext] = None
     self._lock = threading.RLock()
 
-  def _choose_plan(self, devices: str, plan: str) -> plans.Plan:
-    return plans.choose_plan(devices, plan)
+  def _choose_plan(
+      self, devices: str, num_parallel_clients: Optional[int]
+  ) -> plans.Plan:
+    return plans.choose_plan(devices, num_parallel_clients)
 
   @property
   def device(self) -> str:
@@ -356,9 +359,9 @@ class CompiledContext(contexts.OwnContext):
       if names := program.untrained():
         self._warn_once(_error_texts.untrained_weights(names))
       self._log_once(
-          "The clients' work runs on %s, plan %s.",
+          "The clients' work runs on %s, %d at once.",
           program.plan.device,
-          program.plan.name,
+          program.plan.num_parallel_clients,
       )
       return program
     if signature.parameter is None:

@@ -93,7 +93,7 @@ class _ExportedRound(rounds.CompiledRound):
   ):
     super().__init__(
         computation,
-        plans.choose(plans.LOOP, 'CPU:0'),
+        plans.Plan('CPU:0', num_parallel_clients=1),
         dataset_cache.DatasetCache(),
         _refuse_pipelines,
     )

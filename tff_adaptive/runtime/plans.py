@@ -10,10 +10,9 @@ from typing import Optional
 import attrs
 import tensorflow as tf
 
-LOOP = 'loop'
-PARALLEL = 'parallel'
-PLANS = (LOOP, PARALLEL)
-# Selects the plan and the device automatically.
+from tff_adaptive.data import specs
+
+# Selects the device automatically.
 AUTO = 'auto'
 
 # The ways that a computation can take, see `CompiledContext.path_of`.
@@ -36,16 +35,14 @@ class Plan:
   """The plan of the clients' work in a compiled round.
 
   Attributes:
-    name: `'loop'`, one client after the other; `'parallel'`, several at once.
-    num_parallel_clients: The number of clients that run at once.
     device: The device of the clients' work, such as `'CPU:0'`.
+    num_parallel_clients: The number of clients that run at once.
     pipelines: The reason why each client runs its `tf.data` pipeline in each
       round; None (the default) if clients' data are read from tensors.
   """
 
-  name: str
-  num_parallel_clients: int
   device: str
+  num_parallel_clients: int
   pipelines: Optional[str] = None
 
   def chunk_size_of(self, num_clients: int) -> int:
@@ -60,28 +57,29 @@ def num_cores() -> int:
   return len(os.sched_getaffinity(0))
 
 
-def choose(name: str, device: str) -> Plan:
+def choose(device: str, num_parallel_clients: Optional[int] = None) -> Plan:
   """Chooses the plan for a device.
 
   A GPU runs one client after the other: one client already uses all of it. A
-  CPU runs several clients at once, each on its own core.
-  `experiments.benchmark --plan=...` compares the two.
+  CPU runs as many clients at once as it has cores.
+  `experiments.benchmark --num_parallel_clients=...` measures other numbers.
 
   Args:
-    name: One of `PLANS`, or `AUTO`.
     device: The device of the clients' work.
+    num_parallel_clients: The number of clients at once; None (the default) for
+      that of the device.
 
   Returns:
     The plan.
 
   Raises:
-    ValueError: If the plan is unknown.
+    TypeError: If the number is not an integer.
+    ValueError: If the number is not positive.
   """
-  if name not in (AUTO, *PLANS):
-    raise ValueError(f'`plan` must be one of {[AUTO, *PLANS]}, found {name!r}.')
-  if name == AUTO:
-    name = LOOP if 'GPU' in device else PARALLEL
-  return Plan(name, 1 if name == LOOP else num_cores(), device)
+  if num_parallel_clients is None:
+    num_parallel_clients = 1 if 'GPU' in device else num_cores()
+  specs.check_positive('num_parallel_clients', num_parallel_clients)
+  return Plan(device, num_parallel_clients)
 
 
 def _choose_device(devices: str) -> str:
@@ -124,7 +122,9 @@ def _short_name(device: str) -> str:
   return name if ':' in name else f'{name}:0'
 
 
-def choose_plan(devices: str = AUTO, plan: str = AUTO) -> Plan:
+def choose_plan(
+    devices: str = AUTO, num_parallel_clients: Optional[int] = None
+) -> Plan:
   """Chooses the plan of the clients' work.
 
   The arguments are those of `CompiledContext`.
@@ -133,12 +133,15 @@ def choose_plan(devices: str = AUTO, plan: str = AUTO) -> Plan:
     The plan of a context with the same arguments.
 
   Raises:
-    ValueError: If a device or a plan is unknown.
+    TypeError: If the number of clients is not an integer.
+    ValueError: If a device is unknown, or the number of clients not positive.
   """
-  return choose(plan, _choose_device(devices))
+  return choose(_choose_device(devices), num_parallel_clients)
 
 
-def set_threads(devices: str = AUTO, plan: str = AUTO) -> None:
+def set_threads(
+    devices: str = AUTO, num_parallel_clients: Optional[int] = None
+) -> None:
   """Limits ops to one thread if several clients run at once on a CPU.
 
   Then each client has its own core, which is faster than several clients whose
@@ -150,7 +153,8 @@ def set_threads(devices: str = AUTO, plan: str = AUTO) -> None:
 
   Raises:
     RuntimeError: If TensorFlow has started.
-    ValueError: If a device or a plan is unknown.
+    TypeError: If the number of clients is not an integer.
+    ValueError: If a device is unknown, or the number of clients not positive.
 
   Example:
     ```python
@@ -160,8 +164,8 @@ def set_threads(devices: str = AUTO, plan: str = AUTO) -> None:
     runtime.CompiledContext().install()
     ```
   """
-  chosen = choose_plan(devices, plan)
-  if chosen.name == LOOP or 'GPU' in chosen.device:
+  chosen = choose_plan(devices, num_parallel_clients)
+  if chosen.num_parallel_clients == 1 or 'GPU' in chosen.device:
     return
   tf.config.threading.set_inter_op_parallelism_threads(num_cores())
   tf.config.threading.set_intra_op_parallelism_threads(1)

@@ -224,7 +224,7 @@ class DifferentiableRound(rounds.Round):
     """
     super().__init__(
         computation,
-        plans.choose(plans.LOOP, 'CPU:0'),
+        plans.Plan('CPU:0', num_parallel_clients=1),
         dataset_cache.DatasetCache(),
         _refuse_pipelines,
     )

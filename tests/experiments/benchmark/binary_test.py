@@ -12,7 +12,6 @@ import pytest
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from experiments import command_line
 from experiments import registry
 from experiments.benchmark import algorithms
 from experiments.benchmark import comparisons
@@ -82,10 +81,10 @@ class BinaryTest(folder_testing.FolderTestCase):
       self.assertGreater(line['first_round'], 0)
       self.assertGreater(line['peak_rss_mb'], 0)
     self.assertEqual(lines[0]['threads'], {'inter_op': 3, 'intra_op': 1})
-    self.assertIsNotNone(lines[0]['plan'])
+    self.assertIsNotNone(lines[0]['num_parallel_clients'])
     # The native runtime works elsewhere, where the flags do not reach.
     self.assertEqual(lines[1]['threads'], {'inter_op': 0, 'intra_op': 0})
-    self.assertIsNone(lines[1]['plan'])
+    self.assertIsNone(lines[1]['num_parallel_clients'])
     # Both have done the same.
     np.testing.assert_allclose(lines[0]['delta'], lines[1]['delta'], rtol=1e-4)
     _, _, *rows = result.stdout.splitlines()
@@ -99,18 +98,6 @@ class BinaryTest(folder_testing.FolderTestCase):
   def test_broken_peers_are_told_with_their_place(self, text, sentence):
     with self.assertRaisesRegex(ValueError, f'peers.jsonl:1 .*{sentence}'):
       reports.read([self._write(text)])
-
-
-class MeasureTest(absltest.TestCase):
-
-  def test_unknown_plan_is_an_error_of_the_user(self):
-    with self.assertRaisesRegex(command_line.UserError, 'plan.*sideways'):
-      measurement.measure(
-          workloads.WORKLOADS['tiny_many'],
-          100,
-          [workloads.RUNTIMES['compiled']],
-          measurement.Settings(1, plan='sideways'),
-      )
 
 
 class AlgorithmsTest(parameterized.TestCase):
@@ -129,7 +116,7 @@ class AlgorithmsTest(parameterized.TestCase):
         workload,
         2,
         [algorithms.ALGORITHMS[name] for name in names],
-        measurement.Settings(1, plan='loop'),
+        measurement.Settings(1, num_parallel_clients=1),
     )
     self.assertEqual(tuple(line['variant'] for line in lines), names)
     by_name = dict(zip(names, lines))

@@ -21,7 +21,7 @@ class TaskMeasurementTest(absltest.TestCase):
     return comparisons.measure_task(
         registry.ROWS[registry.TASK][name],
         [workloads.RUNTIMES['compiled']],
-        measurement.Settings(1, plan='loop'),
+        measurement.Settings(1, num_parallel_clients=1),
         data_dir=None,
         synthetic_dir=folder.name,
     )

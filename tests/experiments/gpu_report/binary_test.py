@@ -89,7 +89,7 @@ class BinaryTest(ReportTestCase):
     return out, (self.folder / 'report.md').read_text(encoding='utf-8')
 
   def test_numbers_of_a_gpu(self):
-    times = {'CPU_loop': 0.5, 'CPU_parallel_8': 0.25, 'GPU_loop': 0.1}
+    times = {'CPU_1': 0.5, 'CPU_8': 0.25, 'GPU_1': 0.1}
     parts = [
         parts_lib.Part(
             f'ragged.{setup}',
@@ -116,13 +116,13 @@ class BinaryTest(ReportTestCase):
     ]
     out, page = self._call(parts, doctor=_GPU)
     self.assertIn('\n/physical_device:GPU:0\n', out)
-    self.assertRegex(out, r'\n\[1/5\] ragged.CPU_loop  \d+ s\n')
+    self.assertRegex(out, r'\n\[1/5\] ragged.CPU_1  \d+ s\n')
     self.assertStartsWith(page, '# GPU report\n')
     self.assertIn('6 of 6 parts succeeded', page)
     self.assertIn('TensorFlow sees /physical_device:GPU:0.', page)
     self.assertIn(
-        '| workload | clients | CPU loop | CPU parallel 8 | GPU loop | GPU '
-        'parallel 4 | best CPU / best GPU |',
+        '| workload | clients | CPU, 1 at once | CPU, 8 at once | GPU, 1 at '
+        'once | GPU, 4 at once | best CPU / best GPU |',
         page,
     )
     self.assertIn('| `ragged` | 1,000 | 0.5 | 0.25 | 0.1 | - | 2.5 |', page)
@@ -170,9 +170,9 @@ class BinaryTest(ReportTestCase):
     self.assertNotIn('docs/guide/gpu.md', out.getvalue())
 
   def test_a_protocol_keeps_the_times_of_the_workload_of_its_name(self):
-    times = self.report.path('ragged.CPU_loop', '.jsonl')
+    times = self.report.path('ragged.CPU_1', '.jsonl')
     parts = [
-        parts_lib.Part('ragged.CPU_loop', _write(times, _line('ragged', 0.5))),
+        parts_lib.Part('ragged.CPU_1', _write(times, _line('ragged', 0.5))),
         parts_lib.Part('ragged', _print('fine')),
     ]
     _, page = self._call(parts)
@@ -257,10 +257,10 @@ class PartsTest(ReportTestCase):
               for p in timed
           ],
           [
-              (True, '--plan=loop', None),
-              (True, '--plan=parallel', 8),
-              (False, '--plan=loop', None),
-              (False, '--plan=parallel', 4),
+              (True, '--num_parallel_clients=1', None),
+              (True, '--num_parallel_clients=8', 8),
+              (False, '--num_parallel_clients=1', None),
+              (False, '--num_parallel_clients=4', 4),
           ],
       )
     trained = [p for p in parts if p.command[2] == 'experiments.train']

@@ -15,7 +15,7 @@ _ARGUMENTS = ('--task=digits', '--client_optimizer=sgd', '--seed=2')
 def _recorded(**hparams):
   """Returns the records of a run of `_ARGUMENTS`, with the plan it found."""
   wanted = agreement.of_arguments(_ARGUMENTS)
-  return {**wanted.values, 'devices': 'CPU:0', 'plan': 'parallel', **hparams}
+  return {**wanted.values, 'devices': 'CPU:0', **hparams}
 
 
 class AgreementTest(parameterized.TestCase):
@@ -35,7 +35,7 @@ class AgreementTest(parameterized.TestCase):
   @parameterized.named_parameters(
       ('the_same', (), {}),
       ('default_given', (f'--total_rounds={_ROUNDS}',), {}),
-      ('elsewhere', ('--devices=GPU', '--plan=loop'), {}),
+      ('elsewhere', ('--devices=GPU', '--num_parallel_clients=1'), {}),
       ('more_is_kept', (), {'keep_best': True, 'monitored_mode': 'max'}),
       ('more_is_averaged', (), {'weights_average_rounds': 3}),
       ('more_is_evaluated', (), {'evaluations': ['central', 'per_client']}),

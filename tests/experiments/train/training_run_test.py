@@ -95,19 +95,17 @@ class TrainerTest(folder_testing.FolderTestCase):
     self.assertNotIn('time of', self.train())
 
   @pytest.mark.slow
-  def test_plan_and_device_are_recorded_and_kept(self):
+  def test_the_device_is_recorded_and_the_number_of_cores_is_not(self):
     run = self.folder / 'run'
     out = self.train()
-    self.assertIn("clients' work: CPU:0, plan parallel\n", out)
+    self.assertIn(f"clients' work: CPU:0, {plans.num_cores()} at once\n", out)
     recorded = json.loads((run / 'hparams.json').read_text())
-    self.assertEqual(recorded['plan'], 'parallel')
+    self.assertIsNone(recorded['num_parallel_clients'])
     self.assertEqual(recorded['devices'], 'CPU:0')
-    # Another version, or another machine, would choose otherwise.
-    with mock.patch.object(plans, 'PARALLEL', plans.LOOP):
-      out = self.train('--experiment_name=other')
-      self.assertIn("clients' work: CPU:0, plan loop\n", out)
+    # Another machine has more cores.
+    with mock.patch.object(plans, 'num_cores', return_value=7):
       out = self.train('--total_rounds=6')
-    self.assertIn("clients' work: CPU:0, plan parallel\n", out)
+    self.assertIn("clients' work: CPU:0, 7 at once\n", out)
     resumed = json.loads((run / 'hparams.json').read_text())
     self.assertEqual(resumed, {**recorded, 'total_rounds': 6})
     devices = [
@@ -115,22 +113,25 @@ class TrainerTest(folder_testing.FolderTestCase):
     ]
     self.assertEqual(devices, ['CPU:0'] * 6)
 
-  def test_a_plan_of_another_version_is_named(self):
+  def test_a_value_of_another_version_is_named(self):
     folder = self.folder / 'run'
     folder.mkdir()
-    recorded = {'runtime': 'compiled', 'plan': 'vectorized'}
+    recorded = {'runtime': 'gone'}
     (folder / 'hparams.json').write_text(json.dumps(recorded))
     with self.assertRaisesRegex(
         command_line.UserError,
-        "begun with another version .*--plan .*, found 'vectorized'",
+        'begun with another version .*--runtime=gone names no runtime',
     ):
       self.train()
 
   @pytest.mark.slow
-  def test_another_plan_than_the_recorded_one_is_refused(self):
-    self.train('--plan=loop', '--total_rounds=1')
-    with self.assertRaisesRegex(command_line.UserError, '--plan'):
-      self.train('--plan=parallel', '--total_rounds=2')
+  def test_another_number_of_clients_at_once_is_refused(self):
+    self.train('--num_parallel_clients=1', '--total_rounds=1')
+    self.train('--total_rounds=2')
+    with self.assertRaisesRegex(
+        command_line.UserError, 'num_parallel_clients=1'
+    ):
+      self.train('--num_parallel_clients=2', '--total_rounds=3')
 
   def test_an_unknown_metric_is_one_sentence_before_the_first_round(self):
     with self.assertRaisesRegex(
@@ -185,7 +186,7 @@ class TrainerTest(folder_testing.FolderTestCase):
             else command_line.UserError
         )
         with self.assertRaisesRegex(
-            expected, 'Stop|--client_schedule="step_decay" the finished rounds'
+            expected, 'Stop|client_schedule="step_decay" the finished rounds'
         ):
           self.train(*arguments, '--total_rounds=8')
 

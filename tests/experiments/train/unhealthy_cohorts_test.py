@@ -113,7 +113,7 @@ class UnhealthyCohortsTest(compiled_testing.TestCase):
   @parameterized.parameters(*_ALGORITHMS)
   @pytest.mark.sample(1)
   def test_algorithm_builds_and_keeps_its_state(self, algorithm):
-    with compiled_testing.installed('loop'):
+    with compiled_testing.installed(1):
       self._assert_keeps_state(algorithm)
 
   @parameterized.parameters(*_ALGORITHMS)

@@ -61,7 +61,7 @@ def _rounds(num_rounds=3, num_batches=2):
 def _run(process, rounds):
   """Returns the output of every round, on the compiled runtime."""
   outputs = []
-  with compiled_testing.installed('loop'):
+  with compiled_testing.installed(1):
     state = process.initialize()
     for batches in rounds:
       outputs.append(process.next(state, [batches]))

@@ -177,11 +177,7 @@ class TestCase(tf.test.TestCase, parameterized.TestCase):
     """Returns the state after a round, of which no client was left out."""
     # Mime has two exchanges in a round, which only TFF's own runtime can run.
     is_mime = client == 'mime'
-    with (
-        runtime.NativeContext()
-        if is_mime
-        else compiled_testing.installed('loop')
-    ):
+    with runtime.NativeContext() if is_mime else compiled_testing.installed(1):
       output = process.next(process.initialize(), _cohort(process))
     measured = output.metrics['client_work']['clients']
     self.assertEqual(measured['num_rejected'], 0)

@@ -58,7 +58,7 @@ def _build(algorithm, **kwargs):
 
 def _run_round(algorithm, **kwargs):
   """Returns the state after a round, and the server's measurements."""
-  with compiled_testing.installed('loop'):
+  with compiled_testing.installed(1):
     process = _build(algorithm, **kwargs)
     output = process.next(process.initialize(), testing.clients([10, 7]))
   return output.state, output.metrics['finalizer']
@@ -146,7 +146,7 @@ class PayloadAggregatorsTest(tf.test.TestCase, parameterized.TestCase):
     states = []
     for process in processes[::2]:
       clients = testing.with_ids(process, testing.clients([10, 7]))
-      with compiled_testing.installed('loop'):
+      with compiled_testing.installed(1):
         states.append(process.next(process.initialize(), clients).state)
     plain, summed = states
     self.assertAllClose(
@@ -172,7 +172,7 @@ class PayloadAggregatorsTest(tf.test.TestCase, parameterized.TestCase):
   @pytest.mark.slow
   def test_noise_that_makes_squares_negative_rejects_nobody(self):
     cohort = testing.clients([10, 7])
-    with compiled_testing.installed('loop'):
+    with compiled_testing.installed(1):
       process = _build(
           'fedcada', payload_aggregators={'second_moment': _private(1.0, 1.0)}
       )

@@ -45,7 +45,7 @@ class UnhealthyClientsTest(compiled_testing.TestCase):
   def test_unhealthy_clients_count_nowhere(self, server):
     process = _process(server)
     one, two = testing.clients([10, 7])
-    with compiled_testing.installed('loop'):
+    with compiled_testing.installed(1):
       start = process.initialize()
       healthy = process.next(start, [one, two])
       mixed = process.next(
@@ -61,7 +61,7 @@ class UnhealthyClientsTest(compiled_testing.TestCase):
   @pytest.mark.slow
   def test_round_without_a_healthy_client_changes_nothing(self, server):
     process = _process(server)
-    with compiled_testing.installed('loop'):
+    with compiled_testing.installed(1):
       before = process.next(process.initialize(), testing.clients([10, 7]))
       for cohort in ([[]], [_infinite_client(), testing.unhealthy_client()]):
         after = process.next(before.state, cohort)
@@ -81,7 +81,7 @@ class ServerStepsTest(tf.test.TestCase, parameterized.TestCase):
   def test_fedexp_and_fedli_ls_are_formulas_of_what_each_client_does(self):
     cohort = testing.clients([10, 3])
     found = {}
-    with compiled_testing.installed('loop'):
+    with compiled_testing.installed(1):
       for server in ('fedexp', 'fedli_ls'):
         process = _process(server)
         state = process.initialize()
@@ -148,7 +148,7 @@ class FedLiLUTest(tf.test.TestCase, parameterized.TestCase):
         optimizers.build_frank_wolfe(4.0, objective_at=objective_at),
     )
     gammas = []
-    with compiled_testing.installed('loop'):
+    with compiled_testing.installed(1):
       state = process.initialize()
       x = _start(state)
       for _ in range(3):

@@ -51,7 +51,7 @@ class StockFedAvgTest(tf.test.TestCase, parameterized.TestCase):
     )
     ours = algorithms.build_fed_opt(model, build_client(), build_server())
     cohort = testing.clients([10, 7])
-    with compiled_testing.installed('loop'):
+    with compiled_testing.installed(1):
       found, expected = (
           compiled_testing.train(process, cohort, cohort)
           for process in (stock, ours)
@@ -140,7 +140,7 @@ class StockBuildersTest(tf.test.TestCase, parameterized.TestCase):
   @parameterized.named_parameters(*_BUILDERS.items())
   @pytest.mark.slow
   def test_momentum_gives_the_numbers_of_the_one_of_tff(self, build):
-    with compiled_testing.installed('loop'):
+    with compiled_testing.installed(1):
       found = _train(
           build,
           lambda rate: optimizers.build_sgd(rate, 0.9),
@@ -156,7 +156,7 @@ class StockBuildersTest(tf.test.TestCase, parameterized.TestCase):
   @parameterized.named_parameters(*_BUILDERS.items())
   @pytest.mark.slow
   def test_rules_that_tff_lacks_train(self, build):
-    with compiled_testing.installed('loop'):
+    with compiled_testing.installed(1):
       found = _train(
           build,
           lambda rate: optimizers.build_delta_sgd(

@@ -54,7 +54,7 @@ def _context(name):
   """Returns a context; Mime needs TFF's runtime, which asks clients twice."""
   if name == 'mime':
     return runtime.NativeContext()
-  return compiled_testing.installed('loop')
+  return compiled_testing.installed(1)
 
 
 class UnhealthyClientsTest(compiled_testing.TestCase):

@@ -64,10 +64,10 @@ def _process(trace_steps=True, kind='delta_sgd'):
 
 
 @functools.cache
-def _trace(kind='delta_sgd', plan='parallel'):
+def _trace(kind='delta_sgd', number=None):
   process = _process(True, kind)
   store = simulation.ClientStateStore() if kind == 'scaffold' else None
-  with compiled_testing.installed(plan):
+  with compiled_testing.installed(number):
     return analysis.trace_round(
         process, process.initialize(), _cohort(), client_store=store
     )
@@ -83,11 +83,11 @@ def _cross_entropy(weights, batch):
 
 class RoundTraceTest(parameterized.TestCase):
 
-  @parameterized.parameters('loop', 'parallel')
+  @parameterized.parameters(1, 4)
   @pytest.mark.slow
-  def test_weights_are_those_of_the_round_bit_for_bit(self, plan):
-    trace, process = _trace('dropout', plan), _process(False, 'dropout')
-    with compiled_testing.installed(plan):
+  def test_weights_are_those_of_the_round_bit_for_bit(self, number):
+    trace, process = _trace('dropout', number), _process(False, 'dropout')
+    with compiled_testing.installed(number):
       output = process.next(process.initialize(), _cohort())
     for traced, array in zip(
         testing.trainable(trace.state), testing.trainable(output.state)

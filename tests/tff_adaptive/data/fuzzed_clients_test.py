@@ -60,8 +60,8 @@ class FuzzedClientsTest(compiled_testing.TestCase):
         work['clients']['num_examples'], np.sum(sizes, where=codes == 0)
     )
 
-  def _check_all(self, seed, plan, max_examples):
-    with compiled_testing.installed(plan):
+  def _check_all(self, seed, number, max_examples):
+    with compiled_testing.installed(number):
       state = _process().initialize()
 
       @hypothesis.seed(seed)
@@ -73,12 +73,12 @@ class FuzzedClientsTest(compiled_testing.TestCase):
       check()
 
   def test_some_clients_end_in_a_result_or_in_a_sentence(self):
-    self._check_all(seed=0, plan='parallel', max_examples=20)
+    self._check_all(seed=0, number=None, max_examples=20)
 
-  @parameterized.parameters('loop', 'parallel')
+  @parameterized.parameters(1, 4)
   @pytest.mark.slow
-  def test_many_clients_end_in_a_result_or_in_a_sentence(self, plan):
-    self._check_all(seed=1, plan=plan, max_examples=100)
+  def test_many_clients_end_in_a_result_or_in_a_sentence(self, number):
+    self._check_all(seed=1, number=number, max_examples=100)
 
 
 def _sizes(clients):

@@ -301,7 +301,7 @@ class ClientEvaluationTest(tf.test.TestCase, parameterized.TestCase):
       computation(_weights(), cohort.Cohort(source, ['c0'], 0, 0, plan))
     evaluation.build_client_evaluation(_functional_model(), source)(_weights())
     kind = computation.type_signature.parameter[1].member
-    caches = context._cache, evaluations._shared_context(devices='auto')._cache
+    caches = context._cache, evaluations._shared_context('auto', None)._cache
     of_round, of_evaluation = (c.resident_rows(source, kind) for c in caches)
     for one, other in zip(of_round, of_evaluation):
       self.assertIs(one, other)

@@ -207,11 +207,11 @@ def _train():
 
 class RuntimesTest(tf.test.TestCase, parameterized.TestCase):
 
-  @parameterized.parameters('loop', 'parallel')
+  @parameterized.parameters(1, 4)
   @pytest.mark.usefixtures('native_runtime')
   @pytest.mark.slow
-  def test_tffs_algorithm_is_that_of_the_native_runtime(self, plan):
+  def test_tffs_algorithm_is_that_of_the_native_runtime(self, number):
     native = _train()
     self.assertGreater(np.abs(native).max(), 0.0)
-    with runtime.CompiledContext(plan=plan, strict=True):
+    with runtime.CompiledContext(num_parallel_clients=number, strict=True):
       self.assertAllClose(_train(), native, rtol=1e-5, atol=1e-6)

@@ -100,14 +100,16 @@ class ClientStatesTest(equality_testing.TestCase):
     return spy.call_count
 
   def test_compiled_rounds_equal_native_ones_in_one_graph(self):
-    with compiled_testing.installed('parallel'):
+    with compiled_testing.installed():
       # Other tests have the same context and may have built it.
       self.assertLessEqual(self._check(_ROUNDS), 1)
       self.assertEqual(self._check(_ROUNDS), 0)
 
   @pytest.mark.slow
   def test_plans_give_the_same(self):
-    with runtime.CompiledContext(devices='CPU', plan='loop', strict=True):
+    with runtime.CompiledContext(
+        devices='CPU', num_parallel_clients=1, strict=True
+    ):
       # A state for none, for all and for some: one graph.
       self.assertEqual(self._check(_ROUNDS[:2]), 1)
       self.assertEqual(self._check(_ROUNDS), 0)
@@ -115,7 +117,7 @@ class ClientStatesTest(equality_testing.TestCase):
   @pytest.mark.slow
   def test_chunks_of_several_clients_are_in_order(self):
     ids = ['a', 'short', 'long', 'b', 'none'] * 9
-    with compiled_testing.installed('parallel'):
+    with compiled_testing.installed():
       (output,) = _train([ids])
     kept = output.metrics['client_work']['client_states']
     self.assertEqual(
@@ -125,7 +127,7 @@ class ClientStatesTest(equality_testing.TestCase):
   def test_lists_of_datasets_give_the_same(self):
     process = client_state_testing.process()
     clients = client_state_testing.stateful_cohort(_ROUNDS[-1], {})
-    with compiled_testing.installed('parallel'):
+    with compiled_testing.installed():
       state = process.initialize()
       self.assert_same(
           process.next(state, clients), process.next(state, list(clients)), 0

@@ -46,7 +46,7 @@ class ContextsTest(compiled_testing.TestCase):
 
   def test_works_in_another_thread(self):
     def train():
-      with runtime.CompiledContext(plan='parallel', strict=True):
+      with runtime.CompiledContext(num_parallel_clients=2, strict=True):
         return _train()
 
     with compiled_testing.installed():
@@ -80,12 +80,12 @@ class ContextsTest(compiled_testing.TestCase):
 
     def run():
       context = runtime.CompiledContext(
-          devices='CPU', plan='loop', seed=1
+          devices='CPU', num_parallel_clients=1, seed=1
       ).install()
       self.assertIs(stack.current, context)
       add_up = compiled_testing.build_sum()
       self.assertEqual(add_up([1.0, 2.0]), 3.0)
-      self.assertEqual(context.plan_of(add_up).name, 'loop')
+      self.assertEqual(context.plan_of(add_up).num_parallel_clients, 1)
       # It is below what a block installs.
       with runtime.CompiledContext() as other:
         self.assertIs(stack.current, other)

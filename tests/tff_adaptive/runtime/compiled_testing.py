@@ -9,7 +9,7 @@ for all tests of a run.
 import collections
 from collections.abc import Sequence
 import functools
-from typing import Any
+from typing import Any, Optional
 
 from absl.testing import parameterized
 import numpy as np
@@ -83,14 +83,20 @@ def image_clients(sizes: Sequence[int]) -> list[list[Any]]:
 
 
 @functools.cache
-def context(plan: str = 'parallel') -> runtime.CompiledContext:
+def context(
+    num_parallel_clients: Optional[int] = None,
+) -> runtime.CompiledContext:
   """Returns a context that tests share, so that a process is compiled once."""
-  return runtime.CompiledContext(devices='CPU', plan=plan, strict=True)
+  return runtime.CompiledContext(
+      devices='CPU', num_parallel_clients=num_parallel_clients, strict=True
+  )
 
 
-def installed(plan: str = 'parallel') -> Any:
+def installed(num_parallel_clients: Optional[int] = None) -> Any:
   """Installs the shared context in a `with` statement."""
-  return tff.framework.get_context_stack().install(context(plan))
+  return tff.framework.get_context_stack().install(
+      context(num_parallel_clients)
+  )
 
 
 def train(learning_process: Any, *rounds: Any) -> list[np.ndarray]:

@@ -486,13 +486,15 @@ class LoopsTest(equality_testing.TestCase):
   def test_uses_of_rows_alone(self, use):
     self.assert_equals(_over_clients(use, _ROW), _clients_of_rows())
 
-  @parameterized.parameters('loop', 'parallel')
-  def test_uses_of_lists_on_plans(self, plan):
+  @parameterized.parameters(1, 4)
+  def test_uses_of_lists_with_clients_at_once(self, number):
     uses = _together({**_AUTOGRAPH, **_DERIVED, **_REBATCHED})
     computation = _over_clients(uses, _ROWS)
     lists = [sequence_testing.numbers(4, 4, 1), [], sequence_testing.numbers(3)]
     expected = computation(lists)
-    with runtime.CompiledContext(plan=plan, strict=True, seed=1):
+    with runtime.CompiledContext(
+        num_parallel_clients=number, strict=True, seed=1
+    ):
       self.assert_same(expected, computation(lists), 1e-6)
 
   def test_two_sequences_are_zipped(self):

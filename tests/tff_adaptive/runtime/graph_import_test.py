@@ -41,7 +41,9 @@ def _count_of_round(model):
   process = tff.learning.algorithms.build_weighted_fed_avg(
       model, sgd(0.1), sgd(1.0)
   )
-  context = runtime.CompiledContext(devices='CPU', plan='loop', strict=True)
+  context = runtime.CompiledContext(
+      devices='CPU', num_parallel_clients=1, strict=True
+  )
   with tff.framework.get_context_stack().install(context):
     state = process.initialize()
     with _counted_imports() as imports:

@@ -148,7 +148,7 @@ class MemoryTest(tf.test.TestCase):
         }
     )
     process, allocated = _wide_process(), []
-    with runtime.CompiledContext(strict=True, plan='parallel'):
+    with runtime.CompiledContext(strict=True, num_parallel_clients=2):
       state = process.initialize()
       for round_num in range(130):
         cohort = data.Cohort(

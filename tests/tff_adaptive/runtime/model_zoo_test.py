@@ -182,8 +182,10 @@ class ModelZooTest(compiled_testing.TestCase):
     process = algorithms.build_fed_opt(model_fn, optimizers.build_sgd(0.1))
     evaluate = evaluation.build_central_evaluation(model_fn, dict(examples))
     found = []
-    for plan in ('loop', 'parallel'):
-      with runtime.CompiledContext(plan=plan, strict=True, seed=1):
+    for number in (1, 4):
+      with runtime.CompiledContext(
+          num_parallel_clients=number, strict=True, seed=1
+      ):
         state = process.initialize()
         weights = _moved(process.get_model_weights(state))
         state = process.set_model_weights(state, weights)

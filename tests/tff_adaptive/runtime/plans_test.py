@@ -37,24 +37,22 @@ def _build_checked_sum(add: Any) -> tff.framework.ConcreteComputation:
 
 class PlansTest(compiled_testing.TestCase):
 
-  def _train_by(self, plan: str, process: Any, *rounds: Any) -> Any:
-    with compiled_testing.installed(plan):
+  def _train_by(self, number: int, process: Any, *rounds: Any) -> Any:
+    with compiled_testing.installed(number):
       weights = compiled_testing.train(process, *rounds)
-    chosen = compiled_testing.context(plan).plan_of(process.next)
-    self.assertEqual(getattr(chosen, 'name', None), plan)
+    plan = compiled_testing.context(number).plan_of(process.next)
+    self.assertEqual(plan.num_parallel_clients, number)
     return weights
 
   @parameterized.parameters('functional', 'variable')
   @pytest.mark.sample(1)
-  def test_parallel_has_the_bits_of_loop_every_time(self, kind):
+  def test_clients_at_once_have_the_bits_of_one_by_one_every_time(self, kind):
     process, clients = compiled_testing.process(kind), testing.clients(_RAGGED)
     rounds = [clients, clients[3:10], clients[::-1]]
-    expected = self._train_by('loop', process, *rounds)
+    expected = self._train_by(1, process, *rounds)
     for _ in range(10):
-      found = self._train_by('parallel', process, *rounds)
+      found = self._train_by(4, process, *rounds)
       self.assert_same_bits(found, expected)
-    plan = compiled_testing.context('parallel').plan_of(process.next)
-    self.assertEqual(plan.num_parallel_clients, plans.num_cores())
 
   def test_asserts_what_nothing_waits_for(self):
     def add(total, number):
@@ -66,9 +64,9 @@ class PlansTest(compiled_testing.TestCase):
         _build_checked_sum(add)([[1.0, 2.0], [3.0, 12.0]])
 
   @parameterized.product(
-      [{'check': check} for _, check in _CHECKS], plan=['loop', 'parallel']
+      [{'check': check} for _, check in _CHECKS], number=[1, None]
   )
-  def test_asserts_in_branches_that_are_taken(self, check, plan):
+  def test_asserts_in_branches_that_are_taken(self, check, number):
     def add_checked(total, number):
       with tf.control_dependencies([check(total)]):
         return total - number
@@ -81,7 +79,7 @@ class PlansTest(compiled_testing.TestCase):
       )
 
     add_up = _build_checked_sum(add)
-    with compiled_testing.installed(plan):
+    with compiled_testing.installed(number):
       self.assertEqual(add_up([[20.0, 5.0], [5.0, -1.0]]), 33.0)
       with self.assertRaisesRegex(ValueError, 'An assertion of'):
         add_up([[20.0, -5.0], [5.0, -1.0]])
@@ -98,22 +96,21 @@ class PlansTest(compiled_testing.TestCase):
   def test_large_cohorts_have_chunks_for_many_workers(
       self, num_clients, expected, num_chunks
   ):
-    size = plans.choose('parallel', 'CPU:0').chunk_size_of(num_clients)
+    size = plans.choose('CPU:0').chunk_size_of(num_clients)
     self.assertEqual(size, expected)
     self.assertEqual(-(-num_clients // size), num_chunks)
 
-  def test_unknown_plan(self):
-    with self.assertRaisesRegex(ValueError, "'parallel'.*found 'fast'"):
-      runtime.CompiledContext(plan='fast')
+  @parameterized.parameters((0, ValueError), ('loop', TypeError))
+  def test_clients_at_once_that_cannot_be(self, number, error):
+    with self.assertRaisesRegex(error, f'`num_parallel_clients`.*{number}'):
+      runtime.CompiledContext(num_parallel_clients=number)
 
   @parameterized.parameters(
-      ('CPU:0', 'parallel'), ('GPU:0', 'loop'), ('GPU:1', 'loop')
+      ('CPU:0', plans.num_cores()), ('GPU:0', 1), ('GPU:1', 1)
   )
-  def test_rule_of_the_plan_that_suits(self, device, expected):
-    plan = plans.choose(runtime.AUTO, device)
-    self.assertEqual((plan.name, plan.device), (expected, device))
-    for name in plans.PLANS:
-      self.assertEqual(plans.choose(name, device).name, name)
+  def test_number_of_clients_at_once_that_suits(self, device, expected):
+    self.assertEqual(plans.choose(device), plans.Plan(device, expected))
+    self.assertEqual(plans.choose(device, 3), plans.Plan(device, 3))
 
   def test_the_plan_of_a_process(self):
     process = compiled_testing.process()
@@ -136,7 +133,7 @@ class PlansTest(compiled_testing.TestCase):
           add_up([1.0, 2.0])
     said = [line for line in logs.output if 'runs on' in line]
     self.assertLen(said, 1)
-    self.assertIn('CPU:0, plan parallel', said[0])
+    self.assertIn(f'CPU:0, {plans.num_cores()} at once', said[0])
 
 
 def _round_function(context: runtime.CompiledContext, process: Any) -> Any:
@@ -195,9 +192,9 @@ class StepsTest(compiled_testing.TestCase):
       process = _checked_process()
     else:
       process = compiled_testing.process(kind)
-    with compiled_testing.installed('loop'):
+    with compiled_testing.installed(1):
       compiled_testing.train(process, testing.clients([5, 9]))
-    function = _round_function(compiled_testing.context('loop'), process)
+    function = _round_function(compiled_testing.context(1), process)
     self.assertEqual(
         _parallel_iterations(function), expected or plans.num_cores()
     )
@@ -242,9 +239,9 @@ class DevicesTest(tf.test.TestCase, parameterized.TestCase):
 
   def test_clients_work_on_the_device(self):
     process = compiled_testing.process()
-    with compiled_testing.installed('loop'):
+    with compiled_testing.installed(1):
       compiled_testing.train(process, testing.clients([5, 9]))
-    function = _round_function(compiled_testing.context('loop'), process)
+    function = _round_function(compiled_testing.context(1), process)
     self.assertEqual(_devices_of_calls(function), {'/device:CPU:0'})
 
 

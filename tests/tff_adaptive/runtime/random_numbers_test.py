@@ -126,7 +126,7 @@ class RandomNumbersTest(compiled_testing.TestCase):
           'round': self._masks(_cohort_of_ones(1, 1, 'ab'), kind),
           'clients': self._masks(_cohort_of_ones(1, 0, 'ac'), kind),
       }
-    with runtime.CompiledContext(strict=True, seed=5, plan='loop'):
+    with runtime.CompiledContext(strict=True, seed=5, num_parallel_clients=1):
       again = self._masks(_cohort_of_ones(1, 0, 'ab'), kind)
     self.assertAllEqual(first, again)
     for name, other in others.items():
@@ -158,7 +158,9 @@ class RandomNumbersTest(compiled_testing.TestCase):
   def test_of_begin_round_are_those_of_a_cohort(self):
     cohort = _cohort_of_ones(3, 4, 'dbd')
     batches = [cohort.batches(place) for place in range(len(cohort))]
-    with runtime.CompiledContext(strict=True, plan='loop') as context:
+    with runtime.CompiledContext(
+        strict=True, num_parallel_clients=1
+    ) as context:
       expected = self._masks(cohort)
       for clients in (list(cohort), batches):
         context.begin_round(3, 4, ['d', 'b', 'd'])

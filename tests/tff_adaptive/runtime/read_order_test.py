@@ -149,10 +149,8 @@ class ReadOrderTest(tf.test.TestCase, parameterized.TestCase):
     read_order.read_assigned_values(serialized)
     self.assertEqual(serialized.graph_def, before)
 
-  @parameterized.product(
-      plan=['loop', 'parallel'], data=['batches', 'pipeline']
-  )
-  def test_stock_processes_use_the_received_statistics(self, plan, data):
+  @parameterized.product(number=[1, 4], data=['batches', 'pipeline'])
+  def test_stock_processes_use_the_received_statistics(self, number, data):
     features = np.float32([[1.0, -2.0], [4.0, 3.0], [0.5, 6.0]])
     labels = np.int32([0, 1, 1])
     spec = collections.OrderedDict(
@@ -182,7 +180,7 @@ class ReadOrderTest(tf.test.TestCase, parameterized.TestCase):
     if data == 'pipeline':
       rows = tf.data.Dataset.from_tensor_slices(client[0])
       client = rows.shuffle(3).batch(3)
-    with runtime.CompiledContext(plan=plan):
+    with runtime.CompiledContext(num_parallel_clients=number):
       state = process.set_model_weights(process.initialize(), weights)
       losses = [
           process.next(state, [client] * 3).metrics['client_work']['train'][

@@ -269,7 +269,7 @@ class RecoveryTest(loop_testing.LoopTestCase):
   def test_clients_with_a_step_size_that_overflowed_start_afresh(self):
     # A step size is beyond float32 after 1,808 steps, and the sum of those of a
     # round in the 12th. After the 14th the states are discarded.
-    with compiled_testing.installed('loop'):
+    with compiled_testing.installed(1):
       with self.assertWarnsRegex(RuntimeWarning, 'times the learning rate'):
         self._train('whole', self._store('whole'), total_rounds=17)
       with warnings.catch_warnings():

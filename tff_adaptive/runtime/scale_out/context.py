@@ -55,7 +55,7 @@ class RayContext(compiled.CompiledContext):
       num_workers: Optional[int] = None,
       cpus_per_worker: int = 1,
       devices: str = _CPU,
-      plan: str = plans.AUTO,
+      num_parallel_clients: Optional[int] = None,
       strict: bool = False,
       seed: Optional[int] = None,
       default_num_clients: int = 1,
@@ -74,7 +74,7 @@ class RayContext(compiled.CompiledContext):
       cpus_per_worker: The number of cores of a worker, each for one client at a
         time. Defaults to 1.
       devices: `'CPU'`, the default, or `'GPU'` for workers with a GPU each.
-      plan: See `CompiledContext`.
+      num_parallel_clients: See `CompiledContext`.
       strict: See `CompiledContext`.
       seed: See `CompiledContext`.
       default_num_clients: See `CompiledContext`.
@@ -86,11 +86,11 @@ class RayContext(compiled.CompiledContext):
       ClusterError: If Ray is not installed, or the cluster is not found or too
         small.
       TypeError: If a number is not an integer.
-      ValueError: If a device or a plan is unknown, or a number is out of range.
+      ValueError: If a device is unknown, or a number is out of range.
     """
     super().__init__(
         devices=devices,
-        plan=plan,
+        num_parallel_clients=num_parallel_clients,
         strict=strict,
         seed=seed,
         default_num_clients=default_num_clients,
@@ -120,8 +120,8 @@ class RayContext(compiled.CompiledContext):
       self.pool: Any = worker_pools.WorkerPool(num_workers, settings)
       on_error.pop_all()
 
-  def _choose_plan(self, devices, plan):
-    return choose_ray_plan(devices, plan)
+  def _choose_plan(self, devices, num_parallel_clients):
+    return choose_ray_plan(devices, num_parallel_clients)
 
   def close(self) -> None:
     """Ends the workers, and the cluster if this context started it.
@@ -184,7 +184,9 @@ class RayContext(compiled.CompiledContext):
       )
 
 
-def choose_ray_plan(devices: str = _CPU, plan: str = plans.AUTO) -> plans.Plan:
+def choose_ray_plan(
+    devices: str = _CPU, num_parallel_clients: Optional[int] = None
+) -> plans.Plan:
   """Chooses the plan of the clients' work.
 
   The arguments are those of `RayContext`.
@@ -193,11 +195,12 @@ def choose_ray_plan(devices: str = _CPU, plan: str = plans.AUTO) -> plans.Plan:
     The plan of a context with the same arguments.
 
   Raises:
-    ValueError: If a device or a plan is unknown.
+    TypeError: If the number of clients is not an integer.
+    ValueError: If a device is unknown, or the number of clients not positive.
   """
   name = devices.upper().removesuffix(':0')
   if name not in _DEVICES:
     raise ValueError(
         f'`devices` must be one of {list(_DEVICES)}, found {devices!r}.'
     )
-  return plans.choose(plan, f'{name}:0')
+  return plans.choose(f'{name}:0', num_parallel_clients)

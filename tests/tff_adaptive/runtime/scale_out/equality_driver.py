@@ -28,7 +28,6 @@ from tff_adaptive import runtime
 from tff_adaptive.runtime import scale_out
 
 _NUM_ROUNDS = 5
-_PLAN = 'parallel'
 _NUM_WORKERS = (1, 3)
 # The rounds in which a worker is killed; in the one after them it is noticed at
 # the latest.
@@ -80,13 +79,13 @@ def main():
       ),
   }
   digests = {}
-  with runtime.CompiledContext(devices='CPU', plan=_PLAN, strict=True):
+  with runtime.CompiledContext(devices='CPU', strict=True):
     for name, process in processes.items():
       digests[f'{name} compiled'] = _train(process, cohort_fn)
   for num_workers in _NUM_WORKERS:
     with contextlib.ExitStack() as stack:
       context = stack.enter_context(
-          scale_out.RayContext(num_workers=num_workers, plan=_PLAN, strict=True)
+          scale_out.RayContext(num_workers=num_workers, strict=True)
       )
       for name, process in processes.items():
         digests[f'{name} ray {num_workers}'] = _train(process, cohort_fn)

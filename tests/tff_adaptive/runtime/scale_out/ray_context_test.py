@@ -89,7 +89,7 @@ class RayContextTest(compiled_testing.TestCase):
     super().setUpClass()
     cls.context = scale_out.RayContext(
         num_workers=2,
-        plan='parallel',
+        num_parallel_clients=2,
         strict=True,
         seed=1,
         max_cache_bytes=_MAX_CACHE_BYTES,
@@ -114,7 +114,7 @@ class RayContextTest(compiled_testing.TestCase):
     process = compiled_testing.process()
     self._assert_same_results(process, _cohorts(num_clients=40))
     plan = self.context.plan_of(process.next)
-    self.assertEqual((plan.name, plan.device), ('parallel', 'CPU:0'))
+    self.assertEqual((plan.num_parallel_clients, plan.device), (2, 'CPU:0'))
     self.assertIsNone(self.context.costs_of(process.initialize))
     costs = self.context.costs_of(process.next)
     size = _bytes(testing.functional_model().initial_weights[0])
@@ -221,7 +221,9 @@ class RayContextTest(compiled_testing.TestCase):
       return tff.federated_aggregate(values, zero(), noisy, noisy, same)
 
     sums = []
-    with runtime.CompiledContext(plan='parallel', strict=True) as compiled:
+    with runtime.CompiledContext(
+        num_parallel_clients=2, strict=True
+    ) as compiled:
       for context, seed in ((compiled, 3), (self.context, 3), (compiled, 4)):
         with tff.framework.get_context_stack().install(context):
           context.begin_round(seed, 1)
@@ -501,7 +503,7 @@ class ArgumentsTest(compiled_testing.TestCase):
         ('num_workers', 0),
         ('cpus_per_worker', -1),
         ('devices', 'TPU'),
-        ('plan', 'fast'),
+        ('num_parallel_clients', 0),
         ('seed', -1),
         ('max_cache_bytes', -1),
         ('max_cache_bytes', 1.5),
@@ -515,7 +517,7 @@ class ArgumentsTest(compiled_testing.TestCase):
 
   def test_the_plan_follows_the_device(self):
     plan = scale_out.choose_ray_plan(devices='GPU')
-    self.assertEqual((plan.name, plan.device), ('loop', 'GPU:0'))
+    self.assertEqual((plan.num_parallel_clients, plan.device), (1, 'GPU:0'))
     self.assertEqual(scale_out.choose_ray_plan(), runtime.choose_plan('CPU'))
 
 
