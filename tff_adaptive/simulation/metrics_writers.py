@@ -231,6 +231,15 @@ def _format(value: Any) -> str:
   return repr(float(array))
 
 
+def numbers_of(row: Mapping[str, Any]) -> dict[str, float]:
+  """Returns the numbers of a row, without its texts."""
+  return {
+      name: float(value)
+      for name, value in row.items()
+      if not isinstance(value, (str, bytes))
+  }
+
+
 class _FileWriter(MetricsWriter):
   """A writer that appends to a file."""
 
@@ -242,6 +251,12 @@ class _FileWriter(MetricsWriter):
     if self._path.is_file():
       with _files.write_errors_of(self._path), open(self._path, 'rb') as file:
         os.fsync(file.fileno())
+
+  def _remove_temporaries(self):
+    """Removes what a killed process has left of replacing the file."""
+    for path in self._path.parent.glob(f'*{_files.TEMPORARY_SUFFIX}'):
+      if _files.is_temporary(path, self._path):
+        path.unlink(missing_ok=True)
 
 
 class CSVMetricsWriter(_FileWriter):
@@ -277,6 +292,7 @@ class CSVMetricsWriter(_FileWriter):
         the file and the line.
       OSError: If the file cannot be written; names it.
     """
+    self._remove_temporaries()
     if round_num == 0:
       self._columns = []
       self._path.unlink(missing_ok=True)
@@ -360,9 +376,8 @@ class TensorBoardMetricsWriter(_FileWriter):
   def write(self, round_num: int, row: Mapping[str, Any]):
     """Adds the numbers of a row as scalars at step `round_num`."""
     values = [
-        summary_pb2.Summary.Value(tag=name, simple_value=float(value))
-        for name, value in row.items()
-        if not isinstance(value, (str, bytes))
+        summary_pb2.Summary.Value(tag=name, simple_value=value)
+        for name, value in numbers_of(row).items()
     ]
     self._add(step=round_num, summary=summary_pb2.Summary(value=values))
 
@@ -458,6 +473,7 @@ class RejectedClientsWriter(_FileWriter):
       OSError: If the file cannot be written; names it.
     """
     self._has_warned = False
+    self._remove_temporaries()
     if round_num == 0:
       self._path.unlink(missing_ok=True)
       return

@@ -85,12 +85,7 @@ class _Tracker(metrics_writers.MetricsWriter):
       round_num: The round number.
       row: The scalars by name; values that are not numbers are not sent.
     """
-    numbers = {
-        name: float(value)
-        for name, value in row.items()
-        if not isinstance(value, (str, bytes))
-    }
-    self._log(round_num, numbers)
+    self._log(round_num, metrics_writers.numbers_of(row))
 
   def close(self):
     """Ends the tracker's run; marks it as failed if an exception ends ours."""

@@ -431,6 +431,16 @@ class RejectedClientsWriterTest(parameterized.TestCase):
     with self.assertRaisesRegex(metrics_writers.MetricsFileError, sentence):
       self._writer(7)
 
+  def test_removes_its_temporary_files_and_no_others(self):
+    ours, other = (
+        self.path.with_name(f'{name}.0123456789abcdef.tmp')
+        for name in (self.path.name, 'notes')
+    )
+    ours.touch()
+    other.touch()
+    self._writer(7)
+    self.assertEqual(list(self.path.parent.iterdir()), [other])
+
   def test_a_new_run_does_not_read_the_file(self):
     self.path.write_text('not a table of clients\n')
     self._writer()
