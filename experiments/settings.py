@@ -14,7 +14,7 @@ from experiments import flag_table
 from experiments import registry
 from experiments.flag_table import field
 from tff_adaptive import _metric_modes
-from tff_adaptive import _packages
+from tff_adaptive import _stack
 
 # The flags that replace numbers of a task's protocol.
 PROTOCOL = (
@@ -511,6 +511,6 @@ def _check_trackers(values: Mapping[str, Any]):
   for package in ('wandb', 'mlflow'):
     if values[package]:
       try:
-        _packages.check_installed(package)
+        _stack.check_installed(package)
       except ImportError as error:
         raise flag_table.HparamError(f'--{package}: {error}') from error

@@ -32,6 +32,7 @@ from tests import folder_testing
 import tff_adaptive
 from tff_adaptive import algorithms
 from tff_adaptive import data
+from tff_adaptive import evaluation
 from tff_adaptive import optimizers
 from tff_adaptive import runtime
 from tff_adaptive import simulation
@@ -72,7 +73,7 @@ _MADE_UP = (
 # Modules whose examples compile their own rounds.
 _LONG = (
     'tff_adaptive.analysis.round_trace',
-    'tff_adaptive.simulation.client_evaluation',
+    'tff_adaptive.evaluation.evaluations',
 )
 _CODE_BLOCK = re.compile(r'^( *)```python\n(.*?)^\1```$', re.M | re.S)
 
@@ -138,7 +139,7 @@ def _write_run(folder: pathlib.Path):
       shared['process'],
       cohort_fn=shared['cohort_fn'],
       total_rounds=2,
-      evaluate_fn=simulation.build_central_evaluation(
+      evaluate_fn=evaluation.build_central_evaluation(
           shared['model'], shared['digits'].central_test
       ),
       checkpoints=simulation.CheckpointManager(folder / 'checkpoints'),

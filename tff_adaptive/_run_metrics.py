@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads the metrics of a run and summarizes a column by one number."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 import math
 import re
 import statistics
@@ -47,8 +47,8 @@ def read_columns(metrics_csv: _files.PathLike) -> _Columns:
 
   Raises:
     OSError: If the file cannot be read.
-    ValueError: If it is damaged, see `read_rows`, or there is text among
-      numbers; names the file and the line.
+    ValueError: If it is damaged, see `read_rows`, there is text among numbers,
+      or a field has a line break; names the file and the line.
 
   Example:
     >>> with open('metrics.csv', 'w') as file:
@@ -64,6 +64,9 @@ def to_columns(metrics_csv: _files.PathLike, rows: Iterable[Row]) -> _Columns:
   columns: _Columns = {}
   words: dict[str, int] = {}
   for line_num, round_num, row in rows:
+    if any('\n' in text or '\r' in text for text in row.values()):
+      what = 'a field has a line break, so a quote may be missing'
+      raise _damage(metrics_csv, line_num, what)
     for name, text in row.items():
       value = parse_number(text) if text else math.nan
       if value is None:
@@ -91,11 +94,14 @@ def parse_round(text: str) -> Optional[int]:
   return int(text) if _ROUND.fullmatch(text) else None
 
 
-def read_rows(metrics_csv: _files.PathLike) -> Iterator[Row]:
+def read_rows(
+    metrics_csv: _files.PathLike, *, may_repeat: bool = False
+) -> Iterator[Row]:
   """Yields the complete rows, each with its line and its round.
 
   Args:
     metrics_csv: See `read_columns`.
+    may_repeat: Whether a round may have several rows. Defaults to False.
 
   Yields:
     The number of the line, the round, and the fields by column.
@@ -103,8 +109,8 @@ def read_rows(metrics_csv: _files.PathLike) -> Iterator[Row]:
   Raises:
     OSError: If the file cannot be read.
     ValueError: If a column is there twice; if the number of fields or the round
-      is wrong, a round does not come after the one before, or a field has a
-      line break; names the file and the line.
+      is wrong, or a round does not come after the one before; names the file
+      and the line.
   """
   names: list[str] = []
   newest = -1
@@ -120,32 +126,19 @@ def read_rows(metrics_csv: _files.PathLike) -> Iterator[Row]:
       if len(fields) != len(names):
         what = f'{len(fields)} fields for {len(names)} columns'
         raise _damage(metrics_csv, line_num, what)
-      if any('\n' in field or '\r' in field for field in fields):
-        what = 'a field has a line break, so a quote may be missing'
-        raise _damage(metrics_csv, line_num, what)
       row = dict(zip(names, fields))
-      newest = _next_round(metrics_csv, line_num, row, newest)
+      text = row.get(_ROUND_NUM, '')
+      found = parse_round(text)
+      if found is None:
+        what = f'{_ROUND_NUM} must be an integer, found {text!r}'
+        raise _damage(metrics_csv, line_num, what)
+      if found < newest or (found == newest and not may_repeat):
+        what = f'{_ROUND_NUM} {found} comes after {newest}'
+        raise _damage(metrics_csv, line_num, what)
+      newest = found
       yield line_num, newest, row
   except _files.DamagedCSVError as error:
     raise _damage(metrics_csv, error.line_num, str(error)) from error
-
-
-def _next_round(
-    metrics_csv: _files.PathLike,
-    line_num: int,
-    row: Mapping[str, str],
-    newest: int,
-) -> int:
-  """Returns the round of a row, which must come after the newest one."""
-  text = row.get(_ROUND_NUM, '')
-  found = parse_round(text)
-  if found is None:
-    what = f'{_ROUND_NUM} must be an integer, found {text!r}'
-    raise _damage(metrics_csv, line_num, what)
-  if found <= newest:
-    what = f'{_ROUND_NUM} {found} comes after {newest}'
-    raise _damage(metrics_csv, line_num, what)
-  return found
 
 
 def _damage(

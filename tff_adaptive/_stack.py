@@ -94,6 +94,24 @@ def require_packages() -> None:
     )
 
 
+def check_installed(package: str) -> None:
+  """Raises unless an optional package can be imported; does not import it.
+
+  Args:
+    package: The name of the package.
+
+  Raises:
+    ImportError: If it is missing; says how to install it.
+  """
+  found = util.find_spec(package)
+  # A folder of this name, such as that of a tracker's runs, is no package.
+  if found is None or found.origin is None:
+    raise ImportError(
+        f'the package {package} is not installed; install it with '
+        f'{sys.executable} -m pip install {package}'
+    )
+
+
 def install() -> None:
   """Makes `import tensorflow_federated` work in this process; idempotent."""
   finder: Any = sys.modules[__name__]  # It has `find_spec`, as a finder must.

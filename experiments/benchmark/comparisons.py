@@ -22,7 +22,7 @@ from experiments.benchmark import reports
 from experiments.benchmark import workloads
 from experiments.train import run_parts
 from tff_adaptive.runtime import scale_out
-from tff_adaptive.simulation import prefetching
+from tff_adaptive.simulation import cohorts
 from tff_adaptive.simulation import task as task_lib
 
 
@@ -144,7 +144,7 @@ class _TaskTrainer(measurement.Trainer):
       context: tff.framework.SyncContext,
       workload: workloads.Workload,
       task: task_lib.Task,
-      prefetcher: prefetching.CohortPrefetcher,
+      prefetcher: cohorts.CohortPrefetcher,
   ):
     super().__init__(
         runtime, context, workload, functools.partial(_build_process, task)
@@ -245,7 +245,7 @@ def measure_task(
             workload,
             task,
             stack.enter_context(
-                prefetching.CohortPrefetcher(cohort_fn, num_rounds)
+                cohorts.CohortPrefetcher(cohort_fn, num_rounds)
             ),
         )
         for runtime, context in zip(runtimes, contexts)

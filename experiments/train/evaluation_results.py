@@ -11,8 +11,8 @@ import numpy as np
 
 from experiments import settings as settings_lib
 from tff_adaptive import _files
+from tff_adaptive import evaluation
 from tff_adaptive.analysis import client_plots
-from tff_adaptive.simulation import client_evaluation
 from tff_adaptive.simulation import run_directory
 
 _FILE_NAME = 'evaluation.json'
@@ -57,7 +57,7 @@ def write(
 
 def _to_json(value: Any) -> Any:
   """Returns a result as JSON; non-finite numbers become null."""
-  if isinstance(value, client_evaluation.ClientMetrics):
+  if isinstance(value, evaluation.ClientMetrics):
     rows = zip(value.num_examples.tolist(), *value.values.values())
     return {
         'num_clients': len(value.client_ids),
@@ -67,7 +67,7 @@ def _to_json(value: Any) -> Any:
             for client_id, row in zip(value.client_ids, rows)
         },
     }
-  if isinstance(value, client_evaluation.PersonalizedMetrics):
+  if isinstance(value, evaluation.PersonalizedMetrics):
     return _to_json(value._asdict())
   if isinstance(value, Mapping):
     return {name: _to_json(part) for name, part in value.items()}

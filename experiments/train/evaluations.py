@@ -15,13 +15,12 @@ from experiments import settings as settings_lib
 from experiments.train import run_parts
 from tff_adaptive import _metric_modes
 from tff_adaptive import client_works
+from tff_adaptive import evaluation
 from tff_adaptive import runtime
 from tff_adaptive.data import client_data
 from tff_adaptive.data import feature_arrays
 from tff_adaptive.data import sampling
 from tff_adaptive.optimizers import federated_optimizer
-from tff_adaptive.simulation import central_evaluation
-from tff_adaptive.simulation import client_evaluation
 from tff_adaptive.simulation import task as task_lib
 
 _CENTRAL = settings_lib.CENTRAL
@@ -76,7 +75,7 @@ def build_evaluations(
   """
   model = task.model
   build_central = functools.partial(
-      central_evaluation.build_central_evaluation,
+      evaluation.build_central_evaluation,
       model,
       devices=_device(choices),
   )
@@ -96,7 +95,7 @@ def build_evaluations(
   samples_anew = settings.evaluation_data == settings_lib.TEST_CLIENTS
   if _CENTRAL in settings.evaluations:
     if samples_anew:
-      in_training[_CENTRAL] = central_evaluation.build_sampled_evaluation(
+      in_training[_CENTRAL] = evaluation.build_sampled_evaluation(
           model,
           _build_test_sampling(task, settings),
           devices=_device(choices),
@@ -226,7 +225,7 @@ def _build_by_clients(
     )
   functions: dict[str, _Evaluate] = {}
   if _PER_CLIENT in used:
-    functions[_PER_CLIENT] = client_evaluation.build_client_evaluation(
+    functions[_PER_CLIENT] = evaluation.build_client_evaluation(
         task.model,
         test_clients,
         **_common_arguments(choices, settings, len(test_clients.client_ids)),
@@ -286,7 +285,7 @@ def _build_personalized(
     )
   algorithm = choices[registry.ALGORITHM].hparams()
   protocol = task.protocol
-  return client_evaluation.build_personalized_evaluation(
+  return evaluation.build_personalized_evaluation(
       task.model,
       task.train_data,
       test_clients,

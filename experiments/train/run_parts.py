@@ -20,9 +20,8 @@ from tff_adaptive.data import cohort
 from tff_adaptive.data import sampling
 from tff_adaptive.simulation import callbacks
 from tff_adaptive.simulation import client_states
-from tff_adaptive.simulation import faults
+from tff_adaptive.simulation import cohorts
 from tff_adaptive.simulation import kept_weights
-from tff_adaptive.simulation import pooled_cohorts
 from tff_adaptive.simulation import run_directory
 from tff_adaptive.simulation import task as task_lib
 from tff_adaptive.tuning import rate_tuning
@@ -276,7 +275,7 @@ def build_cohort_fn(
     A pure function of the number of finished rounds.
   """
   if choices[registry.ALGORITHM].row.pools_clients:
-    return pooled_cohorts.build_pooled_cohort_fn(task, settings.seed)
+    return cohorts.build_pooled_cohort_fn(task, settings.seed)
   build_sampling = (
       sampling.build_poisson_client_sampling
       if settings.sampling == settings_lib.POISSON
@@ -298,7 +297,7 @@ def build_cohort_fn(
     )
 
   if settings.drop_clients or settings.straggler_fraction:
-    return faults.inject_faults(
+    return cohorts.inject_faults(
         cohort_fn,
         drop_clients=settings.drop_clients or 0.0,
         straggler_fraction=settings.straggler_fraction or 0.0,
@@ -330,7 +329,7 @@ def build_callbacks(
   }
   found: list[callbacks.Callback] = []
   if settings.drop_clients or settings.straggler_fraction:
-    found.append(faults.FaultCounts())
+    found.append(cohorts.FaultCounts())
   if settings.weights_average_decay is not None:
     found.append(
         kept_weights.WeightsMovingAverage(settings.weights_average_decay)

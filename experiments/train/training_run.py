@@ -28,9 +28,9 @@ from tff_adaptive.data import client_data
 from tff_adaptive.runtime import scale_out
 from tff_adaptive.simulation import callbacks
 from tff_adaptive.simulation import checkpoints
+from tff_adaptive.simulation import interruptions
 from tff_adaptive.simulation import metrics_writers
 from tff_adaptive.simulation import run_directory
-from tff_adaptive.simulation import run_health
 from tff_adaptive.simulation import task as task_lib
 from tff_adaptive.simulation import trackers
 from tff_adaptive.simulation import training_loop
@@ -270,7 +270,7 @@ def _train_rounds(
   with inputs.watched() as reads:
     try:
       return run.train()
-    except run_health.AllClientsRejectedError as error:
+    except interruptions.AllClientsRejectedError as error:
       raise command_line.UserError(
           f'{error} Other flags need another --experiment_name; '
           '--max_rejected_rounds=0 continues this run'

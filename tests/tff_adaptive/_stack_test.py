@@ -14,6 +14,7 @@ from absl.testing import absltest
 from absl.testing import parameterized
 import pytest
 
+from tests import folder_testing
 from tff_adaptive import _stack
 
 _SHOW_KERAS = """
@@ -216,6 +217,20 @@ class StandInsTest(absltest.TestCase):
     ):
       with self.assertRaisesRegex(ImportError, 'TFF 0.87 supports JAX up to'):
         use()
+
+
+class OptionalPackagesTest(absltest.TestCase):
+
+  def test_a_package_that_is_there_passes_and_is_not_imported(self):
+    _stack.check_installed('antigravity')
+    self.assertNotIn('antigravity', sys.modules)
+
+  def test_a_folder_of_runs_is_no_package(self):
+    folder = folder_testing.new(self)
+    (folder / 'tracker_runs_here').mkdir()
+    self.enter_context(mock.patch.object(sys, 'path', [folder, *sys.path]))
+    with self.assertRaisesRegex(ImportError, 'tracker_runs_here is not inst'):
+      _stack.check_installed('tracker_runs_here')
 
 
 @pytest.mark.slow

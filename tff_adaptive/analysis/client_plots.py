@@ -12,7 +12,7 @@ import numpy as np
 from tff_adaptive import _files
 from tff_adaptive.analysis import _style
 from tff_adaptive.data import client_data
-from tff_adaptive.simulation import client_evaluation
+from tff_adaptive.evaluation import client_metrics
 
 # Dark on white, with all information in the sizes: readable for the
 # color-blind and in grayscale.
@@ -285,11 +285,11 @@ _HEIGHT = 3.6
 
 
 def plot_client_histogram(
-    metrics: client_evaluation.ClientMetrics,
+    metrics: client_metrics.ClientMetrics,
     metric: str,
     path: _files.PathLike,
     title: str = '',
-    before: Optional[client_evaluation.ClientMetrics] = None,
+    before: Optional[client_metrics.ClientMetrics] = None,
 ):
   """Plots a histogram of a metric over clients.
 
@@ -311,7 +311,7 @@ def plot_client_histogram(
 
   Example:
 
-    >>> metrics = client_evaluation.ClientMetrics(
+    >>> metrics = client_metrics.ClientMetrics(
     ...     ['a', 'b', 'c'], np.array([10, 20, 10]),
     ...     {'accuracy': np.array([0.8, 1.0, 0.9])})
     >>> plot_client_histogram(
@@ -348,8 +348,8 @@ def _is_share(metric: str) -> bool:
 
 
 def _drop_not_finite(
-    metrics: client_evaluation.ClientMetrics, metric: str
-) -> client_evaluation.ClientMetrics:
+    metrics: client_metrics.ClientMetrics, metric: str
+) -> client_metrics.ClientMetrics:
   """Returns the clients with finite values, or raises."""
   if metric not in metrics.values:
     raise ValueError(
@@ -359,7 +359,7 @@ def _drop_not_finite(
   is_finite = np.isfinite(values)
   if not is_finite.any():
     raise ValueError(f'No client has a finite {metric!r}.')
-  return client_evaluation.ClientMetrics(
+  return client_metrics.ClientMetrics(
       itertools.compress(metrics.client_ids, is_finite),
       metrics.num_examples[is_finite],
       {metric: values[is_finite]},
@@ -368,7 +368,7 @@ def _drop_not_finite(
 
 
 def _draw_marks(
-    axes, metrics: client_evaluation.ClientMetrics, metric: str
+    axes, metrics: client_metrics.ClientMetrics, metric: str
 ) -> None:
   """Plots the statistics as lines, with a legend."""
   summary = metrics.summarize()

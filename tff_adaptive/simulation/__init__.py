@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Simulates federated training: tasks, the training loop and its files.
 
-Clients' data are in `tff_adaptive.data`, and evaluation per client in
-`client_evaluation`.
+Clients' data are in `tff_adaptive.data`, and evaluations in
+`tff_adaptive.evaluation`.
 """
 
 from tff_adaptive.simulation.callbacks import Callback
@@ -12,14 +12,14 @@ from tff_adaptive.simulation.callbacks import PrivacySpent
 from tff_adaptive.simulation.callbacks import RoundEnd
 from tff_adaptive.simulation.callbacks import TrainingStart
 from tff_adaptive.simulation.callbacks import UnknownMetricError
-from tff_adaptive.simulation.central_evaluation import build_central_evaluation
-from tff_adaptive.simulation.central_evaluation import build_sampled_evaluation
 from tff_adaptive.simulation.checkpoints import CheckpointManager
-from tff_adaptive.simulation.client_evaluation import ClientMetrics
 from tff_adaptive.simulation.client_states import ClientStateStore
 from tff_adaptive.simulation.client_states import ClientStoreMemoryError
-from tff_adaptive.simulation.faults import FaultCounts
-from tff_adaptive.simulation.faults import inject_faults
+from tff_adaptive.simulation.cohorts import build_pooled_cohort_fn
+from tff_adaptive.simulation.cohorts import CohortPrefetcher
+from tff_adaptive.simulation.cohorts import FaultCounts
+from tff_adaptive.simulation.cohorts import inject_faults
+from tff_adaptive.simulation.interruptions import AllClientsRejectedError
 from tff_adaptive.simulation.kept_weights import BestCheckpoint
 from tff_adaptive.simulation.kept_weights import LastWeightsAverage
 from tff_adaptive.simulation.kept_weights import WeightsMovingAverage
@@ -28,10 +28,7 @@ from tff_adaptive.simulation.metrics_writers import find_rejected
 from tff_adaptive.simulation.metrics_writers import MetricsWriter
 from tff_adaptive.simulation.metrics_writers import RejectedClientsWriter
 from tff_adaptive.simulation.metrics_writers import TensorBoardMetricsWriter
-from tff_adaptive.simulation.pooled_cohorts import build_pooled_cohort_fn
-from tff_adaptive.simulation.prefetching import CohortPrefetcher
 from tff_adaptive.simulation.run_directory import RunDirectory
-from tff_adaptive.simulation.run_health import AllClientsRejectedError
 from tff_adaptive.simulation.task import hold_out_clients
 from tff_adaptive.simulation.task import hold_out_examples
 from tff_adaptive.simulation.task import hold_out_validation

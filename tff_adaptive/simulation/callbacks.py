@@ -169,16 +169,16 @@ class UnknownMetricError(ValueError):
 
 
 class Monitor:
-  """Reads one metric of every row that has it and compares its values.
+  """Reads one metric of every row that has it and keeps its best value.
 
   Attributes:
     metric: The name of the metric.
-    worst: A value that any number is better than.
+    best: The best value so far; at first one that any number is better than.
 
   Example:
     >>> monitor = Monitor('evaluation/loss', 'min')
-    >>> monitor.is_better(0.4, monitor.worst)
-    True
+    >>> monitor.improve(0.4), monitor.improve(0.5)
+    (True, False)
   """
 
   def __init__(
@@ -212,7 +212,7 @@ class Monitor:
     self.metric = metric
     self._sign = 1.0 if mode == 'max' else -1.0
     self._min_delta = min_delta
-    self.worst = -self._sign * math.inf
+    self.best = np.float64(-self._sign * math.inf)
 
   def _unknown(self, names: Iterable[str]) -> UnknownMetricError:
     return UnknownMetricError(
@@ -220,8 +220,8 @@ class Monitor:
         f'{", ".join(names) or "none"}'
     )
 
-  def check(self, start: TrainingStart):
-    """Raises before the first round if the name is known to be wrong.
+  def start(self, start: TrainingStart):
+    """Forgets the best value; raises if the name is known to be wrong.
 
     Args:
       start: The start of the run. Its weights are evaluated if the metric
@@ -231,6 +231,7 @@ class Monitor:
       UnknownMetricError: If the metric belongs to the evaluation, and the
         evaluation does not have it.
     """
+    self.best = np.float64(-self._sign * math.inf)
     prefix = f'{metrics_writers.EVALUATION_PREFIX}/'
     if self.metric.startswith(prefix):
       names = [f'{prefix}{name}' for name in start.get_evaluation() or ()]
@@ -264,9 +265,19 @@ class Monitor:
           f'number, found {value!r}'
       ) from None
 
-  def is_better(self, value: float, best: float) -> bool:
-    """Returns whether `value` is better than `best`; NaN never is."""
-    return self._sign * (value - best) > self._min_delta
+  def improve(self, value: float) -> bool:
+    """Keeps a value that is better than the best one; NaN never is.
+
+    Args:
+      value: The value.
+
+    Returns:
+      Whether it is better, by more than `min_delta`.
+    """
+    is_better = self._sign * (value - self.best) > self._min_delta
+    if is_better:
+      self.best = np.float64(value)
+    return bool(is_better)
 
 
 class EarlyStopping(Callback):
@@ -313,7 +324,6 @@ class EarlyStopping(Callback):
     specs.check_positive('patience', patience)
     self._monitor = Monitor(metric, mode, min_delta)
     self._patience = patience
-    self._best = np.float64(self._monitor.worst)
     self._num_bad = np.int64(0)
 
   @property
@@ -322,26 +332,22 @@ class EarlyStopping(Callback):
     return int(self._num_bad)
 
   def on_training_start(self, start: TrainingStart):
-    self._monitor.check(start)
-    self._best = np.float64(self._monitor.worst)
+    self._monitor.start(start)
     self._num_bad = np.int64(0)
 
   def on_round_end(self, round_end: RoundEnd) -> bool:
     value = self._monitor.read(round_end)
     if value is None:
       return False
-    if self._monitor.is_better(value, self._best):
-      self._best = np.float64(value)
-      self._num_bad = np.int64(0)
-    else:
-      self._num_bad += np.int64(1)
+    is_better = self._monitor.improve(value)
+    self._num_bad = np.int64(0 if is_better else self._num_bad + 1)
     return self.num_bad >= self._patience
 
   def get_state(self):
-    return {'best': self._best, 'num_bad': self._num_bad}
+    return {'best': self._monitor.best, 'num_bad': self._num_bad}
 
   def set_state(self, state):
-    self._best = state['best']
+    self._monitor.best = state['best']
     self._num_bad = state['num_bad']
 
 

@@ -58,15 +58,15 @@ def _encode(name: str, leaf: Any) -> tuple[np.ndarray, str]:
   return array.view(f'u{array.dtype.itemsize}'), array.dtype.name
 
 
-def _like(name: str, array: np.ndarray, template: Any) -> Any:
-  """Returns `array` as a leaf like `template`; errors name the leaf."""
+def _like(owner: str, array: np.ndarray, template: Any) -> Any:
+  """Returns `array` as a leaf like `template`; errors name the owner."""
   wanted = np.asarray(template)
   same_dtype = array.dtype.name == wanted.dtype.name or (
       wanted.dtype.kind in 'SU' and array.dtype.kind == wanted.dtype.kind
   )
   if not same_dtype or array.shape != wanted.shape:
     raise CheckpointError(
-        f'`{name}` is {array.dtype.name}{list(array.shape)} in the checkpoint, '
+        f'{owner} is {array.dtype.name}{list(array.shape)} in the checkpoint, '
         f'but {wanted.dtype.name}{list(wanted.shape)} in this run'
     )
   # NumPy scalars first: some of them are also Python scalars.
@@ -81,28 +81,23 @@ def _restore(
     path: pathlib.Path, leaves: Mapping[str, np.ndarray], template: Any
 ) -> Any:
   """Returns a file's leaves in the structure of `template`, or raises."""
+  misfit = f'{path} does not fit this run:'
   wanted = [
       '/'.join(leaf_path)
       for leaf_path, _ in structures.flatten_with_path(template)
   ]
-  missing = [name for name in wanted if name not in leaves]
   known = set(wanted)
-  extra = [name for name in leaves if name not in known]
+  missing = [f'lacks `{name}`' for name in wanted if name not in leaves]
+  extra = [f'has `{n}`, unknown to this run' for n in leaves if n not in known]
   if missing or extra:
-    sentences = [f'lacks `{name}`' for name in missing[:3]]
-    sentences += [f'has `{name}`, unknown to this run' for name in extra[:3]]
-    raise CheckpointError(
-        f'{path} does not fit this run: it {", it ".join(sentences)}'
-    )
+    differences = ', it '.join(missing[:3] + extra[:3])
+    raise CheckpointError(f'{misfit} it {differences}')
 
   def restore(leaf_path, leaf):
     name = '/'.join(leaf_path)
-    return _like(name, leaves[name], leaf)
+    return _like(f'{misfit} `{name}`', leaves[name], leaf)
 
-  try:
-    return structures.map_with_path(restore, template)
-  except CheckpointError as error:
-    raise CheckpointError(f'{path} does not fit this run: {error}') from error
+  return structures.map_with_path(restore, template)
 
 
 def _read(path: pathlib.Path) -> dict[str, np.ndarray]:

@@ -40,7 +40,7 @@ from tff_adaptive import _files
 from tff_adaptive.data import cohort as cohort_lib
 from tff_adaptive.data import specs
 from tff_adaptive.simulation import checkpoints as checkpoints_lib
-from tff_adaptive.simulation import run_health
+from tff_adaptive.simulation import interruptions
 from tff_adaptive.simulation import structures
 
 CLIENT_WORK_KEY = 'client_work'
@@ -118,6 +118,9 @@ class ClientStateStore:
   The folder belongs to one run: files of the store that no checkpoint of the
   run needs are removed.
 
+  Attributes:
+    directory: The folder of the files, or None.
+
   Example:
     >>> store = ClientStateStore('runs/demo/client_states')
     >>> store.update(1, ['ann', 'bob'], {'steps': np.array([3, 4])})
@@ -154,7 +157,7 @@ class ClientStateStore:
     specs.check_not_negative('max_bytes', max_bytes)
     if max_rejections is not None:
       specs.check_positive('max_rejections', max_rejections)
-    self._directory = None if directory is None else pathlib.Path(directory)
+    self.directory = None if directory is None else pathlib.Path(directory)
     self._max_bytes = max_bytes
     self._max_rejections = max_rejections
     self._clear('{}', None)
@@ -175,18 +178,13 @@ class ClientStateStore:
     # No checkpoint lists a file of a later round.
     self._saved_round = max(versions.values(), default=0)
 
-  @property
-  def directory(self) -> Optional[pathlib.Path]:
-    """The folder of the files, or None."""
-    return self._directory
-
   def __len__(self) -> int:
     """Returns the number of clients with a state."""
     return len(self._versions)
 
   def _path(self, client_id: str) -> pathlib.Path:
-    assert self._directory is not None
-    return self._directory / _file_name(client_id, self._versions[client_id])
+    assert self.directory is not None
+    return self.directory / _file_name(client_id, self._versions[client_id])
 
   def get(self, client_id: str) -> Any:
     """Returns the state of a client.
@@ -284,7 +282,7 @@ class ClientStateStore:
     while len(self._resident) * bytes_of_state > self._max_bytes:
       client_id = next(iter(self._resident))
       if client_id in self._unsaved:
-        if self._directory is None:
+        if self.directory is None:
           raise ClientStoreMemoryError(
               f'The states of {len(self._versions)} clients take more than '
               f'{self._max_bytes} bytes: give the `ClientStateStore` a '
@@ -349,7 +347,7 @@ class ClientStateStore:
       OSError: If a file cannot be written, for example because the disk is
         full. All earlier files are kept.
     """
-    if self._directory is None:
+    if self.directory is None:
       raise ValueError('A `ClientStateStore` without `directory` has no files.')
     for client_id in sorted(self._unsaved):
       self._write(client_id)
@@ -378,17 +376,17 @@ class ClientStateStore:
       indices: The indices of all kept checkpoints. The store's current states
         are kept, too.
     """
-    if self._directory is None or not self._directory.is_dir():
+    if self.directory is None or not self.directory.is_dir():
       return
     used = {
         _file_name(client_id, round_num)
         for index in (*indices, self.index())
         for client_id, round_num in _parse_index(index)[0].items()
     }
-    for name in os.listdir(self._directory):
+    for name in os.listdir(self.directory):
       if _FILE_PATTERN.match(name) and name not in used:
-        (self._directory / name).unlink(missing_ok=True)
-    _files.remove_temporaries(self._directory)
+        (self.directory / name).unlink(missing_ok=True)
+    _files.remove_temporaries(self.directory)
 
 
 def _field(type_spec: Any, name: str) -> Any:
@@ -486,7 +484,7 @@ class ClientStates:
     self._store.count_rejections(
         client_id
         for client_id, reason in rejected
-        if reason in run_health.FAILURES
+        if reason in interruptions.FAILURES
     )
     remaining = collections.OrderedDict(metrics)
     remaining[CLIENT_WORK_KEY] = client_work

@@ -62,17 +62,15 @@ class BestCheckpoint(callbacks.Callback):
     """
     self._monitor = callbacks.Monitor(metric, mode)
     self.path = pathlib.Path(directory) / _FILE_NAME
-    self._best = np.float64(self._monitor.worst)
     self._round_num = np.int64(0)
 
   def on_training_start(self, start: callbacks.TrainingStart):
-    self._monitor.check(start)
-    self._best = np.float64(self._monitor.worst)
+    self._monitor.start(start)
     self._round_num = np.int64(0)
 
   def on_round_end(self, round_end: callbacks.RoundEnd):
     value = self._monitor.read(round_end)
-    if value is None or not self._monitor.is_better(value, self._best):
+    if value is None or not self._monitor.improve(value):
       return
     round_num, weights = round_end.round_num, round_end.get_weights()
     structure = collections.OrderedDict(
@@ -82,11 +80,10 @@ class BestCheckpoint(callbacks.Callback):
         weights=weights,
     )
     checkpoints.write_structure(self.path, round_num, structure)
-    self._best = np.float64(value)
     self._round_num = np.int64(round_num)
 
   def get_state(self):
-    return {'best': self._best, 'round_num': self._round_num}
+    return {'best': self._monitor.best, 'round_num': self._round_num}
 
   def set_state(self, state):
     """Restores the state; see the base class.
@@ -106,7 +103,7 @@ class BestCheckpoint(callbacks.Callback):
             f'{state["round_num"]}; restore the file or remove the folder of '
             'the run'
         ) from error
-    self._best = state['best']
+    self._monitor.best = state['best']
     self._round_num = state['round_num']
 
 

@@ -9,7 +9,7 @@ checkpoint determines where a run resumes.
 
 import abc
 import collections
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 import contextlib
 import io
 import itertools
@@ -37,11 +37,15 @@ class MetricsFileError(Exception):
   """A metrics file does not fit the run that wants to continue it."""
 
 
-def _damaged(path: pathlib.Path, reason: object) -> MetricsFileError:
-  return MetricsFileError(
-      f'{path} is damaged ({reason}); restore the file or remove the folder of '
-      'the run'
-  )
+@contextlib.contextmanager
+def _errors_of_reading() -> Iterator[None]:
+  """Says what is wrong with a file; lets a missing file have no rows."""
+  try:
+    yield
+  except FileNotFoundError:
+    pass
+  except ValueError as error:
+    raise MetricsFileError(f'{error} in another folder') from error
 
 
 def append(path: pathlib.Path, data: bytes):
@@ -79,21 +83,14 @@ def _replace_rows(
 
 
 def _read_metrics(
-    path: pathlib.Path, last_round: Optional[int] = None
+    path: pathlib.Path, num_rows: Optional[int] = None
 ) -> list[dict[str, str]]:
-  """Returns the checked rows of a `metrics.csv` up to a round, if it exists."""
+  """Returns the first rows of a `metrics.csv`, checked, if it exists."""
   rows: list[_run_metrics.Row] = []
-  try:
-    for row in _run_metrics.read_rows(path):
-      rows.append(row)
-      # Later rows, which may be damaged, are not read.
-      if last_round is not None and row[1] >= last_round:
-        break
+  with _errors_of_reading():
+    # Later rows, which may be damaged, are not read.
+    rows += itertools.islice(_run_metrics.read_rows(path), num_rows)
     _run_metrics.to_columns(path, rows)
-  except FileNotFoundError:
-    return []
-  except ValueError as error:
-    raise MetricsFileError(f'{error} in another folder') from error
   return [row for _, _, row in rows]
 
 
@@ -234,6 +231,15 @@ def _format(value: Any) -> str:
   return repr(float(array))
 
 
+def numbers_of(row: Mapping[str, Any]) -> dict[str, float]:
+  """Returns the numbers of a row, without its texts."""
+  return {
+      name: float(value)
+      for name, value in row.items()
+      if not isinstance(value, (str, bytes))
+  }
+
+
 class _FileWriter(MetricsWriter):
   """A writer that appends to a file."""
 
@@ -245,6 +251,12 @@ class _FileWriter(MetricsWriter):
     if self._path.is_file():
       with _files.write_errors_of(self._path), open(self._path, 'rb') as file:
         os.fsync(file.fileno())
+
+  def _remove_temporaries(self):
+    """Removes what a killed process has left of replacing the file."""
+    for path in self._path.parent.glob(f'*{_files.TEMPORARY_SUFFIX}'):
+      if _files.is_temporary(path, self._path):
+        path.unlink(missing_ok=True)
 
 
 class CSVMetricsWriter(_FileWriter):
@@ -280,6 +292,7 @@ class CSVMetricsWriter(_FileWriter):
         the file and the line.
       OSError: If the file cannot be written; names it.
     """
+    self._remove_temporaries()
     if round_num == 0:
       self._columns = []
       self._path.unlink(missing_ok=True)
@@ -363,9 +376,8 @@ class TensorBoardMetricsWriter(_FileWriter):
   def write(self, round_num: int, row: Mapping[str, Any]):
     """Adds the numbers of a row as scalars at step `round_num`."""
     values = [
-        summary_pb2.Summary.Value(tag=name, simple_value=float(value))
-        for name, value in row.items()
-        if not isinstance(value, (str, bytes))
+        summary_pb2.Summary.Value(tag=name, simple_value=value)
+        for name, value in numbers_of(row).items()
     ]
     self._add(step=round_num, summary=summary_pb2.Summary(value=values))
 
@@ -461,38 +473,23 @@ class RejectedClientsWriter(_FileWriter):
       OSError: If the file cannot be written; names it.
     """
     self._has_warned = False
+    self._remove_temporaries()
     if round_num == 0:
       self._path.unlink(missing_ok=True)
       return
-    rows = [row for row in self._read() if int(row[0]) <= round_num]
+    rows: list[list[str]] = []
+    with _errors_of_reading():
+      rows += (
+          list(row.values())
+          for _, found, row in _run_metrics.read_rows(
+              self._path, may_repeat=True
+          )
+          if found <= round_num
+      )
     if not rows:
       self._path.unlink(missing_ok=True)
       return
     _replace_rows(self._path, _COLUMNS, rows)
-
-  def _read(self) -> list[list[str]]:
-    """Returns the rows, in the order of their rounds, if the file exists."""
-    rows: list[list[str]] = []
-    newest = 0
-    try:
-      for line_num, row in _files.read_lines(self._path):
-        found = _run_metrics.parse_round(row[0])
-        if len(row) != len(_COLUMNS):
-          reason = f'{len(row)} fields for {len(_COLUMNS)} columns'
-        elif line_num == 1:
-          continue
-        elif found is None or found < newest:
-          reason = f'{row[0]!r} is not a round number after {newest}'
-        else:
-          newest = found
-          rows.append(row)
-          continue
-        raise _damaged(self._path, f'line {line_num}: {reason}')
-    except FileNotFoundError:
-      return []
-    except _files.DamagedCSVError as error:
-      raise _damaged(self._path, error) from error
-    return rows
 
   def write(self, round_num: int, row: Mapping[str, Any]):
     """Does nothing: other writers write metrics."""

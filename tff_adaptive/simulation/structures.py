@@ -19,21 +19,16 @@ def _children(value):
   """Returns the (name, child) pairs of a container, or None for a leaf."""
   if value is None:
     return []
-  if isinstance(value, tff.structure.Struct):
-    return [
-        (str(i) if name is None else name, child)
-        for i, (name, child) in enumerate(tff.structure.to_elements(value))
-    ]
-  if attrs.has(type(value)):
-    fields = attrs.fields(type(value))
-    return [(field.name, getattr(value, field.name)) for field in fields]
-  if isinstance(value, tuple) and hasattr(value, '_fields'):
-    return list(zip(value._fields, value))
   if isinstance(value, Mapping):
     return [(str(key), child) for key, child in value.items()]
-  if isinstance(value, (list, tuple)):
-    return [(str(i), child) for i, child in enumerate(value)]
-  return None
+  is_sequence = isinstance(value, (list, tuple, tff.structure.Struct))
+  if not is_sequence and not attrs.has(type(value)):
+    return None
+  elements = tff.structure.to_elements(tff.structure.from_container(value))
+  return [
+      (str(i) if name is None else name, child)
+      for i, (name, child) in enumerate(elements)
+  ]
 
 
 def _with_children(value, children):

@@ -27,6 +27,11 @@ _SHUFFLE_BUFFER = 10_000
 Protocol = protocol_lib.Protocol
 
 
+def _optional(kind: Any) -> Any:
+  validator = attrs.validators.optional(specs.instance_of(kind))
+  return attrs.field(default=None, validator=validator)
+
+
 @attrs.frozen(eq=False)
 class Task:
   """The clients, models and training protocol of a simulation.
@@ -84,19 +89,15 @@ class Task:
       )
   )
   protocol: Protocol = attrs.field(validator=specs.instance_of(Protocol))
-  test_data: Optional[client_data.ClientArrays] = attrs.field(
-      default=None,
-      validator=attrs.validators.optional(
-          specs.instance_of(client_data.ClientArrays)
-      ),
+  test_data: Optional[client_data.ClientArrays] = _optional(
+      client_data.ClientArrays
   )
   num_classes: Optional[int] = attrs.field(
       default=None,
       validator=attrs.validators.optional(specs.positive_integer),
   )
-  representation_fn: Optional[model_adapter.RepresentationFn] = attrs.field(
-      default=None,
-      validator=attrs.validators.optional(specs.instance_of(Callable)),
+  representation_fn: Optional[model_adapter.RepresentationFn] = _optional(
+      Callable
   )
   validation: Optional[feature_arrays.Examples] = attrs.field(
       default=None,
@@ -104,11 +105,8 @@ class Task:
           lambda value: feature_arrays.as_examples(value, 'The validation data')
       ),
   )
-  augmentation: Optional[batching.Augmentation] = attrs.field(
-      default=None,
-      validator=attrs.validators.optional(
-          specs.instance_of(batching.Augmentation)
-      ),
+  augmentation: Optional[batching.Augmentation] = _optional(
+      batching.Augmentation
   )
 
   def __attrs_post_init__(self):

@@ -18,7 +18,7 @@ import sys
 from typing import Any, Optional
 
 from tff_adaptive import _files
-from tff_adaptive import _packages
+from tff_adaptive import _stack
 from tff_adaptive.simulation import metrics_writers
 
 
@@ -48,7 +48,7 @@ class _Tracker(metrics_writers.MetricsWriter):
     Raises:
       ImportError: If the package is not installed; says how to install it.
     """
-    _packages.check_installed(self._package)
+    _stack.check_installed(self._package)
     self._directory = pathlib.Path(directory)
     self._hparams = dict(hparams)
     self._name = name or self._directory.name
@@ -85,12 +85,7 @@ class _Tracker(metrics_writers.MetricsWriter):
       round_num: The round number.
       row: The scalars by name; values that are not numbers are not sent.
     """
-    numbers = {
-        name: float(value)
-        for name, value in row.items()
-        if not isinstance(value, (str, bytes))
-    }
-    self._log(round_num, numbers)
+    self._log(round_num, metrics_writers.numbers_of(row))
 
   def close(self):
     """Ends the tracker's run; marks it as failed if an exception ends ours."""

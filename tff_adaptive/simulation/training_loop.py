@@ -19,12 +19,10 @@ from tff_adaptive.data import specs
 from tff_adaptive.simulation import callbacks as callbacks_lib
 from tff_adaptive.simulation import checkpoints as checkpoints_lib
 from tff_adaptive.simulation import client_states as client_states_lib
-from tff_adaptive.simulation import interrupts
+from tff_adaptive.simulation import cohorts
+from tff_adaptive.simulation import interruptions
 from tff_adaptive.simulation import metrics_writers
-from tff_adaptive.simulation import prefetching
-from tff_adaptive.simulation import profiling
 from tff_adaptive.simulation import progress as progress_lib
-from tff_adaptive.simulation import run_health
 
 # By then, graphs are compiled and caches are full.
 _ROUNDS_BEFORE_PROFILE = 2
@@ -68,6 +66,12 @@ def _parameters(function: Callable[..., Any]) -> Collection[str]:
     return ()
 
 
+def _sequence_of(kind: type) -> Any:
+  return attrs.validators.deep_iterable(
+      specs.instance_of(kind), specs.instance_of(Sequence)
+  )
+
+
 @attrs.define(kw_only=True)
 class _Run:
   """A run between two rounds: its state, and how to advance and record it.
@@ -87,26 +91,23 @@ class _Run:
       )
   )
   writers: Sequence[metrics_writers.MetricsWriter] = attrs.field(
-      validator=attrs.validators.deep_iterable(
-          specs.instance_of(metrics_writers.MetricsWriter),
-          specs.instance_of(Sequence),
-      )
+      validator=_sequence_of(metrics_writers.MetricsWriter)
   )
   callbacks: Sequence[callbacks_lib.Callback] = attrs.field(
-      validator=attrs.validators.deep_iterable(
-          specs.instance_of(callbacks_lib.Callback), specs.instance_of(Sequence)
-      )
+      validator=_sequence_of(callbacks_lib.Callback)
   )
   get_weights: Callable[[Any], Any]
   client_states: Optional[client_states_lib.ClientStates]
   adjust_state_fn: Optional[Callable[[Any, int], Any]]
-  health: run_health.RunHealth
+  health: interruptions.RunHealth
   state: Any = None
   round_num: int = 0
   saved_round: int = 0
   stopped: bool = False
   evaluation: Optional[Mapping[str, float]] = None
-  stopwatch: profiling.Stopwatch = attrs.field(factory=profiling.Stopwatch)
+  stopwatch: progress_lib.Stopwatch = attrs.field(
+      factory=progress_lib.Stopwatch
+  )
 
   def start(self, state: Any):
     """Starts from the initial state of the process."""
@@ -284,20 +285,20 @@ def _train(run: _Run, profile_path: Optional[_files.PathLike]):
   before_profile = min(
       run.round_num + _ROUNDS_BEFORE_PROFILE, run.total_rounds - 1
   )
-  with interrupts.InterruptGuard() as guard:
+  with interruptions.InterruptGuard() as guard:
     try:
       while not run.finished:
         run.health.check(run.round_num)
         with contextlib.ExitStack() as stack:
           if profile_path is not None and run.round_num == before_profile:
-            stack.enter_context(profiling.profile(profile_path))
+            stack.enter_context(progress_lib.profile(profile_path))
           start = time.perf_counter()
           outcome = run.train_one_round()
           with guard.shielded(), run.stopwatch.measure('metrics'):
             row = run.record(*outcome)
             del outcome  # Its cohort and client states are not needed longer.
             progress.update(run.round_num, row, time.perf_counter() - start)
-    except run_health.AllClientsRejectedError:
+    except interruptions.AllClientsRejectedError:
       with guard.shielded():
         run.save()
       raise
@@ -334,7 +335,7 @@ def run_training(
     read_ahead: bool = False,
     profile_path: Optional[_files.PathLike] = None,
     max_rejected_rounds: Optional[int] = (
-        run_health.DEFAULT_MAX_REJECTED_ROUNDS
+        interruptions.DEFAULT_MAX_REJECTED_ROUNDS
     ),
 ) -> TrainingResult:
   """Trains a learning process, starting from its newest checkpoint.
@@ -356,7 +357,8 @@ def run_training(
     total_rounds: The rounds of the whole run, at least 1.
     evaluate_fn: Maps the global model weights to named metrics. If it has a
       parameter `round_num`, it is also given the number of finished rounds, see
-      `build_sampled_evaluation`. None (the default) for no evaluation.
+      `evaluation.build_sampled_evaluation`. None (the default) for no
+      evaluation.
     rounds_per_evaluation: The number of rounds between evaluations; the last
       round is always evaluated. Defaults to 1.
     rounds_per_checkpoint: The number of rounds between checkpoints; the last
@@ -417,7 +419,8 @@ def run_training(
     ...     process,
     ...     cohort_fn=cohort_fn,
     ...     total_rounds=3,
-    ...     evaluate_fn=build_central_evaluation(model, digits.central_test),
+    ...     evaluate_fn=evaluation.build_central_evaluation(
+    ...         model, digits.central_test),
     ...     checkpoints=CheckpointManager('runs/sgd/checkpoints'),
     ...     writers=[CSVMetricsWriter('runs/sgd/metrics.csv')],
     ... )
@@ -437,7 +440,7 @@ def run_training(
       get_weights=get_weights or process.get_model_weights,
       client_states=client_states_lib.bind(process, client_store, checkpoints),
       adjust_state_fn=adjust_state_fn,
-      health=run_health.RunHealth(max_rejected_rounds),
+      health=interruptions.RunHealth(max_rejected_rounds),
   )
   run.start((initial_state_fn or process.initialize)())
   run.restore()
@@ -449,7 +452,7 @@ def run_training(
       run.evaluation = run.evaluate(run.state, run.round_num)
     else:
       if read_ahead:
-        prefetcher = prefetching.CohortPrefetcher(cohort_fn, total_rounds)
+        prefetcher = cohorts.CohortPrefetcher(cohort_fn, total_rounds)
         run.cohort_fn = stack.enter_context(prefetcher).get
       _train(run, profile_path)
   return TrainingResult(

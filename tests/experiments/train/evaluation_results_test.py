@@ -12,12 +12,12 @@ from absl.testing import absltest
 import numpy as np
 
 from experiments.train import evaluation_results
-from tff_adaptive.simulation import client_evaluation
+from tff_adaptive import evaluation
 from tff_adaptive.simulation import run_directory
 
 
 def _metrics(accuracy):
-  return client_evaluation.ClientMetrics(
+  return evaluation.ClientMetrics(
       ['a', 'b'], [1, 3], {'loss': [0.5, np.nan], 'accuracy': accuracy}
   )
 
@@ -31,7 +31,7 @@ class WriteTest(absltest.TestCase):
     found = {
         'central': {'test': collections.OrderedDict(loss=0.5, accuracy=0.75)},
         'per_client': _metrics([0.5, 1.0]),
-        'personalized': client_evaluation.PersonalizedMetrics(
+        'personalized': evaluation.PersonalizedMetrics(
             _metrics([0.5, 1.0]), _metrics([1.0, 1.0])
         ),
     }

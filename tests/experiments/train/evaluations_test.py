@@ -19,9 +19,9 @@ from tests import folder_testing
 from tests.experiments import hparams_testing
 from tests.experiments.train import trainer_testing
 from tff_adaptive import _metric_modes
+from tff_adaptive import evaluation
 from tff_adaptive.analysis import training_curve
 from tff_adaptive.data import batching
-from tff_adaptive.simulation import central_evaluation
 
 
 def _read(*arguments):
@@ -86,7 +86,7 @@ class FlagsTest(parameterized.TestCase):
     arguments = ('--evaluations=per_client', '--heldout_fraction=0.2')
     choices, settings = _read(*arguments)
     build = mock.patch.object(
-        evaluations.client_evaluation,
+        evaluation,
         'build_client_evaluation',
         side_effect=_metric_modes.UnknownModeError('turnover', '`modes`'),
     )
@@ -218,9 +218,7 @@ class BuildTest(parameterized.TestCase):
       self.assertEqual(devices, 'auto')
       return lambda weights: {'accuracy': len(built[-1]['y'])}
 
-    with mock.patch.object(
-        central_evaluation, 'build_central_evaluation', build
-    ):
+    with mock.patch.object(evaluation, 'build_central_evaluation', build):
       found = evaluations.build_evaluations(choices, settings, task)
     self.assertIs(built[0], task.central_test)
     self.assertEqual(found.includes_test, is_test)
@@ -254,9 +252,7 @@ class BuildTest(parameterized.TestCase):
 
       return evaluate
 
-    with mock.patch.object(
-        central_evaluation, 'build_sampled_evaluation', build
-    ):
+    with mock.patch.object(evaluation, 'build_sampled_evaluation', build):
       found = evaluations.build_evaluations(choices, settings, task)
     self.assertFalse(found.includes_test)
     for round_num in (1, 2, 1):

@@ -15,7 +15,7 @@ from experiments.train import run_parts
 from tests import folder_testing
 from tests.experiments import hparams_testing
 from tests.experiments.train import trainer_testing
-from tff_adaptive import _packages
+from tff_adaptive import _stack
 from tff_adaptive.runtime import plans
 from tff_adaptive.simulation import checkpoints
 from tff_adaptive.simulation import trackers
@@ -152,7 +152,7 @@ class TrainerTest(folder_testing.FolderTestCase):
   )
   def test_a_tracker_is_told_the_run_and_its_rounds(self, flag, writer):
     with (
-        mock.patch.object(_packages, 'check_installed'),
+        mock.patch.object(_stack, 'check_installed'),
         mock.patch.object(trackers, writer, autospec=True) as build,
     ):
       self.train(flag)

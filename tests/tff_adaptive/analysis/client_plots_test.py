@@ -9,7 +9,7 @@ from tests.tff_adaptive.analysis import figure_testing
 from tff_adaptive.analysis import client_plots
 from tff_adaptive.data import client_data
 from tff_adaptive.data import partition
-from tff_adaptive.simulation import client_evaluation
+from tff_adaptive.evaluation import client_metrics
 
 
 def _examples(labels):
@@ -137,7 +137,7 @@ class PlotTest(figure_testing.FigureTestCase):
 
 def _metrics(num_clients, seed=1):
   generator = np.random.default_rng(seed)
-  return client_evaluation.ClientMetrics(
+  return client_metrics.ClientMetrics(
       [f'client_{i}' for i in range(num_clients)],
       generator.integers(1, 50, num_clients),
       {
@@ -194,7 +194,7 @@ class ClientHistogramTest(figure_testing.FigureTestCase):
       self.assertIn(round(bar.get_x(), 9), edges)
 
   def test_values_that_are_not_finite_are_left_out_and_said(self):
-    metrics = client_evaluation.ClientMetrics(
+    metrics = client_metrics.ClientMetrics(
         ['a', 'b', 'c'], [1, 1, 1], {'loss': [0.5, np.nan, np.inf]}
     )
     axes = self._draw(metrics, 'loss', self.png)
@@ -206,7 +206,7 @@ class ClientHistogramTest(figure_testing.FigureTestCase):
   def test_invalid_metrics_cannot_be_plotted(self):
     with self.assertRaisesRegex(ValueError, "'recall'; there are loss, acc"):
       client_plots.plot_client_histogram(_metrics(3), 'recall', self.png)
-    nothing = client_evaluation.ClientMetrics(['a'], [1], {'loss': [np.nan]})
+    nothing = client_metrics.ClientMetrics(['a'], [1], {'loss': [np.nan]})
     with self.assertRaisesRegex(ValueError, "No client has a finite 'loss'"):
       client_plots.plot_client_histogram(nothing, 'loss', self.png)
     self.assertFalse(self.png.exists())

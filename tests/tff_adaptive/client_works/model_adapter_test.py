@@ -12,8 +12,8 @@ import tensorflow_federated as tff
 
 from tests.tff_adaptive import testing
 from tff_adaptive import algorithms
+from tff_adaptive import evaluation
 from tff_adaptive import optimizers
-from tff_adaptive import simulation
 from tff_adaptive.client_works import model_adapter
 
 
@@ -160,7 +160,7 @@ class LossTest(tf.test.TestCase, parameterized.TestCase):
     with self.assertRaisesRegex(ValueError, sentence):
       algorithms.build_fed_opt(model, optimizers.build_sgd())
     with self.assertRaisesRegex(ValueError, sentence):
-      simulation.build_central_evaluation(model, testing.client(4, seed=0)[0])
+      evaluation.build_central_evaluation(model, testing.client(4, seed=0)[0])
 
 
 class MovedVariablesTest(parameterized.TestCase):

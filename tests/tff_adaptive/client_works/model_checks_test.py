@@ -12,11 +12,11 @@ import tensorflow_federated as tff
 
 from tests.tff_adaptive import testing
 from tff_adaptive import algorithms
+from tff_adaptive import evaluation
 from tff_adaptive import optimizers
-from tff_adaptive import simulation
-from tff_adaptive.client_works import evaluation
 from tff_adaptive.client_works import model_adapter
 from tff_adaptive.client_works import model_checks
+from tff_adaptive.evaluation import computations
 
 _LAYERS = tf.keras.layers
 _INPUT = (testing.NUM_FEATURES,)
@@ -215,7 +215,7 @@ class ChecksTest(tf.test.TestCase, parameterized.TestCase):
   def test_variables_made_in_the_forward_pass_raise(self):
     late = _model('variable', _Subclassed)
     with self.assertRaisesRegex(ValueError, '0 trainable.* but 2 after'):
-      evaluation.build_evaluation_computation(lambda: _of_own_class(late()))
+      computations.build_evaluation_computation(lambda: _of_own_class(late()))
 
   def test_sample_weights_raise(self):
     spec = dict(testing.INPUT_SPEC, w=tf.TensorSpec([None], tf.float32))
@@ -270,7 +270,9 @@ class ChecksTest(tf.test.TestCase, parameterized.TestCase):
         return tf.gather(weights, y_true) * y_pred[:, 0]
 
     with self.assertRaisesRegex(ValueError, 'made outside.*NumPy array'):
-      evaluation.build_evaluation_computation(_model('variable', _chain, Loss))
+      computations.build_evaluation_computation(
+          _model('variable', _chain, Loss)
+      )
 
   @parameterized.parameters(*_FORMS)
   def test_op_without_a_gradient_is_named_with_a_mend(self, form):
@@ -292,7 +294,7 @@ class ChecksTest(tf.test.TestCase, parameterized.TestCase):
   def test_dictionary_of_metrics_is_named(self):
     model = _model('variable', _chain, metrics=dict)
     with self.assertRaisesRegex(TypeError, r'list\(metrics.values\(\)\)'):
-      evaluation.build_evaluation_computation(model)
+      computations.build_evaluation_computation(model)
 
   @parameterized.product(form=_FORMS)
   def test_metric_that_makes_its_variables_late_is_named(self, form):
@@ -301,14 +303,14 @@ class ChecksTest(tf.test.TestCase, parameterized.TestCase):
     spec = dict(testing.INPUT_SPEC, y=labels)
     loss = tf.keras.losses.MeanSquaredError
     with self.assertRaisesRegex(ValueError, 'makes its variables.*num_labels'):
-      evaluation.build_evaluation_computation(
+      computations.build_evaluation_computation(
           _model(form, _chain, loss, spec, metrics)
       )
 
   def test_loss_added_in_a_variable_model_is_named(self):
     model = _model('variable', lambda: _chain(_AddsLoss()))
     with self.assertRaisesRegex(ValueError, 'add_loss.*forward_pass'):
-      evaluation.build_evaluation_computation(model)
+      computations.build_evaluation_computation(model)
 
   @parameterized.parameters(
       algorithms.build_fed_opt, algorithms.build_centralized
@@ -428,7 +430,7 @@ class MeaningTest(tf.test.TestCase, parameterized.TestCase):
         lambda spec: generator.normal(size=spec.shape).astype(np.float32),
         weights,
     )
-    evaluate = simulation.build_central_evaluation(
+    evaluate = evaluation.build_central_evaluation(
         model, {'x': x, 'y': y}, batch_size
     )
     logits = x @ values.trainable[0] + values.trainable[1]

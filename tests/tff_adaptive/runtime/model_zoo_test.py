@@ -13,9 +13,9 @@ import tensorflow_federated as tff
 from tests.tff_adaptive import testing
 from tests.tff_adaptive.runtime import compiled_testing
 from tff_adaptive import algorithms
+from tff_adaptive import evaluation
 from tff_adaptive import optimizers
 from tff_adaptive import runtime
-from tff_adaptive import simulation
 
 _L = tf.keras.layers
 _VECTORS, _IMAGES, _TOKENS, _SERIES = (6,), (6, 6, 2), (5,), (4, 3)
@@ -180,7 +180,7 @@ class ModelZooTest(compiled_testing.TestCase):
         for cut in thirds
     ]
     process = algorithms.build_fed_opt(model_fn, optimizers.build_sgd(0.1))
-    evaluate = simulation.build_central_evaluation(model_fn, dict(examples))
+    evaluate = evaluation.build_central_evaluation(model_fn, dict(examples))
     found = []
     for number in (1, 4):
       with runtime.CompiledContext(

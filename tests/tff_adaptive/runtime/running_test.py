@@ -19,7 +19,7 @@ from tests.tff_adaptive.runtime import sequence_testing
 from tff_adaptive import data
 from tff_adaptive import runtime
 from tff_adaptive.runtime import running
-from tff_adaptive.simulation import interrupts
+from tff_adaptive.simulation import interruptions
 from tff_adaptive.tuning import differentiation
 
 
@@ -82,7 +82,7 @@ class InterruptsTest(compiled_testing.TestCase):
         runtime.CompiledContext(strict=True),
         self.assertRaises(KeyboardInterrupt),
     ):
-      with interrupts.InterruptGuard() as guard:
+      with interruptions.InterruptGuard() as guard:
         with guard.shielded():
           _interrupt_soon()
           found = [count([10**6])]

@@ -149,9 +149,11 @@ class MonitorTest(parameterized.TestCase):
       ('min', 0.0, math.nan, math.inf, False),
       ('min', 0.0, math.inf, math.inf, False),
   )
-  def test_is_better(self, mode, min_delta, value, best, expected):
+  def test_keeps_what_is_better(self, mode, min_delta, value, best, expected):
     monitor = callbacks.Monitor('loss', mode, min_delta)
-    self.assertEqual(monitor.is_better(value, best), expected)
+    monitor.best = best
+    self.assertEqual(monitor.improve(value), expected)
+    self.assertEqual(monitor.best, value if expected else best)
 
   def test_reads_rows_that_have_the_metric(self):
     monitor = callbacks.Monitor('loss', 'min')
@@ -181,24 +183,24 @@ class MonitorTest(parameterized.TestCase):
 
   def test_metrics_of_the_evaluation_are_checked_before_the_first_round(self):
     evaluation = {'loss': 1.0, 'accuracy': 0.1}
-    callbacks.Monitor('evaluation/accuracy', 'max').check(_start(evaluation))
+    callbacks.Monitor('evaluation/accuracy', 'max').start(_start(evaluation))
     wrong = callbacks.Monitor('evaluation/acc', 'max')
     with self.assertRaisesRegex(
         callbacks.UnknownMetricError,
         "no metric 'evaluation/acc' to monitor; there are evaluation/loss, "
         'evaluation/accuracy$',
     ):
-      wrong.check(_start(evaluation))
+      wrong.start(_start(evaluation))
     with self.assertRaisesRegex(
         callbacks.UnknownMetricError, 'there are none$'
     ):
-      wrong.check(_start(None))
+      wrong.start(_start(None))
 
   def test_other_metrics_need_no_evaluation_of_the_initial_weights(self):
     def fail():
       raise AssertionError
 
-    callbacks.Monitor('clients/loss', 'min').check(
+    callbacks.Monitor('clients/loss', 'min').start(
         callbacks.TrainingStart(
             state=None, get_weights=fail, get_evaluation=fail
         )
@@ -251,9 +253,13 @@ class EarlyStoppingTest(loop_testing.LoopTestCase):
     self.assertEqual(self.run_loop(callbacks=[stopping]).round_num, 4)
 
   def test_a_loss_is_better_when_lower(self):
-    by_name = callbacks.Monitor('evaluation/loss')
-    self.assertTrue(by_name.is_better(0.4, 0.5))
-    self.assertFalse(callbacks.Monitor('evaluation/f1').is_better(0.4, 0.5))
+    for metric, expected in (
+        ('evaluation/loss', True),
+        ('evaluation/f1', False),
+    ):
+      monitor = callbacks.Monitor(metric)
+      monitor.improve(0.5)
+      self.assertEqual(monitor.improve(0.4), expected)
     # The loss falls in every round.
     stopping = callbacks.EarlyStopping('clients/loss', 3)
     self.assertEqual(self.run_loop(callbacks=[stopping]).round_num, 10)

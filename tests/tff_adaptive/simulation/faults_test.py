@@ -12,7 +12,7 @@ from tests.tff_adaptive.simulation import task_testing
 from tff_adaptive.data import batching
 from tff_adaptive.data import client_data
 from tff_adaptive.data import cohort
-from tff_adaptive.simulation import faults
+from tff_adaptive.simulation import cohorts
 
 # Clients with different numbers of batches in two epochs.
 _SOURCE = client_data.PackedClientArrays.from_clients(
@@ -42,7 +42,7 @@ def _many(**probabilities):
     plan = batching.BatchPlan(1)
     return cohort.Cohort(source, ids, round_index, 0, plan)
 
-  return faults.inject_faults(cohort_fn, **probabilities)
+  return cohorts.inject_faults(cohort_fn, **probabilities)
 
 
 def _faulty_labels(batches):
@@ -52,7 +52,7 @@ def _faulty_labels(batches):
 class DropClientsTest(parameterized.TestCase):
 
   def test_without_a_probability_nothing_happens(self):
-    plain, same = _cohort_fn()(3), faults.inject_faults(_cohort_fn())(3)
+    plain, same = _cohort_fn()(3), cohorts.inject_faults(_cohort_fn())(3)
     self.assertEqual(same.client_ids, plain.client_ids)
     self.assertEmpty(same.dropped_out)
     self.assertEmpty(same.step_limits)
@@ -75,7 +75,7 @@ class DropClientsTest(parameterized.TestCase):
     self.assertContainsSubset(first.dropped_out, more)
 
   def test_literal_drop_outs_so_that_no_release_changes_a_run(self):
-    cohort_fn = faults.inject_faults(_cohort_fn(seed=1), drop_clients=0.5)
+    cohort_fn = cohorts.inject_faults(_cohort_fn(seed=1), drop_clients=0.5)
     self.assertEqual(
         [cohort_fn(round_index).client_ids for round_index in range(3)],
         [('eve',), ('bob',), ('bob', 'dot', 'eve')],
@@ -83,7 +83,7 @@ class DropClientsTest(parameterized.TestCase):
 
   def test_changes_nothing_of_the_other_clients(self):
     plain = _cohort_fn()(2)
-    found = faults.inject_faults(_cohort_fn(), drop_clients=0.5)(2)
+    found = cohorts.inject_faults(_cohort_fn(), drop_clients=0.5)(2)
     self.assertNotEmpty(found.dropped_out)
     for place, client_id in enumerate(found.client_ids):
       twin = plain.client_ids.index(client_id)
@@ -93,7 +93,7 @@ class DropClientsTest(parameterized.TestCase):
       )
 
   def test_cohort_may_be_empty(self):
-    found = faults.inject_faults(_cohort_fn(), drop_clients=1.0)(0)
+    found = cohorts.inject_faults(_cohort_fn(), drop_clients=1.0)(0)
     self.assertEmpty(found)
     self.assertLen(found.dropped_out, 4)
     self.assertEmpty(list(found))
@@ -112,7 +112,7 @@ class StragglersTest(parameterized.TestCase):
 
   def test_train_on_their_first_batches(self):
     plain = _cohort_fn()(0)
-    found = faults.inject_faults(_cohort_fn(), straggler_fraction=1.0)(0)
+    found = cohorts.inject_faults(_cohort_fn(), straggler_fraction=1.0)(0)
     self.assertEqual(found.step_limits.keys(), {'ann', 'dot', 'eve'})
     for place, client_id in enumerate(found.client_ids):
       batches = _faulty_labels(found.batches(place))
@@ -130,7 +130,7 @@ class StragglersTest(parameterized.TestCase):
 
     for round_index in range(3):
       packed, expected = (
-          faults.inject_faults(fn, **shares)(round_index).fetch().pack()
+          cohorts.inject_faults(fn, **shares)(round_index).fetch().pack()
           for fn in (fetched, _cohort_fn())
       )
       self.assertEqual(packed.starts.tolist(), expected.starts.tolist())
@@ -142,9 +142,9 @@ class StragglersTest(parameterized.TestCase):
 
   def test_of_one_batch_drop_out(self):
     plan = batching.BatchPlan(4)
-    found = faults.inject_faults(_cohort_fn(plan=plan), straggler_fraction=1.0)(
-        0
-    )
+    found = cohorts.inject_faults(
+        _cohort_fn(plan=plan), straggler_fraction=1.0
+    )(0)
     self.assertEqual(found.client_ids, ('bob', 'eve'))
     self.assertEqual(found.dropped_out, ('ann', 'dot'))
     self.assertEqual(found.step_limits.keys(), {'eve'})
@@ -162,18 +162,18 @@ class StragglersTest(parameterized.TestCase):
 class FaultsTest(parameterized.TestCase):
 
   def test_counts(self):
-    found = faults.inject_faults(
+    found = cohorts.inject_faults(
         _cohort_fn(['ann', 'dot', 'eve', 'ann']), straggler_fraction=1.0
     )(0)
     round_end = loop_testing.round_end(cohort=found)
     self.assertEqual(
-        faults.FaultCounts().measure(round_end),
+        cohorts.FaultCounts().measure(round_end),
         {'clients/num_dropped_out': 0, 'clients/num_stragglers': 4},
     )
 
   def test_counts_need_a_cohort(self):
     with self.assertRaisesRegex(TypeError, 'returns `Cohort`s, found list'):
-      faults.FaultCounts().measure(loop_testing.round_end(cohort=[]))
+      cohorts.FaultCounts().measure(loop_testing.round_end(cohort=[]))
 
   @parameterized.product(
       name=['drop_clients', 'straggler_fraction'],
@@ -181,4 +181,4 @@ class FaultsTest(parameterized.TestCase):
   )
   def test_no_probability_raises(self, name, value):
     with self.assertRaisesRegex(ValueError, rf'`{name}` must be in \[0, 1\]'):
-      faults.inject_faults(_cohort_fn(), **{name: value})
+      cohorts.inject_faults(_cohort_fn(), **{name: value})

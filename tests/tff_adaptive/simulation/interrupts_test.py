@@ -11,7 +11,7 @@ import weakref
 from absl.testing import parameterized
 import pytest
 
-from tff_adaptive.simulation import interrupts
+from tff_adaptive.simulation import interruptions
 
 
 class _Thing:
@@ -25,7 +25,7 @@ class InterruptGuardTest(parameterized.TestCase):
     before = signal.getsignal(number)
     done = []
     with self.assertRaises(KeyboardInterrupt):
-      with interrupts.InterruptGuard():
+      with interruptions.InterruptGuard():
         os.kill(os.getpid(), number)
         done.append('after the signal')
     self.assertEmpty(done)
@@ -35,7 +35,7 @@ class InterruptGuardTest(parameterized.TestCase):
     done = []
     before = signal.getsignal(signal.SIGTERM)
     with self.assertRaises(KeyboardInterrupt):
-      with interrupts.InterruptGuard() as guard:
+      with interruptions.InterruptGuard() as guard:
         with guard.shielded():
           os.kill(os.getpid(), signal.SIGINT)
           done.append('inside')
@@ -51,7 +51,7 @@ class InterruptGuardTest(parameterized.TestCase):
         thing, lambda _: os.kill(os.getpid(), signal.SIGINT)
     )
     with self.assertRaises(KeyboardInterrupt):
-      with interrupts.InterruptGuard() as guard:
+      with interruptions.InterruptGuard() as guard:
         del thing
         done.append('after the signal')
         with guard.shielded():
@@ -61,7 +61,7 @@ class InterruptGuardTest(parameterized.TestCase):
     self.assertEqual(done, ['after the signal', 'inside'])
 
   def test_a_signal_can_be_dropped(self):
-    with interrupts.InterruptGuard() as guard:
+    with interruptions.InterruptGuard() as guard:
       with guard.shielded(raise_at_end=False):
         os.kill(os.getpid(), signal.SIGINT)
         was_within = True
@@ -72,7 +72,7 @@ class InterruptGuardTest(parameterized.TestCase):
 
   def test_an_error_in_a_shielded_block_comes_first(self):
     with self.assertRaisesRegex(ValueError, 'a bug'):
-      with interrupts.InterruptGuard() as guard:
+      with interruptions.InterruptGuard() as guard:
         with guard.shielded():
           os.kill(os.getpid(), signal.SIGINT)
           raise ValueError('a bug')
@@ -86,7 +86,7 @@ class InterruptGuardTest(parameterized.TestCase):
       install(number, handler)  # Returns None, as for a handler of C code.
 
     with mock.patch.object(signal, 'signal', install_over_another):
-      with interrupts.InterruptGuard():
+      with interruptions.InterruptGuard():
         pass
     self.assertIs(signal.getsignal(signal.SIGTERM), signal.SIG_DFL)
 
@@ -95,7 +95,7 @@ class InterruptGuardTest(parameterized.TestCase):
     seen = []
 
     def use():
-      with interrupts.InterruptGuard() as guard:
+      with interruptions.InterruptGuard() as guard:
         with guard.shielded():
           seen.append(signal.getsignal(signal.SIGINT))
 

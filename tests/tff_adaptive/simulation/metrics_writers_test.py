@@ -422,14 +422,24 @@ class RejectedClientsWriterTest(parameterized.TestCase):
     self.assertFalse(self.path.exists())
 
   @parameterized.parameters(
-      ('1,ann\n', 'line 2: 2 fields for 3 columns'),
-      ('2,ann,x\n1,ann,x\n', "line 3: '1' is not a round number after 2"),
-      ('1_0,ann,x\n', "line 2: '1_0' is not a round number"),
+      ('1,ann\n', 'line 2 is damaged .2 fields for 3 columns'),
+      ('2,ann,x\n1,ann,x\n', 'line 3 is damaged .round_num 1 comes after 2'),
+      ('1_0,ann,x\n', "line 2 is damaged .* found '1_0'"),
   )
   def test_damaged_rows_are_an_error(self, rows, sentence):
     self.path.write_text(f'round_num,client_id,reason\n{rows}')
     with self.assertRaisesRegex(metrics_writers.MetricsFileError, sentence):
       self._writer(7)
+
+  def test_removes_its_temporary_files_and_no_others(self):
+    ours, other = (
+        self.path.with_name(f'{name}.0123456789abcdef.tmp')
+        for name in (self.path.name, 'notes')
+    )
+    ours.touch()
+    other.touch()
+    self._writer(7)
+    self.assertEqual(list(self.path.parent.iterdir()), [other])
 
   def test_a_new_run_does_not_read_the_file(self):
     self.path.write_text('not a table of clients\n')

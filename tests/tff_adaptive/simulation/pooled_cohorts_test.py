@@ -11,7 +11,7 @@ import numpy as np
 from tests.tff_adaptive.simulation import task_testing
 from tff_adaptive.data import batching
 from tff_adaptive.data import client_data
-from tff_adaptive.simulation import pooled_cohorts
+from tff_adaptive.simulation import cohorts
 
 _SIZES = (5, 0, 3, 1)
 
@@ -62,7 +62,7 @@ class PooledDataTest(parameterized.TestCase):
       task = attrs.evolve(task, train_data=_lazy(task.train_data))
       options = {'shuffle_buffer': 4}
     protocol = task_testing.protocol(**changes)
-    return pooled_cohorts.build_pooled_cohort_fn(
+    return cohorts.build_pooled_cohort_fn(
         attrs.evolve(task, protocol=protocol), seed, **options
     )
 
@@ -99,7 +99,7 @@ class PooledDataTest(parameterized.TestCase):
     cohort_fn = self._build(client_batch_size=4)
     for round_num in range(4):
       cohort = cohort_fn(round_num)
-      self.assertEqual(cohort.client_ids, (pooled_cohorts.POOL_ID,))
+      self.assertEqual(cohort.client_ids, (cohorts.POOL_ID,))
       for batch in cohort.batches(0):
         self.assertLen(batch['y'], 4)
         for column in batch['x'].T:
@@ -141,9 +141,7 @@ class PooledDataTest(parameterized.TestCase):
         train_data=_lazy(source, reads),
         protocol=task_testing.protocol(client_epochs=1),
     )
-    cohort_fn = pooled_cohorts.build_pooled_cohort_fn(
-        task, 0, shuffle_buffer=50
-    )
+    cohort_fn = cohorts.build_pooled_cohort_fn(task, 0, shuffle_buffer=50)
     self.assertEmpty(reads)
     # 20 examples of at most two stretches of five clients each.
     for round_num in range(3):
@@ -163,7 +161,7 @@ class PooledDataTest(parameterized.TestCase):
             shift, _task().train_data.element_spec
         ),
     )
-    cohort_fn = pooled_cohorts.build_pooled_cohort_fn(task, 0)
+    cohort_fn = cohorts.build_pooled_cohort_fn(task, 0)
     shifts = []
     for round_num in (0, 0, 1):
       batch = cohort_fn(round_num).batches(0)[0]
@@ -181,7 +179,7 @@ class PooledDataTest(parameterized.TestCase):
     )
     task = attrs.evolve(_task(), train_data=empty)
     with self.assertRaisesRegex(ValueError, "task 'toy' have no training"):
-      pooled_cohorts.build_pooled_cohort_fn(task, 0)
+      cohorts.build_pooled_cohort_fn(task, 0)
 
   def test_batch_larger_than_the_pool_raises(self):
     with self.assertRaisesRegex(
@@ -196,6 +194,6 @@ class PooledDataTest(parameterized.TestCase):
   )
   def test_bad_argument_raises(self, seed, shuffle_buffer, error, message):
     with self.assertRaisesRegex(error, message):
-      pooled_cohorts.build_pooled_cohort_fn(
+      cohorts.build_pooled_cohort_fn(
           _task(), seed, shuffle_buffer=shuffle_buffer
       )

@@ -10,7 +10,7 @@ import numpy as np
 from tff_adaptive.data import batching
 from tff_adaptive.data import client_data
 from tff_adaptive.data import cohort as cohort_lib
-from tff_adaptive.simulation import prefetching
+from tff_adaptive.simulation import cohorts
 
 
 class CohortPrefetcherTest(absltest.TestCase):
@@ -24,7 +24,7 @@ class CohortPrefetcherTest(absltest.TestCase):
       is_made[round_index].set()
       return f'cohort {round_index}'
 
-    with prefetching.CohortPrefetcher(cohort_fn, total_rounds=3) as prefetcher:
+    with cohorts.CohortPrefetcher(cohort_fn, total_rounds=3) as prefetcher:
       self.assertEmpty(made)
       self.assertEqual(prefetcher.get(0), 'cohort 0')
       self.assertTrue(is_made[1].wait(10))
@@ -37,12 +37,12 @@ class CohortPrefetcherTest(absltest.TestCase):
 
   def test_nothing_is_read_beyond_the_last_round(self):
     made = []
-    with prefetching.CohortPrefetcher(made.append, total_rounds=1) as one:
+    with cohorts.CohortPrefetcher(made.append, total_rounds=1) as one:
       one.get(0)
     self.assertEqual(made, [0])
 
   def test_starts_anywhere(self):
-    with prefetching.CohortPrefetcher(lambda i: i, 10) as prefetcher:
+    with cohorts.CohortPrefetcher(lambda i: i, 10) as prefetcher:
       self.assertEqual([prefetcher.get(i) for i in (5, 6, 2)], [5, 6, 2])
 
   def test_an_error_comes_with_its_round(self):
@@ -51,14 +51,14 @@ class CohortPrefetcherTest(absltest.TestCase):
         raise ValueError('no such client')
       return round_index
 
-    with prefetching.CohortPrefetcher(cohort_fn, 3) as prefetcher:
+    with cohorts.CohortPrefetcher(cohort_fn, 3) as prefetcher:
       self.assertEqual(prefetcher.get(0), 0)
       with self.assertRaisesRegex(ValueError, 'no such client'):
         prefetcher.get(1)
 
   def test_no_thread_is_left(self):
     before = set(threading.enumerate())
-    with prefetching.CohortPrefetcher(lambda i: i, 3) as prefetcher:
+    with cohorts.CohortPrefetcher(lambda i: i, 3) as prefetcher:
       prefetcher.get(0)
       new = set(threading.enumerate()) - before
       self.assertNotEmpty(new)
@@ -74,7 +74,7 @@ class CohortPrefetcherTest(absltest.TestCase):
           source, ['a'], round_index, 0, batching.BatchPlan(2)
       )
 
-    with prefetching.CohortPrefetcher(cohort_fn, 1) as prefetcher:
+    with cohorts.CohortPrefetcher(cohort_fn, 1) as prefetcher:
       fetched = prefetcher.get(0)
     self.assertIsNotNone(fetched.packed)
     self.assertEqual(

@@ -10,16 +10,16 @@ from absl.testing import absltest
 import tensorflow as tf
 
 from tests import folder_testing
-from tff_adaptive.simulation import profiling
+from tff_adaptive.simulation import progress
 
 
 class StopwatchTest(absltest.TestCase):
 
   def test_a_part_does_not_include_those_within_it(self):
-    stopwatch = profiling.Stopwatch()
+    stopwatch = progress.Stopwatch()
     # At the beginning and at the end of each block.
     clock = mock.Mock(side_effect=[100.0, 101.0, 103.0, 107.0, 115.0, 131.0])
-    with mock.patch.object(profiling.time, 'perf_counter', clock):
+    with mock.patch.object(progress.time, 'perf_counter', clock):
       with stopwatch.measure('outer'):
         with stopwatch.measure('inner'):
           pass
@@ -28,9 +28,9 @@ class StopwatchTest(absltest.TestCase):
     self.assertEqual(stopwatch.seconds, {'outer': 1 + 4, 'inner': 2 + 16})
 
   def test_an_error_ends_a_part(self):
-    stopwatch = profiling.Stopwatch()
+    stopwatch = progress.Stopwatch()
     clock = mock.Mock(side_effect=[0.0, 1.0, 5.0, 7.0])
-    with mock.patch.object(profiling.time, 'perf_counter', clock):
+    with mock.patch.object(progress.time, 'perf_counter', clock):
       with self.assertRaisesRegex(ValueError, 'broken'):
         with stopwatch.measure('first'):
           raise ValueError('broken')
@@ -50,8 +50,8 @@ class ProfileTest(absltest.TestCase):
     multiply = tf.function(lambda x: tf.linalg.matmul(x, x, name='product'))
     x = tf.ones([200, 200])
     multiply(x)
-    with profiling.profile(self.path):
-      with profiling.Stopwatch().measure('our part'):
+    with progress.profile(self.path):
+      with progress.Stopwatch().measure('our part'):
         multiply(x).numpy()
     with gzip.open(self.path, 'rt', encoding='utf-8') as file:
       events = json.load(file)['traceEvents']
@@ -74,6 +74,6 @@ class ProfileTest(absltest.TestCase):
   def test_a_block_that_raises_leaves_no_file_and_no_profiler(self):
     for _ in range(2):
       with self.assertRaisesRegex(ValueError, 'broken'):
-        with profiling.profile(self.path):
+        with progress.profile(self.path):
           raise ValueError('broken')
     self.assertFalse(self.path.exists())

@@ -18,7 +18,7 @@ from tff_adaptive import data
 from tff_adaptive import optimizers
 from tff_adaptive.simulation import checkpoints
 from tff_adaptive.simulation import client_states
-from tff_adaptive.simulation import run_health
+from tff_adaptive.simulation import interruptions
 
 _Dict = collections.OrderedDict
 # Codes of `Rejection`.
@@ -58,7 +58,7 @@ class RejectedRoundsTest(loop_testing.LoopTestCase):
   def test_a_run_of_rejected_clients_stops_with_the_reason(self):
     rounds = [(_HEALTHY, _HEALTHY), *[_FAILED] * 9]
     with self.assertRaisesRegex(
-        run_health.AllClientsRejectedError,
+        interruptions.AllClientsRejectedError,
         r'in 3 rounds in a row \(in the last one 1 not_finite, 1 too_large\).*'
         'after round 4.*smaller learning rate.*max_rejected_rounds',
     ):
@@ -70,7 +70,7 @@ class RejectedRoundsTest(loop_testing.LoopTestCase):
   def test_the_default_is_five_rounds(self):
     process = _Process(*[_FAILED] * 9)
     with self.assertRaisesRegex(
-        run_health.AllClientsRejectedError, 'after round 5'
+        interruptions.AllClientsRejectedError, 'after round 5'
     ):
       self.run_loop(process=process)
 
@@ -87,7 +87,7 @@ class RejectedRoundsTest(loop_testing.LoopTestCase):
     self.assertEqual(self._train(*[nobody, empty] * 4).round_num, 8)
     rounds = [_FAILED, nobody, _FAILED, empty, (_EMPTY, _NOT_FINITE), _FAILED]
     with self.assertRaisesRegex(
-        run_health.AllClientsRejectedError, 'after round 5'
+        interruptions.AllClientsRejectedError, 'after round 5'
     ):
       self.run_loop(
           'other',
@@ -101,12 +101,12 @@ class RejectedRoundsTest(loop_testing.LoopTestCase):
     # The only checkpoint is that of round 2, after one rejected round.
     self._train(*rounds, total_rounds=2)
     with self.assertRaisesRegex(
-        run_health.AllClientsRejectedError, 'after round 4'
+        interruptions.AllClientsRejectedError, 'after round 4'
     ):
       self._train(*rounds)
     # The same command stops at once, and one without the limit continues.
     with self.assertRaisesRegex(
-        run_health.AllClientsRejectedError, 'after round 4'
+        interruptions.AllClientsRejectedError, 'after round 4'
     ):
       self._train(*rounds)
     result = self._train(*rounds, max_rejected_rounds=None)
@@ -120,7 +120,7 @@ class RejectedRoundsTest(loop_testing.LoopTestCase):
     checkpoints.write_structure(manager.path(round_num), round_num, leaves)
     rounds = [(_HEALTHY,), *[_FAILED] * 9]
     with self.assertRaisesRegex(
-        run_health.AllClientsRejectedError, 'after round 6'
+        interruptions.AllClientsRejectedError, 'after round 6'
     ):
       self._train(*rounds)
 

@@ -22,7 +22,7 @@ from tff_adaptive.simulation import callbacks
 from tff_adaptive.simulation import checkpoints
 from tff_adaptive.simulation import kept_weights
 from tff_adaptive.simulation import metrics_writers
-from tff_adaptive.simulation import profiling
+from tff_adaptive.simulation import progress
 from tff_adaptive.simulation import training_loop
 
 
@@ -108,7 +108,7 @@ class TrainingLoopTest(loop_testing.LoopTestCase):
   def test_seconds_are_those_of_the_parts(self):
     clock = itertools.count()
     with mock.patch.object(
-        profiling.time, 'perf_counter', lambda: float(next(clock))
+        progress.time, 'perf_counter', lambda: float(next(clock))
     ):
       seconds = self.run_loop().seconds
     # A part of its own has two readings of the clock, at its beginning and end.
@@ -136,7 +136,7 @@ class TrainingLoopTest(loop_testing.LoopTestCase):
         return super().next(state, cohort)
 
     process = Process()
-    with mock.patch.object(profiling, 'profile', profile):
+    with mock.patch.object(progress, 'profile', profile):
       self.run_loop(process=process, total_rounds=total, profile_path='file')
     self.assertEqual(profiled, ['file', finished])
 

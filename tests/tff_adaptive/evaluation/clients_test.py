@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of client_evaluation."""
+"""Tests of the evaluations of clients."""
 
 import collections
 import functools
@@ -14,19 +14,22 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tests.tff_adaptive import testing
-from tests.tff_adaptive.simulation import evaluation_testing
+from tests.tff_adaptive.evaluation import evaluation_testing
 from tff_adaptive import _metric_modes
+from tff_adaptive import evaluation
 from tff_adaptive import optimizers
+from tff_adaptive import runtime
 from tff_adaptive.client_works import local_training
 from tff_adaptive.data import batching
 from tff_adaptive.data import client_data
 from tff_adaptive.data import cohort
 from tff_adaptive.data import random_streams
-from tff_adaptive.simulation import client_evaluation
+from tff_adaptive.evaluation import computations
+from tff_adaptive.evaluation import evaluations
 
 
 def _metrics(values, num_examples=None, metric='accuracy'):
-  return client_evaluation.ClientMetrics(
+  return evaluation.ClientMetrics(
       [f'c{i}' for i in range(len(values))],
       num_examples or [1] * len(values),
       {metric: values},
@@ -70,7 +73,7 @@ class ClientMetricsTest(parameterized.TestCase):
       ('recall', 'min', 3.0),
   )
   def test_the_worst_clients_are_those_of_the_mode(self, name, mode, worst):
-    metrics = client_evaluation.ClientMetrics(
+    metrics = evaluation.ClientMetrics(
         ['a', 'b', 'c'],
         [1, 1, 1],
         {name: [1.0, 3.0, 2.0]},
@@ -87,10 +90,10 @@ class ClientMetricsTest(parameterized.TestCase):
 
   def test_a_mode_is_max_or_min(self):
     with self.assertRaisesRegex(ValueError, "must be 'max' or 'min', found"):
-      client_evaluation.ClientMetrics(['a'], [1], {'b': [1.0]}, {'b': 'up'})
+      evaluation.ClientMetrics(['a'], [1], {'b': [1.0]}, {'b': 'up'})
 
   def test_every_metric_is_summarized_in_order(self):
-    metrics = client_evaluation.ClientMetrics(
+    metrics = evaluation.ClientMetrics(
         ['a'], [2], {'loss': [0.5], 'accuracy': [1.0]}
     )
     self.assertEqual(
@@ -111,9 +114,9 @@ class ClientMetricsTest(parameterized.TestCase):
 
   def test_arrays_of_another_length_are_refused(self):
     with self.assertRaisesRegex(ValueError, r'`accuracy`.*2 clients.*\(1,\)'):
-      client_evaluation.ClientMetrics(['a', 'b'], [1, 1], {'accuracy': [1.0]})
+      evaluation.ClientMetrics(['a', 'b'], [1, 1], {'accuracy': [1.0]})
     with self.assertRaisesRegex(ValueError, '`num_examples`'):
-      client_evaluation.ClientMetrics(['a'], [1, 1], {'accuracy': [1.0]})
+      evaluation.ClientMetrics(['a'], [1, 1], {'accuracy': [1.0]})
 
 
 _expected = evaluation_testing.expected
@@ -198,7 +201,7 @@ class ClientEvaluationTest(tf.test.TestCase, parameterized.TestCase):
 
   def test_equals_each_client_alone(self):
     source = _clients(1)
-    evaluate = client_evaluation.build_client_evaluation(
+    evaluate = evaluation.build_client_evaluation(
         _functional_model(0.5), source, batch_size=4
     )
     for seed in (1, 2):
@@ -223,21 +226,21 @@ class ClientEvaluationTest(tf.test.TestCase, parameterized.TestCase):
     with self.assertRaisesRegex(
         ValueError, "'turnover' does not tell .*`modes`"
     ):
-      client_evaluation.build_client_evaluation(model, _clients(1))
+      evaluation.build_client_evaluation(model, _clients(1))
     with self.assertRaisesRegex(
         ValueError, "'turnover' does not tell .*`modes`"
     ):
-      client_evaluation.build_personalized_evaluation(
+      evaluation.build_personalized_evaluation(
           model, _clients(1), _clients(2), optimizers.build_sgd()
       )
-    client_evaluation.build_client_evaluation(
+    evaluation.build_client_evaluation(
         model, _clients(1), modes={'turnover': 'min'}
     )
 
   @pytest.mark.slow
   def test_variable_model_equals_each_client_alone(self):
     source = _clients(1)
-    evaluate = client_evaluation.build_client_evaluation(
+    evaluate = evaluation.build_client_evaluation(
         _variable_model, source, batch_size=7
     )
     for seed in (1, 2):
@@ -249,66 +252,68 @@ class ClientEvaluationTest(tf.test.TestCase, parameterized.TestCase):
   def test_clients_go_through_in_several_calls(self):
     source = _clients(2, sizes=[3, 1, 4, 1, 5, 9, 2, 6] * 3)
     build = functools.partial(
-        client_evaluation.build_client_evaluation, _functional_model()
+        evaluation.build_client_evaluation, _functional_model()
     )
     whole = build(source)(_weights())
     read = []
-    with mock.patch.multiple(client_evaluation, _MAX_ROWS=10, _MAX_CLIENTS=3):
+    with mock.patch.multiple(evaluations, _MAX_ROWS=10, _MAX_CLIENTS=3):
       parts = build(_lazy(source, read))(_weights())
     self.assertEqual(parts.client_ids, whole.client_ids)
     self.assertAllEqual(parts.num_examples, whole.num_examples)
     self.assertAllClose(parts.values['loss'], whole.values['loss'], rtol=1e-6)
     self.assertEqual(read, list(source.client_ids))
 
-  @parameterized.parameters(
-      ({}, None, [['c0', 'c1'], ['c2']]),
-      ({'num_epochs': 2}, None, [['c0'], ['c1'], ['c2']]),
-      ({'max_examples': 3}, None, [['c0', 'c1', 'c2']]),
-      ({}, 1, [['c0', 'c1', 'c2']]),
-      ({}, 4, [['c0'], ['c1'], ['c2']]),
-  )
-  def test_calls_are_bounded_by_the_rows_of_batches(
-      self, changes, num_steps, expected
-  ):
-    plan = batching.BatchPlan(4, **changes)
-    with mock.patch.object(client_evaluation, '_MAX_ROWS', 12):
-      found = client_evaluation._chunks(
-          ['c0', 'c1', 'c2'],
-          lambda _: client_evaluation._num_rows(plan, num_steps, 6),
-      )
-      self.assertEqual(list(found), expected)
+  def test_calls_are_bounded_by_the_rows_of_batches(self):
+    rows = {'c0': 6, 'c1': 6, 'c2': 20, 'c3': 5}
+    with mock.patch.object(evaluations, '_MAX_ROWS', 12):
+      found = evaluations._chunks(list(rows), rows.__getitem__)
+      self.assertEqual(list(found), [['c0', 'c1'], ['c2'], ['c3']])
 
   def test_ids_keep_zero_bytes_at_their_end(self):
     rows = {'num_examples': np.array([2, 0]), 'metrics': {'loss': np.ones([2])}}
-    found = client_evaluation._to_metrics(['a\0', 'b'], rows)
+    evaluator = mock.Mock(_modes={})
+    found = evaluations._Evaluator._to_metrics(evaluator, ['a\0', 'b'], rows)
     self.assertEqual(found.client_ids, ('a\0',))
 
   def test_sample_of_clients_is_seeded(self):
     ids = [f'c{i}' for i in range(30)]
-    found = [client_evaluation._sample(ids, 5, seed) for seed in (1, 1, 2)]
+    found = [evaluations._sample(ids, 5, seed) for seed in (1, 1, 2)]
     self.assertLen(set(found[0]), 5)
     self.assertEqual(found[0], found[1])
     self.assertNotEqual(found[0], found[2])
-    self.assertEqual(client_evaluation._sample(ids, None, 1), ids)
+    self.assertEqual(evaluations._sample(ids, None, 1), ids)
 
   @pytest.mark.slow
   def test_only_the_sample_is_read_and_evaluated(self):
     read = []
-    evaluate = client_evaluation.build_client_evaluation(
+    evaluate = evaluation.build_client_evaluation(
         _functional_model(), _lazy(_clients(1, [1] * 30), read), num_clients=5
     )
     found = evaluate(_weights())
     self.assertLen(found.client_ids, 5)
     self.assertEqual(read, list(found.client_ids))
 
+  def test_holds_no_second_copy_of_rows_that_a_round_has_read(self):
+    source = _clients(1)
+    computation = computations.build_evaluation_computation(_functional_model())
+    plan = batching.BatchPlan(4)
+    with runtime.CompiledContext() as context:
+      computation(_weights(), cohort.Cohort(source, ['c0'], 0, 0, plan))
+    evaluation.build_client_evaluation(_functional_model(), source)(_weights())
+    kind = computation.type_signature.parameter[1].member
+    caches = context._cache, evaluations._shared_context('auto', None)._cache
+    of_round, of_evaluation = (c.resident_rows(source, kind) for c in caches)
+    for one, other in zip(of_round, of_evaluation):
+      self.assertIs(one, other)
+
   def test_bad_numbers_are_named(self):
     source = _clients(1)
     with self.assertRaisesRegex(ValueError, '`batch_size`.*found 0'):
-      client_evaluation.build_client_evaluation(
+      evaluation.build_client_evaluation(
           _functional_model(), source, batch_size=0
       )
     with self.assertRaisesRegex(ValueError, '`num_clients`.*6.*found 7'):
-      client_evaluation.build_client_evaluation(
+      evaluation.build_client_evaluation(
           _functional_model(), source, num_clients=7
       )
 
@@ -321,20 +326,29 @@ class PersonalizedEvaluationTest(tf.test.TestCase, parameterized.TestCase):
       self.assertAllClose(found.values['loss'][place], loss, rtol=1e-5)
       self.assertAllClose(found.values['accuracy'][place], accuracy, rtol=1e-6)
 
-  def test_calls_are_bounded_by_both_kinds_of_examples(self):
-    evaluate = client_evaluation.build_personalized_evaluation(
-        _functional_model(),
-        _clients(1, sizes=[4, 4]),
-        _clients(2, sizes=[3, 5]),
-        optimizers.build_sgd(),
-        batch_size=4,
+  @parameterized.parameters(
+      ({}, 6),
+      ({'num_epochs': 2}, 12),
+      ({'max_examples': 3}, 3),
+      ({'num_steps': 1}, 4),
+      ({'num_steps': 4, 'num_epochs': 3}, 12),
+  )
+  def test_calls_are_bounded_by_both_kinds_of_examples(self, changes, trained):
+    with mock.patch.object(evaluations, '_Evaluator') as evaluator:
+      evaluate = evaluation.build_personalized_evaluation(
+          _functional_model(),
+          _clients(1, sizes=[6, 6]),
+          _clients(2, sizes=[3, 5]),
+          optimizers.build_sgd(),
+          batch_size=4,
+          **changes,
+      )
+      evaluator.return_value.return_value = (None, None)
+      evaluate(None)
+    *_, num_rows = evaluator.return_value.call_args.args
+    self.assertEqual(
+        [num_rows(name) for name in ('c0', 'c1')], [trained + 3, trained + 5]
     )
-    with mock.patch.object(
-        client_evaluation, '_chunks', wraps=client_evaluation._chunks
-    ) as chunks:
-      evaluate(_weights())
-    _, num_rows = chunks.call_args.args
-    self.assertEqual([num_rows(name) for name in ('c0', 'c1')], [7, 9])
 
   @parameterized.parameters(
       optimizers.build_sgd,
@@ -347,7 +361,7 @@ class PersonalizedEvaluationTest(tf.test.TestCase, parameterized.TestCase):
     """Compares fine-tuning with a loop of eager steps."""
     train, test = _clients(1), _clients(2, sizes=[4, 4, 0, 9, 2, 1, 7])
     plan = batching.BatchPlan(batch_size=4, num_epochs=2)
-    evaluate = client_evaluation.build_personalized_evaluation(
+    evaluate = evaluation.build_personalized_evaluation(
         _functional_model(),
         train,
         test,
@@ -378,7 +392,7 @@ class PersonalizedEvaluationTest(tf.test.TestCase, parameterized.TestCase):
   @pytest.mark.slow
   def test_variable_model_with_a_number_of_steps_and_clipping(self):
     train, test = _clients(1), _clients(2)
-    evaluate = client_evaluation.build_personalized_evaluation(
+    evaluate = evaluation.build_personalized_evaluation(
         _variable_model,
         _lazy(train),
         test,
@@ -405,7 +419,7 @@ class PersonalizedEvaluationTest(tf.test.TestCase, parameterized.TestCase):
     train, test = _clients(1), _clients(2)
 
     def build(seed):
-      return client_evaluation.build_personalized_evaluation(
+      return evaluation.build_personalized_evaluation(
           _functional_model(0.5), train, test, optimizers.build_sgd(), seed=seed
       )
 
@@ -424,7 +438,7 @@ class PersonalizedEvaluationTest(tf.test.TestCase, parameterized.TestCase):
 
   @pytest.mark.slow
   def test_a_client_that_diverges_keeps_the_weights_that_it_received(self):
-    evaluate = client_evaluation.build_personalized_evaluation(
+    evaluate = evaluation.build_personalized_evaluation(
         _functional_model(),
         _clients(1),
         _clients(2),
@@ -436,7 +450,7 @@ class PersonalizedEvaluationTest(tf.test.TestCase, parameterized.TestCase):
 
   def test_clients_that_cannot_be_personalized_are_refused(self):
     build = functools.partial(
-        client_evaluation.build_personalized_evaluation, _functional_model()
+        evaluation.build_personalized_evaluation, _functional_model()
     )
     train = _clients(1, sizes=[1, 1])
     other = client_data.PackedClientArrays.from_clients(
