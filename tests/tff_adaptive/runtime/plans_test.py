@@ -41,7 +41,7 @@ class PlansTest(compiled_testing.TestCase):
     with compiled_testing.installed(number):
       weights = compiled_testing.train(process, *rounds)
     plan = compiled_testing.context(number).plan_of(process.next)
-    self.assertEqual(plan.num_parallel_clients, number)
+    self.assertEqual(plan, plans.Plan('CPU:0', number))
     return weights
 
   @parameterized.parameters('functional', 'variable')
