@@ -19,7 +19,7 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_adaptive import _error_texts
-from tff_adaptive import _keras_classes
+from tff_adaptive.client_works import keras_classes
 
 _Function = TypeVar('_Function', bound=Callable[..., Any])
 
@@ -386,7 +386,7 @@ def builds_models(fn: _Function) -> _Function:
           f"`{fn.__name__}` does not have all arguments of TFF's builders, use "
           f'{wanted}.'
       )
-    with _keras_classes.kept_usable():
+    with keras_classes.kept_usable():
       try:
         return fn(*args, **kwargs)
       except Exception as error:
