@@ -202,7 +202,7 @@ class PayloadAggregatorsTest(tf.test.TestCase, parameterized.TestCase):
         clipped_count_sum_factory=tff.aggregators.SumFactory(),
     )
     process = _build('fedcada', payload_aggregators={'second_moment': factory})
-    with compiled_testing.installed('loop'):
+    with compiled_testing.installed(1):
       output = process.next(process.initialize(), testing.clients([10, 7]))
     measured = output.metrics['client_work']['shared']
     self.assertEqual(list(measured), ['first_moment', 'second_moment'])
@@ -243,7 +243,7 @@ class PrivateSumTest(tf.test.TestCase, parameterized.TestCase):
             tfp.GaussianSumQuery(l2_norm_clip=1.0, stddev=0.0)
         )
     )
-    with compiled_testing.installed('loop'):
+    with compiled_testing.installed(1):
       output = process.next(process.initialize(), testing.clients([10, 7, 3]))
     self.assertEqual(output.metrics['finalizer']['objective'], 3.0)
 
