@@ -21,9 +21,10 @@ _LIBRARY = {
     'data': (),
     'aggregators': (),
     'optimizers': (),
+    'models': (),
     'privacy': ('aggregators', 'optimizers'),
     'runtime': ('aggregators', 'data'),
-    'client_works': ('aggregators', 'data', 'optimizers'),
+    'client_works': ('aggregators', 'data', 'models', 'optimizers'),
     'algorithms': (
         'aggregators',
         'client_works',
@@ -32,7 +33,7 @@ _LIBRARY = {
         'privacy',
     ),
     'tuning': ('client_works', 'data', 'optimizers', 'privacy', 'runtime'),
-    'simulation': ('client_works', 'data', 'privacy', 'runtime'),
+    'simulation': ('client_works', 'data', 'models', 'privacy', 'runtime'),
     'analysis': ('data', 'runtime', 'simulation'),
 }
 # Folders of a machine, folders beside the checkout, and code that leads there.

@@ -20,6 +20,7 @@ import tensorflow_federated as tff
 
 from tff_adaptive import _error_texts
 from tff_adaptive import _keras_classes
+from tff_adaptive import models
 
 _Function = TypeVar('_Function', bound=Callable[..., Any])
 
@@ -176,7 +177,8 @@ def check(model: Any, parts: Optional[KerasParts]) -> None:
       run. Names the layer and another way.
   """
   _check_dense(model.input_spec)
-  if isinstance(model, tff.learning.models.FunctionalModel):
+  is_functional = isinstance(model, tff.learning.models.FunctionalModel)
+  if is_functional and not isinstance(model, models.KerasFunctionalModel):
     _check_features(model.input_spec)
   if parts is None:
     return

@@ -21,6 +21,7 @@ from tff_adaptive.data import batching
 from tff_adaptive.data import client_data
 from tff_adaptive.data import cohort
 from tff_adaptive.data import specs
+from tff_adaptive.models import conversion
 from tff_adaptive.runtime import compiled
 from tff_adaptive.runtime import plans
 
@@ -28,47 +29,55 @@ _DEFAULT_BATCH_SIZE = 256
 _CLIENT_ID = 'test'
 
 
-def _split_arrays(arrays, adapter: model_adapter.ModelAdapter):
-  """Returns the features and labels of `arrays`, and the number of examples."""
-  if isinstance(arrays, Mapping) and set(arrays) != {'x', 'y'}:
-    raise ValueError(
-        "The arrays of an evaluation must be named 'x' and 'y', found "
-        f'{list(arrays)}.'
-    )
-  is_pair = isinstance(arrays, (list, tuple)) and len(arrays) == 2
-  if not isinstance(arrays, Mapping) and not is_pair:
+def _split_arrays(
+    arrays: Any, adapter: model_adapter.ModelAdapter
+) -> tuple[dict[str, Any], int]:
+  """Returns the parts of `arrays` by name, and the number of examples."""
+  element_spec = tff.types.type_to_tf_tensor_specs(adapter.element_type)
+  names = conversion.PARTS[: len(element_spec)]
+  if isinstance(arrays, Mapping):
+    if set(arrays) != set(names):
+      raise ValueError(
+          f'The arrays of an evaluation must be named {_join(names)}, found '
+          f'{list(arrays)}.'
+      )
+    parts = {name: arrays[name] for name in names}
+  elif isinstance(arrays, (list, tuple)) and len(arrays) == len(names):
+    parts = dict(zip(names, arrays))
+  else:
     raise TypeError(
-        "The arrays of an evaluation must be a mapping with 'x' and 'y' or a "
-        f'pair, found {type(arrays).__name__}; of a dataset, take '
+        f'The arrays of an evaluation must be a mapping with {_join(names)} or '
+        f'a tuple of them, found {type(arrays).__name__}; of a dataset, take '
         '`next(iter(dataset.batch(num_examples)))`.'
     )
-  x, y = model_adapter.features_and_labels(arrays)
-  wanted = model_adapter.features_and_labels(
-      tff.types.type_to_tf_tensor_specs(adapter.element_type)
-  )
-  if not all(hasattr(leaf, 'shape') for leaf in tf.nest.flatten((x, y))):
+  if not all(hasattr(leaf, 'shape') for leaf in tf.nest.flatten(parts)):
     raise TypeError(
         'The arrays of an evaluation must be arrays or tensors, found lists: '
         'use `np.asarray`.'
     )
+  if isinstance(element_spec, Mapping):
+    element_spec = [element_spec[name] for name in names]
   found = tf.nest.map_structure(
-      lambda leaf: tf.TensorSpec([None, *leaf.shape[1:]], leaf.dtype), (x, y)
+      lambda leaf: tf.TensorSpec([None, *leaf.shape[1:]], leaf.dtype), parts
   )
-  difference = specs.find_difference(
-      dict(zip('xy', found)), dict(zip('xy', wanted))
-  )
+  difference = specs.find_difference(found, dict(zip(names, element_spec)))
   if difference is not None:
     raise ValueError(
         'The arrays of an evaluation must match the model, found '
         f'{difference}.'
     )
-  lengths = {len(leaf) for leaf in tf.nest.flatten((x, y))}
+  lengths = {len(leaf) for leaf in tf.nest.flatten(parts)}
   if len(lengths) != 1 or 0 in lengths:
     raise ValueError(
         'The arrays of an evaluation must all have the same number of '
         f'examples, at least one; found lengths {sorted(lengths)}.'
     )
-  return x, y, lengths.pop()
+  return parts, lengths.pop()
+
+
+def _join(names: Sequence[str]) -> str:
+  *others, last = map(repr, names)
+  return f'{", ".join(others)} and {last}'
 
 
 def build_central_evaluation(
@@ -187,13 +196,13 @@ class _Evaluator:
 
   def to_clients(self, arrays: Any) -> Sequence[Any]:
     """Returns the only client: a cohort, or its batches in their order."""
-    x, y, num_examples = _split_arrays(arrays, self._adapter)
-    is_pair = self._adapter.element_type.python_container is tuple
-    if not is_pair and not tf.nest.is_nested(x) and not tf.nest.is_nested(y):
+    parts, num_examples = _split_arrays(arrays, self._adapter)
+    is_tuple = self._adapter.element_type.python_container is tuple
+    if not is_tuple and not any(map(tf.nest.is_nested, parts.values())):
       # The context keeps its examples as tensors from one call to the next.
       return cohort.Cohort(
           client_data.PackedClientArrays(
-              {'x': x, 'y': y}, np.array([0, num_examples]), [_CLIENT_ID]
+              parts, np.array([0, num_examples]), [_CLIENT_ID]
           ),
           [_CLIENT_ID],
           round_num=0,
@@ -203,10 +212,10 @@ class _Evaluator:
 
     def take(start):
       cut = slice(start, start + self._batch_size)
-      x_and_y = tf.nest.map_structure(lambda leaf: leaf[cut], (x, y))
-      if is_pair:
-        return x_and_y
-      return collections.OrderedDict(zip('xy', x_and_y))
+      batch = tf.nest.map_structure(lambda leaf: leaf[cut], parts)
+      return (
+          tuple(batch.values()) if is_tuple else collections.OrderedDict(batch)
+      )
 
     return [list(map(take, range(0, num_examples, self._batch_size)))]
 
