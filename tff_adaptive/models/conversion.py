@@ -147,7 +147,7 @@ def from_keras(
   A round then trains it as `Model.fit` does. Losses are those of Keras,
   with the regularizers of weights and activities, losses added by layers,
   masks and sample weights; and so are metrics. A federation of one client gives
-  the weights and metrics of `fit`, see [models](../models.md).
+  the weights and metrics of `fit`.
 
   Layers that draw random numbers, such as dropout, take a new seed in each
   step. It depends on the seed of the round, so that runs repeat to the bit.
@@ -257,8 +257,14 @@ def to_keras(model: KerasFunctionalModel, weights: Any) -> Any:
     ValueError: If the weights are not those of the model.
 
   Example:
-    >>> keras_model = to_keras(model, process.get_model_weights(state))
-    >>> keras_model.save('model.keras')
+    >>> import keras
+    >>> keras_model = keras.Sequential(
+    ...     [keras.Input([2]), keras.layers.Dense(1)])
+    >>> spec = (tf.TensorSpec([None, 2]), tf.TensorSpec([None, 1]))
+    >>> model = from_keras(keras_model, 'mse', input_spec=spec)
+    >>> process = algorithms.build_fed_opt(model, optimizers.build_delta_sgd())
+    >>> weights = process.get_model_weights(process.initialize())
+    >>> to_keras(model, weights).save('model.keras')
   """
   model.assign(weights)
   return model.keras_model

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests import page_testing
 from tests.tff_adaptive.models import zoo_testing
 from tff_adaptive import algorithms
 from tff_adaptive import models
@@ -98,6 +99,11 @@ class ZooTest(tf.test.TestCase, parameterized.TestCase):
 
   def _assert_close(self, found, wanted):
     self.assertAllClose(found, wanted, rtol=1e-5, atol=1e-5)
+
+  def test_page_lists_all_models(self):
+    rows = page_testing.table_rows(page_testing.read('docs/models.md'), 'kind')
+    listed = page_testing.names_in(models for _, models in rows)
+    self.assertCountEqual(listed, zoo_testing.ZOO)
 
   @parameterized.parameters(*_CELLS)
   @pytest.mark.sample(3)

@@ -479,7 +479,7 @@ def _named_outputs(keras):
   return Animal(
       keras.Model(x, outputs),
       _VECTOR,
-      lambda *args: {'b': _classes(*args), 'a': _normal(1)(*args)},
+      lambda *args: {'a': _normal(1)(*args), 'b': _classes(*args)},
       {'a': 'mse', 'b': 'sparse_categorical_crossentropy'},
       {'metrics': {'a': ['mae'], 'b': ['accuracy']}},
   )
