@@ -40,6 +40,15 @@ class Prediction(NamedTuple):
       output._keras_mask = mask  # pylint: disable=protected-access
     return outputs
 
+  def to_output(self) -> Any:
+    """Returns the outputs alone if there is nothing else."""
+    return self if self.masks or self.losses else self.outputs
+
+  @classmethod
+  def from_output(cls, output: Any) -> 'Prediction':
+    """Returns the prediction of what `to_output` returned."""
+    return output if isinstance(output, cls) else cls(output)
+
 
 def find_masks(outputs: Any) -> tuple[Any, ...]:
   """Returns the masks of a model's outputs; empty if there are none."""
@@ -101,7 +110,7 @@ class CompiledFunctions:
     """Returns the loss, as the argument of `FunctionalModel`."""
     del sample_weight  # It is part of the labels.
     y, weight = self._split(label)
-    return self._loss(self._initial, y, _as_prediction(output), weight)
+    return self._loss(self._initial, y, Prediction.from_output(output), weight)
 
   def _split(self, label: Any) -> tuple[Any, Any]:
     """Returns labels and sample weights."""
@@ -142,7 +151,7 @@ class CompiledFunctions:
   def _update_metrics(self, state, labels, batch_output, sample_weight=None):
     del sample_weight  # It is part of the labels.
     y, weight = self._split(labels)
-    prediction = _as_prediction(batch_output.predictions)
+    prediction = Prediction.from_output(batch_output.predictions)
     values = [value for values in state.values() for value in values]
     return self._name(self._update(values, y, prediction, weight))
 
@@ -179,11 +188,6 @@ class CompiledFunctions:
             'metric out, or let its variables begin with zeros, to which '
             '`update_state` adds.'
         )
-
-
-def _as_prediction(output: Any) -> Prediction:
-  """Returns the prediction of a model, which may be outputs alone."""
-  return output if isinstance(output, Prediction) else Prediction(output)
 
 
 def _parts(metrics: Sequence[Any]) -> Iterator[Any]:

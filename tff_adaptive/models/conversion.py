@@ -3,32 +3,19 @@
 """Converts Keras models to functional models, and back."""
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple, Optional
+from typing import Any, Optional
 
 import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_adaptive import _keras_classes
-from tff_adaptive import _random_ops
-from tff_adaptive.models import compiled as compiled_lib
+from tff_adaptive.models import compiled
+from tff_adaptive.models import forward as forward_lib
 from tff_adaptive.models import keras_checks
 from tff_adaptive.models import keras_versions
-from tff_adaptive.models import tracing
 
 # The names of the parts of a batch.
 PARTS = ('x', 'y', 'sample_weight')
-
-
-class _Variables(NamedTuple):
-  """The variables of a Keras model."""
-
-  trainable: list[Any]
-  non_trainable: list[Any]
-  seeds: list[Any]
-
-  @property
-  def weights(self) -> list[Any]:
-    return [*self.trainable, *self.non_trainable]
 
 
 class KerasFunctionalModel(tff.learning.models.FunctionalModel):
@@ -56,81 +43,6 @@ class KerasFunctionalModel(tff.learning.models.FunctionalModel):
       )
     for weight, value in zip(self._weights, found):
       weight.assign(value)
-
-
-class _Forward:
-  """The forward pass of a Keras model, as a function of its variables.
-
-  Attributes:
-    prediction: The specs of a prediction.
-    moved: The weights that the layers assign in training, such as the averages
-      of batch normalization.
-  """
-
-  def __init__(
-      self,
-      keras: keras_versions.Keras,
-      model: Any,
-      variables: _Variables,
-      x: Any,
-  ):
-    self._keras = keras
-    self._model = model
-    self._variables = variables
-    # Which seeds are used, by whether the model is trained.
-    self._used: dict[bool, list[bool]] = {}
-    specs = tf.nest.map_structure(
-        lambda v: tf.TensorSpec(v.shape, v.dtype), tuple(variables)
-    )
-    self.moved: list[Any] = []
-    self._passes = {
-        training: tracing.TracedFunction(
-            lambda values, x, training=training: self._run(training, values, x),
-            specs,
-            x,
-        )
-        for training in (True, False)
-    }
-    self.prediction = self._passes[False].result
-
-  def _run(self, training: bool, values: Any, x: Any) -> Any:
-    """Returns the prediction, in a trace."""
-    variables = [*self._variables.weights, *self._variables.seeds]
-    given = tf.nest.flatten(values)
-    with self._keras.stateless(variables, given) as value_of:
-      outputs = self._keras.call(self._model, x, training)
-      losses = [
-          tf.reduce_sum(tf.cast(loss, tf.float32))
-          for loss in self._model.losses
-      ]
-      changed = [
-          value_of(variable) is not value
-          for variable, value in zip(variables, given)
-      ]
-    num_weights = len(self._variables.weights)
-    self._used[training] = changed[num_weights:]
-    if training:
-      self.moved = [
-          weight
-          for weight, is_moved in zip(variables, changed[:num_weights])
-          if is_moved
-      ]
-    masks = compiled_lib.find_masks(outputs)
-    added = (tf.add_n(losses),) if losses else ()
-    return compiled_lib.Prediction(outputs, masks, added)
-
-  def __call__(self, weights: Any, x: Any, training: bool) -> Any:
-    """Returns the prediction, with new seeds for layers that draw."""
-    seeds = [
-        tf.cast(_random_ops.draw_seed(), seed.dtype)
-        if is_used
-        else tf.zeros(seed.shape, seed.dtype)
-        for seed, is_used in zip(self._variables.seeds, self._used[training])
-    ]
-    prediction = self._passes[training]((*weights, seeds), x)
-    if prediction.masks or prediction.losses:
-      return prediction
-    return prediction.outputs
 
 
 def from_keras(
@@ -201,20 +113,15 @@ def from_keras(
   features, labels, weight = _split(input_spec)
   with _keras_classes.kept_usable():
     keras_checks.check(keras, model)
-    variables = _Variables(
-        list(model.trainable_weights),
-        list(model.non_trainable_weights),
-        keras.seeds(model),
-    )
     with keras_checks.named_state(model):
-      forward = _Forward(keras, model, variables, features)
+      forward = forward_lib.Forward(keras, model, features)
       keras_checks.check_moved(forward.moved)
       if loss is None and not forward.prediction.losses:
         raise ValueError(
             'There is no loss: give `loss`, as for `Model.compile`, whose own '
             'arguments are not used.'
         )
-      functions = compiled_lib.CompiledFunctions(
+      functions = compiled.CompiledFunctions(
           keras,
           keras.compile(
               model,
@@ -229,13 +136,15 @@ def from_keras(
       )
   return KerasFunctionalModel(
       model,
-      variables.weights,
+      forward.variables.weights,
       initial_weights=(
-          tuple(v.numpy() for v in variables.trainable),
-          tuple(v.numpy() for v in variables.non_trainable),
+          tuple(v.numpy() for v in forward.variables.trainable),
+          tuple(v.numpy() for v in forward.variables.non_trainable),
       ),
       predict_on_batch_fn=tf.function(
-          lambda weights, x, training=True: forward(weights, x, training)
+          lambda weights, x, training=True: forward(
+              weights, x, training
+          ).to_output()
       ),
       loss_fn=functions.loss,
       metrics_fns=functions.metrics_fns,
