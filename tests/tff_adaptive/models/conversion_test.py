@@ -146,6 +146,25 @@ class FromKerasTest(tf.test.TestCase, parameterized.TestCase):
     self.assertAllEqual(predict(False), model.keras_model(x))
 
   @parameterized.named_parameters(*_VERSIONS)
+  def test_loss_added_in_training_alone(self, version):
+    class Penalty(version.layers.Layer):
+
+      def call(self, x, training=False):
+        if training:
+          self.add_loss(tf.constant(7.0))
+        return x
+
+    model = _convert(_sequential(version, Penalty()))
+    x, y = _examples()
+    losses = [
+        model.loss(
+            model.predict_on_batch(model.initial_weights, x, training), y
+        )
+        for training in (False, True)
+    ]
+    self.assertAllClose(losses[0] + 7.0, losses[1])
+
+  @parameterized.named_parameters(*_VERSIONS)
   def test_mapping_with_sample_weights(self, version):
     spec = collections.OrderedDict(
         sample_weight=tf.TensorSpec([None]), x=_SPEC[0], y=_SPEC[1]

@@ -650,3 +650,23 @@ def _binary(keras):
           ]
       },
   )
+
+
+@_animal
+def _mixed_bfloat16(keras):
+  policy = 'mixed_bfloat16'
+  model = keras.Sequential(
+      [
+          keras.Input([5]),
+          keras.layers.Dense(6, activation='relu', dtype=policy),
+          keras.layers.Dense(NUM_CLASSES, dtype=policy),
+          keras.layers.Activation('softmax', dtype='float32'),
+      ]
+  )
+  return Animal(
+      model,
+      _VECTOR,
+      _classes,
+      'sparse_categorical_crossentropy',
+      {'metrics': ['accuracy']},
+  )
