@@ -303,8 +303,9 @@ def _refuse_keras_3(models: types.ModuleType) -> None:
       if any(kind.startswith('keras.') for kind in kinds):
         raise TypeError(
             f'`keras_model` must be a Keras 2 model, found {kinds[0]}.'
-            f'{type(keras_model).__name__} of Keras 3: build it with'
-            ' `tf.keras`, or with `import tf_keras as keras`.'
+            f'{type(keras_model).__name__} of Keras 3: convert it by'
+            ' `tff_adaptive.models.from_keras`, or build it with `tf.keras`, or'
+            ' with `import tf_keras as keras`.'
         )
       return build(keras_model, *args, **kwargs)
 

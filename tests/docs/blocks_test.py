@@ -69,6 +69,7 @@ _LONG = (
     'docs/guide/the_runtime.md',
     'docs/guide/your_own_data.md',
     'docs/guide/your_own_model.md',
+    'docs/models.md',
     _OLDER_TFF,
     _SIMULATORS,
     _TFF,

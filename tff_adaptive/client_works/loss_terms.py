@@ -7,10 +7,13 @@ from collections.abc import Callable
 from typing import Any, Optional, Union
 
 import tensorflow as tf
-import tensorflow_federated as tff
 
 from tff_adaptive import _autograph
 from tff_adaptive.client_works import model_adapter
+from tff_adaptive.models import forward as forward_lib
+from tff_adaptive.models import keras_checks
+from tff_adaptive.models import keras_classes
+from tff_adaptive.models import keras_versions
 from tff_adaptive.optimizers import arguments
 from tff_adaptive.optimizers import vectors
 
@@ -235,15 +238,15 @@ def build_moon(
 
 
 def build_keras_representation(
-    keras_model: tf.keras.Model, input_spec: Any, layer: Optional[str] = None
+    keras_model: Any, input_spec: Any, layer: Optional[str] = None
 ) -> model_adapter.RepresentationFn:
   """Builds a function from a Keras model's weights to representations.
 
   Args:
     keras_model: The model that the functional model, or the factory of variable
-      models, was made from: a `tf.keras.Sequential` or functional one.
+      models, was made from: a sequential or functional one of Keras 3 or 2.
     input_spec: The structure of `tf.TensorSpec`s of a batch, as in
-      `tff.learning.models.functional_model_from_keras`.
+      `tff_adaptive.models.from_keras`.
     layer: The name of the layer whose output is the representation. Default
       `None`: the input of the last layer.
 
@@ -262,27 +265,27 @@ def build_keras_representation(
     ...     tf.keras.layers.Dense(3), tf.keras.layers.Dense(1)])
     >>> spec = (tf.TensorSpec([None, 2]), tf.TensorSpec([None, 1]))
     >>> represent = build_keras_representation(keras_model, spec)
-    >>> with tf.Graph().as_default():  # TFF's Keras models need one.
-    ...   weights = tuple(tf.ones(w.shape) for w in keras_model.weights)
-    ...   represent(weights, (tf.ones([5, 2]), tf.ones([5, 1]))).shape
+    >>> weights = tuple(tf.ones(w.shape) for w in keras_model.weights)
+    >>> represent(weights, (tf.ones([5, 2]), tf.ones([5, 1]))).shape
     TensorShape([5, 3])
   """
   if not getattr(keras_model, 'inputs', None):
     raise ValueError(
-        'The layers of the Keras model are not connected: start it with a '
-        '`tf.keras.layers.InputLayer`, or use a functional model.'
+        'The layers of the Keras model are not connected: start it with '
+        'an `Input`, or use a functional model.'
     )
   if layer is None:
     output = keras_model.layers[-1].input
   else:
     output = keras_model.get_layer(layer).output
-  part = tf.keras.Model(keras_model.inputs, output)
+  keras = keras_versions.find(keras_model)
+  part = keras.model_class(keras_model.inputs, output)
   if part.non_trainable_weights:
+    name = keras_checks.name_of(part.non_trainable_weights[0])
     raise ValueError(
         'A representation must depend on trainable weights only, but the '
-        'layers before it have non-trainable ones: '
-        f'{part.non_trainable_weights[0].name}. Use an earlier layer, or a '
-        'model without batch normalization.'
+        f'layers before it have non-trainable ones: {name}. Use an earlier '
+        'layer, or a model without batch normalization.'
     )
   if not part.trainable_weights:
     raise ValueError(
@@ -294,18 +297,13 @@ def build_keras_representation(
       id(v): place for place, v in enumerate(keras_model.trainable_weights)
   }
   used = [places[id(variable)] for variable in part.trainable_weights]
-  functional = tff.learning.models.functional_model_from_keras(
-      part,
-      # Unused: the part is not trained on its own.
-      loss_fn=tf.keras.losses.MeanSquaredError(),
-      input_spec=input_spec,
-  )
+  features, _ = model_adapter.features_and_labels(input_spec)
+  with keras_classes.kept_usable(), keras_checks.named_state(part):
+    forward = forward_lib.Forward(keras, part, features)
 
   def represent(weights, batch):
     x, _ = model_adapter.features_and_labels(batch)
-    with model_adapter.inference_by_default():
-      return functional.predict_on_batch(
-          ([weights[place] for place in used], []), x, training=False
-      )
+    weights = ([weights[place] for place in used], [])
+    return forward(weights, x, training=False).outputs
 
   return represent

@@ -27,6 +27,8 @@ from tff_adaptive.client_works import late_metrics
 from tff_adaptive.client_works import model_checks
 from tff_adaptive.client_works import moved_variables
 from tff_adaptive.data import specs as specs_lib
+from tff_adaptive.models import conversion
+from tff_adaptive.models import keras_versions
 
 
 def pack_weights(spec: Any, weights: Any) -> Any:
@@ -520,11 +522,14 @@ def _adapt_variable(
 
 
 def features_and_labels(batch: Any) -> tuple[Any, Any]:
-  """Returns 'x' and 'y' of a mapping, or the two parts of a pair."""
+  """Returns 'x' and 'y' of a mapping, or the two parts of a pair.
+
+  With sample weights, the third part, the labels are a pair of both.
+  """
   if isinstance(batch, Mapping):
-    return batch['x'], batch['y']
-  x, y = batch
-  return x, y
+    batch = [batch[name] for name in conversion.PARTS[: len(batch)]]
+  x, *labels = batch
+  return x, labels[0] if len(labels) == 1 else tuple(labels)
 
 
 def build_model_adapter(model: Model) -> ModelAdapter:
@@ -545,7 +550,12 @@ def build_model_adapter(model: Model) -> ModelAdapter:
   """
   if isinstance(model, tff.learning.models.FunctionalModel):
     return _adapt_functional(model)
-  if isinstance(model, (tff.learning.models.VariableModel, tf.keras.Model)):
+  if isinstance(model, tf.keras.Model) or keras_versions.is_keras_3(model):
+    raise TypeError(
+        f'`model` must not be a Keras model, found {type(model)}: convert it '
+        'by `tff_adaptive.models.from_keras`.'
+    )
+  if isinstance(model, tff.learning.models.VariableModel):
     raise TypeError(
         f'`model` must not be an existing model, found {type(model)}: pass a '
         'function without arguments that returns a new one, or a '

@@ -19,18 +19,12 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_adaptive import _error_texts
-from tff_adaptive.client_works import keras_classes
+from tff_adaptive import models
+from tff_adaptive.models import keras_classes
 
 _Function = TypeVar('_Function', bound=Callable[..., Any])
 
-_VARIABLE_FORM = (
-    'a function that returns `tff.learning.models.from_keras_model(...)`'
-)
-_OWN_TERM = (
-    'let the model also return what the term needs and add the term in the '
-    'loss, or write a `tff.learning.models.VariableModel` whose `forward_pass` '
-    'adds it'
-)
+_FROM_KERAS = 'convert the model by `tff_adaptive.models.from_keras`'
 # TFF's arguments of builders, and those of this package.
 _STOCK_ARGUMENTS = {
     'model_fn': '`model`',
@@ -65,7 +59,7 @@ _CAUSES = (
     (
         r'was defined in FuncGraph\(name=predict_on_batch',
         'A layer adds a loss in its call (`add_loss`), which TFF cannot read '
-        f'outside of it: {_OWN_TERM}.',
+        f'outside of it: {_FROM_KERAS}.',
     ),
     (
         'Cannot get session inside',
@@ -176,7 +170,8 @@ def check(model: Any, parts: Optional[KerasParts]) -> None:
       run. Names the layer and another way.
   """
   _check_dense(model.input_spec)
-  if isinstance(model, tff.learning.models.FunctionalModel):
+  is_functional = isinstance(model, tff.learning.models.FunctionalModel)
+  if is_functional and not isinstance(model, models.KerasFunctionalModel):
     _check_features(model.input_spec)
   if parts is None:
     return
@@ -210,8 +205,8 @@ def _check_features(input_spec: Any) -> None:
   if names is not None and set(names) != {'x', 'y'} or len(input_spec) != 2:
     raise ValueError(
         "The batches of a functional model have the parts 'x' and 'y', found "
-        f'{names or len(input_spec)}: there are no sample weights. Put other '
-        "parts into 'x' or 'y', and weigh examples in the loss."
+        f'{names or len(input_spec)}. For sample weights, {_FROM_KERAS}; put '
+        "other parts into 'x' or 'y'."
     )
 
 
@@ -240,7 +235,7 @@ def _check_functional_layers(model: tf.keras.Model) -> None:
     other = ''
     if isinstance(layer, tf.keras.layers.BatchNormalization):
       cause = 'moves its averages in training'
-      other = ', or `tf.keras.layers.GroupNormalization`'
+      other = ', or use `tf.keras.layers.GroupNormalization`'
     elif created & {id(w) for w in weights} and not layer.trainable:
       cause = 'is frozen (`trainable` is false)'
     elif weights and _casts(layer):
@@ -250,8 +245,9 @@ def _check_functional_layers(model: tf.keras.Model) -> None:
     else:
       continue
     raise ValueError(
-        f'The layer {layer.name!r} {cause}: this has no functional form. Use '
-        f'{_VARIABLE_FORM}{other}.'
+        f'The layer {layer.name!r} {cause}, which '
+        '`functional_model_from_keras` does not support: '
+        f'{_FROM_KERAS}{other}.'
     )
 
 
@@ -287,7 +283,7 @@ def _check_added_losses(parts: KerasParts) -> None:
       continue
     raise ValueError(
         f'The layer {layer.name!r} adds a loss in its call ({cause}), which '
-        f"TFF's forms of a Keras model do not have: {_OWN_TERM}."
+        f"TFF's forms of a Keras model do not have: {_FROM_KERAS}."
     )
 
 
@@ -301,9 +297,8 @@ def _check_outputs(parts: KerasParts) -> None:
     return  # A user's own, which may well take all outputs.
   raise ValueError(
       f'The Keras model has {num_outputs} outputs, which '
-      f'{type(loss).__name__} would stack to one tensor: pass '
-      '`loss=[...]`, one loss per output, and `loss_weights` to '
-      '`tff.learning.models.from_keras_model`, or write a '
+      f'{type(loss).__name__} would stack to one tensor: {_FROM_KERAS}, with '
+      '`loss=[...]`, one loss per output, and `loss_weights`, or write a '
       '`tf.keras.losses.Loss` of all outputs.'
   )
 
@@ -324,10 +319,10 @@ def _warn_of_mask(parts: KerasParts) -> None:
   source = f' of the layer {masking[0]!r}' if masking else ''
   warnings.warn(
       f"The mask{source} does not reach the loss and the metrics in TFF's "
-      'forms of a Keras model, so padding counts like any step. Use a loss and '
-      'metrics that skip padding, such as '
-      '`SparseCategoricalCrossentropy(ignore_class=0)`; or, if the loss skips '
-      'it already or padding is to count, set `loss.counts_padding = True`.'
+      'forms of a Keras model, so padding counts like any step: '
+      f'{_FROM_KERAS}, or use a loss and metrics that skip padding, such as '
+      '`SparseCategoricalCrossentropy(ignore_class=0)`. If the loss skips it '
+      'already or padding is to count, set `loss.counts_padding = True`.'
   )
 
 

@@ -31,6 +31,7 @@ from tff_adaptive.data import specs
 from tff_adaptive.data import transforms
 from tff_adaptive.evaluation import client_metrics
 from tff_adaptive.evaluation import computations
+from tff_adaptive.models import conversion
 from tff_adaptive.optimizers import federated_optimizer
 from tff_adaptive.optimizers import optimizer as optimizer_lib
 from tff_adaptive.runtime import compiled
@@ -162,12 +163,12 @@ class _CentralEvaluator:
 
   def to_clients(self, arrays: Any) -> Sequence[Any]:
     """Returns the only client: a cohort, or its batches in their order."""
-    x, y = _checked(arrays, self._element_type)
-    num_examples = len(tf.nest.flatten(y)[0])
-    examples: Any = (x, y)
+    parts = _checked(arrays, self._element_type)
+    num_examples = len(tf.nest.flatten(parts)[0])
+    examples: Any = tuple(parts.values())
     if self._element_type.python_container is not tuple:
-      examples = collections.OrderedDict(x=x, y=y)
-      if not tf.nest.is_nested(x) and not tf.nest.is_nested(y):
+      examples = collections.OrderedDict(parts)
+      if not any(map(tf.nest.is_nested, parts.values())):
         # The context keeps its rows as tensors from one call to the next.
         source = client_data.PackedClientArrays(
             examples, [0, num_examples], [_CENTRAL_ID]
@@ -188,33 +189,35 @@ class _CentralEvaluator:
     )
 
 
-def _checked(arrays: Any, element_type: tff.Type) -> tuple[Any, Any]:
-  """Returns the features and labels of `arrays`, if the model takes them."""
+def _checked(arrays: Any, element_type: tff.Type) -> dict[str, Any]:
+  """Returns the parts of `arrays` by name, if the model takes them."""
   subject = 'The arrays of an evaluation must'
+  element_spec = tff.types.type_to_tf_tensor_specs(element_type)
+  names = conversion.PARTS[: len(element_spec)]
+  all_names = ' and '.join([', '.join(map(repr, names[:-1])), repr(names[-1])])
   if isinstance(arrays, Mapping):
-    if set(arrays) != {'x', 'y'}:
-      raise ValueError(f"{subject} be named 'x' and 'y', found {list(arrays)}.")
-  elif not isinstance(arrays, (list, tuple)) or len(arrays) != 2:
+    if set(arrays) != set(names):
+      raise ValueError(f'{subject} be named {all_names}, found {list(arrays)}.')
+    parts = {name: arrays[name] for name in names}
+  elif isinstance(arrays, (list, tuple)) and len(arrays) == len(names):
+    parts = dict(zip(names, arrays))
+  else:
     raise TypeError(
-        f"{subject} be a mapping with 'x' and 'y' or a pair, found "
+        f'{subject} be a mapping with {all_names} or a tuple of them, found '
         f'{type(arrays).__name__}; of a dataset, take '
         '`next(iter(dataset.batch(num_examples)))`.'
     )
-  x_and_y = model_adapter.features_and_labels(arrays)
-  leaves = tf.nest.flatten(x_and_y)
+  leaves = tf.nest.flatten(parts)
   if not all(hasattr(leaf, 'shape') for leaf in leaves):
     raise TypeError(
         f'{subject} be arrays or tensors, found lists: use `np.asarray`.'
     )
+  if isinstance(element_spec, Mapping):
+    element_spec = [element_spec[name] for name in names]
   found = tf.nest.map_structure(
-      lambda leaf: tf.TensorSpec([None, *leaf.shape[1:]], leaf.dtype), x_and_y
+      lambda leaf: tf.TensorSpec([None, *leaf.shape[1:]], leaf.dtype), parts
   )
-  wanted = model_adapter.features_and_labels(
-      tff.types.type_to_tf_tensor_specs(element_type)
-  )
-  difference = specs.find_difference(
-      dict(zip('xy', found)), dict(zip('xy', wanted))
-  )
+  difference = specs.find_difference(found, dict(zip(names, element_spec)))
   if difference is not None:
     raise ValueError(f'{subject} match the model, found {difference}.')
   lengths = set(map(len, leaves))
@@ -223,7 +226,7 @@ def _checked(arrays: Any, element_type: tff.Type) -> tuple[Any, Any]:
         f'{subject} all have the same number of examples, at least one; found '
         f'lengths {sorted(lengths)}.'
     )
-  return x_and_y
+  return parts
 
 
 def build_central_evaluation(

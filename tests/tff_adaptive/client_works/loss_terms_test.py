@@ -3,6 +3,7 @@
 """Tests of loss_terms."""
 
 from absl.testing import parameterized
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -311,6 +312,18 @@ class KerasRepresentationTest(tf.test.TestCase, parameterized.TestCase):
     self.assertEqual(represented.shape, (2, width))
     self.assertAllClose(represented, expected, rtol=1e-6)
 
+  def test_model_of_keras_3(self):
+    model = keras.Sequential(
+        [
+            keras.Input([2]),
+            keras.layers.Dense(3, name='first'),
+            keras.layers.Dropout(0.5),
+            keras.layers.Dense(1),
+        ]
+    )
+    expected = model.get_layer('first')(_EXAMPLES[0])
+    self.assertAllClose(_represent_by(model), expected, rtol=1e-6)
+
   def test_is_a_function_of_the_weights(self):
     model = _sequential(_LAYERS.Dense(3), _LAYERS.Dense(1))
     represent = client_works.build_keras_representation(model, _SPEC)
@@ -355,7 +368,7 @@ class KerasRepresentationTest(tf.test.TestCase, parameterized.TestCase):
           'not_connected',
           lambda: tf.keras.Sequential([_LAYERS.Dense(3), _LAYERS.Dense(1)]),
           None,
-          'not connected.*InputLayer',
+          'not connected.*Input',
       ),
       (
           'nothing_trained',

@@ -77,7 +77,7 @@ class ModelAdapterTest(tf.test.TestCase, parameterized.TestCase):
     )
 
   @parameterized.named_parameters(
-      ('keras_model', lambda: testing.keras_model(), 'existing model'),
+      ('keras_model', lambda: testing.keras_model(), 'by .*from_keras'),
       ('variable_model', lambda: testing.variable_model_fn()(), 'existing'),
       ('number', lambda: 3, 'FunctionalModel.*found.*int'),
       ('factory_of_keras', lambda: testing.keras_model, 'from_keras_model'),

@@ -1,0 +1,672 @@
+# Copyright 2026 The tff_adaptive Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""A zoo of small Keras models, with data for them.
+
+Each function of `ZOO` takes Keras, of either version, and returns an `Animal`.
+"""
+
+from collections.abc import Callable
+import dataclasses
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+NUM_CLASSES = 3
+NUM_WORDS = 7
+_LENGTH = 6
+
+
+@dataclasses.dataclass(frozen=True)
+class Animal:
+  """A model with its losses and metrics, and what its data look like.
+
+  Attributes:
+    model: The Keras model.
+    x: Maps a generator and a number of examples to features.
+    y: The same for labels.
+    loss: As for `Model.compile`.
+    options: More arguments of `Model.compile`.
+    weight: As `x`, for sample weights, or None.
+    moves: Whether the model moves weights in training, which are not averaged.
+  """
+
+  model: Any
+  x: Callable[[np.random.Generator, int], Any]
+  y: Callable[[np.random.Generator, int], Any]
+  loss: Any
+  options: dict[str, Any] = dataclasses.field(default_factory=dict)
+  weight: Any = None
+  moves: bool = False
+
+  def sample(self, num_examples: int, seed: int) -> tuple[Any, ...]:
+    """Returns examples: features, labels and, if any, sample weights."""
+    generator = np.random.default_rng(seed)
+    parts = [self.x, self.y, *([self.weight] if self.weight else [])]
+    return tuple(part(generator, num_examples) for part in parts)
+
+
+ZOO: dict[str, Callable[[Any], Animal]] = {}
+# Those of layers that Keras 2 does not have.
+ONLY_KERAS_3 = ('rms_normalization', 'grouped_query_attention')
+
+
+def _animal(fn: Callable[[Any], Animal]) -> Callable[[Any], Animal]:
+  ZOO[fn.__name__.strip('_')] = fn
+  return fn
+
+
+def _normal(*shape):
+  return lambda generator, n: generator.normal(size=(n, *shape)).astype('f')
+
+
+def _integers(high, *shape, low=0):
+  return lambda generator, n: generator.integers(
+      low, high, size=(n, *shape)
+  ).astype('i')
+
+
+def _uniform(*shape):
+  return lambda generator, n: generator.uniform(size=(n, *shape)).astype('f')
+
+
+_classes = _integers(NUM_CLASSES)
+_VECTOR = _normal(5)
+_IMAGE = _normal(8, 8, 2)
+_SERIES = _normal(_LENGTH, 4)
+# With padding, 0.
+_WORDS = _integers(NUM_WORDS, _LENGTH)
+
+
+def _one_hot(generator, n):
+  return np.eye(NUM_CLASSES, dtype='f')[_classes(generator, n)]
+
+
+def _classifier(keras, x, *layers, **options):
+  """Returns a model of layers, before a softmax layer."""
+  shape = x(np.random.default_rng(0), 1).shape[1:]
+  model = keras.Sequential(
+      [
+          keras.Input(shape),
+          *layers,
+          keras.layers.Dense(NUM_CLASSES, activation='softmax'),
+      ]
+  )
+  options = {'metrics': ['accuracy'], **options}
+  return Animal(model, x, _classes, 'sparse_categorical_crossentropy', options)
+
+
+@_animal
+def _logistic_regression(keras):
+  return _classifier(keras, _VECTOR)
+
+
+@_animal
+def _dense(keras):
+  return _classifier(
+      keras,
+      _VECTOR,
+      keras.layers.Dense(6, activation='relu'),
+      keras.layers.Dense(5, activation='tanh'),
+  )
+
+
+@_animal
+def _parametric_relu(keras):
+  return _classifier(
+      keras,
+      _VECTOR,
+      keras.layers.Dense(6),
+      keras.layers.PReLU(),
+      keras.layers.LeakyReLU(),
+  )
+
+
+@_animal
+def _weight_regularizers(keras):
+  return _classifier(
+      keras,
+      _VECTOR,
+      keras.layers.Dense(
+          6,
+          activation='relu',
+          kernel_regularizer=keras.regularizers.L1L2(1e-2, 1e-1),
+          bias_regularizer='l2',
+      ),
+  )
+
+
+@_animal
+def _activity_regularizer(keras):
+  return _classifier(
+      keras, _VECTOR, keras.layers.Dense(6, activity_regularizer='l2')
+  )
+
+
+@_animal
+def _added_loss(keras):
+  class Penalty(keras.layers.Layer):
+
+    def call(self, x):
+      self.add_loss(0.1 * tf.reduce_mean(tf.square(x)))
+      return x
+
+  return _classifier(keras, _VECTOR, keras.layers.Dense(6), Penalty())
+
+
+@_animal
+def _convolutions(keras):
+  return _classifier(
+      keras,
+      _IMAGE,
+      keras.layers.Conv2D(4, 3, activation='relu', padding='same'),
+      keras.layers.MaxPooling2D(),
+      keras.layers.Conv2D(4, 3, strides=2, dilation_rate=1),
+      keras.layers.Flatten(),
+  )
+
+
+@_animal
+def _depthwise_convolutions(keras):
+  return _classifier(
+      keras,
+      _IMAGE,
+      keras.layers.DepthwiseConv2D(3, depth_multiplier=2, activation='relu'),
+      keras.layers.SeparableConv2D(4, 3),
+      keras.layers.GlobalAveragePooling2D(),
+  )
+
+
+@_animal
+def _transposed_convolutions(keras):
+  layers = keras.layers
+  model = keras.Sequential(
+      [
+          keras.Input([8, 8, 2]),
+          layers.Conv2D(3, 3, strides=2, padding='same', activation='relu'),
+          layers.Conv2DTranspose(4, 3, strides=2, padding='same'),
+          layers.UpSampling2D(),
+          layers.AveragePooling2D(2),
+          layers.Conv2D(2, 1),
+      ]
+  )
+  return Animal(model, _IMAGE, _IMAGE, 'mse', {'metrics': ['mae']})
+
+
+@_animal
+def _series_convolutions(keras):
+  return _classifier(
+      keras,
+      _SERIES,
+      keras.layers.Conv1D(5, 3, padding='causal', activation='relu'),
+      keras.layers.Conv1D(4, 2),
+      keras.layers.GlobalMaxPooling1D(),
+  )
+
+
+@_animal
+def _layer_normalization(keras):
+  return _classifier(
+      keras, _VECTOR, keras.layers.Dense(6), keras.layers.LayerNormalization()
+  )
+
+
+@_animal
+def _group_normalization(keras):
+  return _classifier(
+      keras,
+      _IMAGE,
+      keras.layers.Conv2D(4, 3),
+      keras.layers.GroupNormalization(2),
+      keras.layers.GlobalAveragePooling2D(),
+  )
+
+
+@_animal
+def _unit_normalization(keras):
+  return _classifier(
+      keras, _VECTOR, keras.layers.Dense(6), keras.layers.UnitNormalization()
+  )
+
+
+@_animal
+def _rms_normalization(keras):
+  return _classifier(
+      keras, _VECTOR, keras.layers.Dense(6), keras.layers.RMSNormalization()
+  )
+
+
+@_animal
+def _batch_normalization(keras):
+  animal = _classifier(
+      keras,
+      _IMAGE,
+      keras.layers.Conv2D(4, 3, use_bias=False),
+      keras.layers.BatchNormalization(),
+      keras.layers.ReLU(),
+      keras.layers.GlobalAveragePooling2D(),
+  )
+  return dataclasses.replace(animal, moves=True)
+
+
+@_animal
+def _scaled_features(keras):
+  # The statistics are tensors of the layer.
+  normalization = keras.layers.Normalization(mean=[0.5] * 5, variance=[2.0] * 5)
+  return _classifier(
+      keras, _VECTOR, normalization, keras.layers.Rescaling(0.5, offset=0.1)
+  )
+
+
+@_animal
+def _lstm(keras):
+  return _classifier(keras, _SERIES, keras.layers.LSTM(4))
+
+
+@_animal
+def _gru(keras):
+  return _classifier(
+      keras,
+      _SERIES,
+      keras.layers.GRU(4, return_sequences=True),
+      keras.layers.GRU(3),
+  )
+
+
+@_animal
+def _simple_rnn(keras):
+  return _classifier(
+      keras, _SERIES, keras.layers.SimpleRNN(4, go_backwards=True)
+  )
+
+
+@_animal
+def _bidirectional(keras):
+  return _classifier(
+      keras, _SERIES, keras.layers.Bidirectional(keras.layers.LSTM(3))
+  )
+
+
+@_animal
+def _time_distributed(keras):
+  return _classifier(
+      keras,
+      _SERIES,
+      keras.layers.TimeDistributed(keras.layers.Dense(3)),
+      keras.layers.Flatten(),
+  )
+
+
+@_animal
+def _dropout_of_nothing(keras):
+  return _classifier(
+      keras,
+      _SERIES,
+      keras.layers.SpatialDropout1D(0.0),
+      keras.layers.GaussianNoise(0.0),
+      keras.layers.LSTM(4, dropout=0.0),
+      keras.layers.Dropout(0.0),
+  )
+
+
+@_animal
+def _masked_words(keras):
+  """A mask that reaches loss and metrics."""
+  layers = keras.layers
+  model = keras.Sequential(
+      [
+          keras.Input([_LENGTH]),
+          layers.Embedding(NUM_WORDS, 4, mask_zero=True),
+          layers.LSTM(4, return_sequences=True),
+          layers.Dense(NUM_WORDS, activation='softmax'),
+      ]
+  )
+  return Animal(
+      model,
+      _WORDS,
+      _WORDS,
+      'sparse_categorical_crossentropy',
+      {'metrics': ['accuracy']},
+  )
+
+
+@_animal
+def _masked_sentences(keras):
+  return _classifier(
+      keras,
+      _WORDS,
+      keras.layers.Embedding(NUM_WORDS, 4, mask_zero=True),
+      keras.layers.GRU(4),
+  )
+
+
+@_animal
+def _masking(keras):
+  return _classifier(
+      keras,
+      lambda generator, n: _SERIES(generator, n)
+      * generator.integers(2, size=(n, _LENGTH, 1)).astype('f'),
+      keras.layers.Masking(),
+      keras.layers.SimpleRNN(4),
+  )
+
+
+@_animal
+def _masked_and_weighted(keras):
+  layers = keras.layers
+  model = keras.Sequential(
+      [
+          keras.Input([_LENGTH]),
+          layers.Embedding(NUM_WORDS, 4, mask_zero=True),
+          layers.Dense(NUM_WORDS, activation='softmax'),
+      ]
+  )
+  return Animal(
+      model,
+      _WORDS,
+      _WORDS,
+      'sparse_categorical_crossentropy',
+      {
+          'metrics': ['accuracy'],
+          'weighted_metrics': [
+              keras.metrics.SparseCategoricalCrossentropy(name='weighted')
+          ],
+      },
+      weight=_uniform(_LENGTH),
+  )
+
+
+@_animal
+def _sample_weights(keras):
+  animal = _classifier(
+      keras,
+      _VECTOR,
+      keras.layers.Dense(4),
+      weighted_metrics=[
+          keras.metrics.SparseCategoricalAccuracy(name='weighted')
+      ],
+  )
+  return dataclasses.replace(animal, weight=_uniform())
+
+
+@_animal
+def _attention(keras):
+  layers = keras.layers
+  words = keras.Input([_LENGTH])
+  x = layers.Embedding(NUM_WORDS, 4)(words)
+  attended = layers.MultiHeadAttention(num_heads=2, key_dim=3)(
+      x, x, use_causal_mask=True
+  )
+  x = layers.LayerNormalization()(layers.Add()([x, attended]))
+  x = layers.Add()([x, layers.Dense(4, activation='gelu')(x)])
+  outputs = layers.Dense(NUM_WORDS)(x)
+  return Animal(
+      keras.Model(words, outputs),
+      _WORDS,
+      _WORDS,
+      keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+      {'metrics': ['accuracy']},
+  )
+
+
+@_animal
+def _grouped_query_attention(keras):
+  layers = keras.layers
+  series = keras.Input([_LENGTH, 4])
+  x = layers.GroupQueryAttention(4, 4, 2)(series, series)
+  outputs = layers.Dense(1)(layers.GlobalAveragePooling1D()(x))
+  return Animal(keras.Model(series, outputs), _SERIES, _normal(1), 'mse')
+
+
+@_animal
+def _additive_attention(keras):
+  layers = keras.layers
+  query, value = keras.Input([_LENGTH, 4]), keras.Input([_LENGTH, 4])
+  x = layers.AdditiveAttention()([layers.Dense(4)(query), value])
+  outputs = layers.Dense(1)(layers.GlobalAveragePooling1D()(x))
+  return Animal(
+      keras.Model([query, value], outputs),
+      lambda *args: (_SERIES(*args), _SERIES(*args)),
+      _normal(1),
+      'mse',
+  )
+
+
+@_animal
+def _named_inputs(keras):
+  layers = keras.layers
+  image = keras.Input([8, 8, 2], name='image')
+  vector = keras.Input([5], name='vector')
+  x = layers.Concatenate()(
+      [layers.Flatten()(layers.Conv2D(2, 3)(image)), vector]
+  )
+  return Animal(
+      keras.Model({'image': image, 'vector': vector}, layers.Dense(1)(x)),
+      lambda *args: {'vector': _VECTOR(*args), 'image': _IMAGE(*args)},
+      _normal(1),
+      'mse',
+      {'metrics': ['mae']},
+  )
+
+
+@_animal
+def _two_outputs(keras):
+  x = keras.Input([5])
+  hidden = keras.layers.Dense(4, activation='relu')(x)
+  outputs = [
+      keras.layers.Dense(1, name='a')(hidden),
+      keras.layers.Dense(NUM_CLASSES, activation='softmax', name='b')(hidden),
+  ]
+  return Animal(
+      keras.Model(x, outputs),
+      _VECTOR,
+      lambda *args: (_normal(1)(*args), _classes(*args)),
+      ['mse', 'sparse_categorical_crossentropy'],
+      {'loss_weights': [0.5, 2.0], 'metrics': [['mae'], ['accuracy']]},
+  )
+
+
+@_animal
+def _named_outputs(keras):
+  x = keras.Input([5])
+  hidden = keras.layers.Dense(4, activation='relu')(x)
+  outputs = {
+      'a': keras.layers.Dense(1, name='a')(hidden),
+      'b': keras.layers.Dense(NUM_CLASSES, activation='softmax', name='b')(
+          hidden
+      ),
+  }
+  return Animal(
+      keras.Model(x, outputs),
+      _VECTOR,
+      lambda *args: {'a': _normal(1)(*args), 'b': _classes(*args)},
+      {'a': 'mse', 'b': 'sparse_categorical_crossentropy'},
+      {'metrics': {'a': ['mae'], 'b': ['accuracy']}},
+  )
+
+
+@_animal
+def _shared_layer(keras):
+  one, other = keras.Input([5]), keras.Input([5])
+  encode = keras.layers.Dense(4, activation='tanh')
+  outputs = keras.layers.Dot(-1, normalize=True)([encode(one), encode(other)])
+  return Animal(
+      keras.Model([one, other], outputs),
+      lambda *args: (_VECTOR(*args), _VECTOR(*args)),
+      _integers(2, 1),
+      keras.losses.Hinge(),
+  )
+
+
+@_animal
+def _frozen_layer(keras):
+  return _classifier(
+      keras,
+      _VECTOR,
+      keras.layers.Dense(6, activation='relu', trainable=False),
+      keras.layers.Dense(4),
+  )
+
+
+@_animal
+def _model_in_model(keras):
+  inner = keras.Sequential(
+      [
+          keras.Input([5]),
+          keras.layers.Dense(4, kernel_regularizer='l2'),
+          keras.layers.Dropout(0.0),
+      ]
+  )
+  return _classifier(keras, _VECTOR, inner, keras.layers.Activation('relu'))
+
+
+def _subclass(keras):
+  """Returns a class of models without a configuration."""
+
+  class Model(keras.Model):
+
+    def __init__(self, width):
+      super().__init__()
+      self.hidden = keras.layers.Dense(width, activation='relu')
+      self.dropout = keras.layers.Dropout(0.0)
+      self.last = keras.layers.Dense(NUM_CLASSES, activation='softmax')
+
+    def call(self, x, training=False):
+      return self.last(self.dropout(self.hidden(x), training=training))
+
+  return Model
+
+
+@_animal
+def _subclassed(keras):
+  model = _subclass(keras)(4)
+  model(np.zeros([1, 5], 'f'))
+  return Animal(
+      model,
+      _VECTOR,
+      _classes,
+      'sparse_categorical_crossentropy',
+      {'metrics': ['accuracy']},
+  )
+
+
+@_animal
+def _own_weights(keras):
+  class Tied(keras.layers.Layer):
+
+    def build(self, shape):
+      self.w = self.add_weight(
+          shape=(shape[-1], 4), initializer='glorot_uniform', name='w'
+      )
+
+    def call(self, x):
+      return tf.matmul(tf.matmul(x, self.w), self.w, transpose_b=True)
+
+  return _classifier(keras, _VECTOR, Tied())
+
+
+@_animal
+def _f1_score(keras):
+  return dataclasses.replace(
+      _classifier(keras, _VECTOR, keras.layers.Dense(4)),
+      y=_one_hot,
+      loss='categorical_crossentropy',
+      options={
+          'metrics': [
+              keras.metrics.F1Score(average='macro', name='f1'),
+              keras.metrics.F1Score(name='f1_per_class'),
+              keras.metrics.AUC(
+                  multi_label=True, num_labels=NUM_CLASSES, name='auc'
+              ),
+              keras.metrics.Precision(name='precision'),
+              keras.metrics.RecallAtPrecision(0.3, name='recall'),
+              keras.metrics.TopKCategoricalAccuracy(2, name='top_2'),
+              'categorical_accuracy',
+          ]
+      },
+  )
+
+
+@_animal
+def _regression(keras):
+  model = keras.Sequential([keras.Input([5]), keras.layers.Dense(2)])
+  return Animal(
+      model,
+      _VECTOR,
+      _normal(2),
+      keras.losses.Huber(0.7),
+      {
+          'metrics': [
+              keras.metrics.R2Score(name='r2'),
+              keras.metrics.RootMeanSquaredError(name='rmse'),
+              keras.metrics.CosineSimilarity(name='cosine'),
+              keras.metrics.LogCoshError(name='log_cosh'),
+          ]
+      },
+  )
+
+
+@_animal
+def _sum_of_losses(keras):
+  model = keras.Sequential([keras.Input([5]), keras.layers.Dense(2)])
+  return Animal(
+      model,
+      _VECTOR,
+      _normal(2),
+      keras.losses.MeanSquaredError(reduction='sum'),
+  )
+
+
+@_animal
+def _own_loss_and_metric(keras):
+  def loss(y_true, y_pred):
+    return tf.reduce_mean(tf.abs(y_true - y_pred) ** 1.5, -1)
+
+  def within(y_true, y_pred):
+    return tf.cast(tf.abs(y_true - y_pred) < 1.0, tf.float32)
+
+  model = keras.Sequential([keras.Input([5]), keras.layers.Dense(2)])
+  return Animal(model, _VECTOR, _normal(2), loss, {'metrics': [within]})
+
+
+@_animal
+def _binary(keras):
+  model = keras.Sequential(
+      [
+          keras.Input([5]),
+          keras.layers.Dense(4, activation='elu'),
+          keras.layers.Dense(1, activation='sigmoid'),
+      ]
+  )
+  return Animal(
+      model,
+      _VECTOR,
+      _integers(2, 1),
+      keras.losses.BinaryCrossentropy(label_smoothing=0.1),
+      {
+          'metrics': [
+              'accuracy',
+              keras.metrics.FalsePositives(name='false_positives'),
+          ]
+      },
+  )
+
+
+@_animal
+def _mixed_bfloat16(keras):
+  policy = 'mixed_bfloat16'
+  model = keras.Sequential(
+      [
+          keras.Input([5]),
+          keras.layers.Dense(6, activation='relu', dtype=policy),
+          keras.layers.Dense(NUM_CLASSES, dtype=policy),
+          keras.layers.Activation('softmax', dtype='float32'),
+      ]
+  )
+  return Animal(
+      model,
+      _VECTOR,
+      _classes,
+      'sparse_categorical_crossentropy',
+      {'metrics': ['accuracy']},
+  )

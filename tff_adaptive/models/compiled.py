@@ -1,0 +1,223 @@
+# Copyright 2026 The tff_adaptive Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""The losses and metrics of `Model.compile`, as functions without state."""
+
+import collections
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from tff_adaptive.models import keras_versions
+from tff_adaptive.models import tracing
+
+_OrderedDict = collections.OrderedDict
+
+# The sizes of two batches of samples, and the length of their other axes whose
+# length is not known.
+_BATCH_SIZES = (4, 3)
+_LENGTH = 5
+
+
+class Prediction(NamedTuple):
+  """The prediction for a batch.
+
+  Attributes:
+    outputs: The outputs of the Keras model.
+    masks: The mask of each output, or `None`; empty if there are none.
+    losses: The sum of the losses that the model adds; empty if there are none.
+  """
+
+  outputs: Any
+  masks: tuple[Any, ...] = ()
+  losses: tuple[tf.Tensor, ...] = ()
+
+  def masked_outputs(self) -> Any:
+    """Returns the outputs with their masks attached, as Keras has them."""
+    outputs = tf.nest.map_structure(tf.identity, self.outputs)
+    for output, mask in zip(tf.nest.flatten(outputs), self.masks):
+      output._keras_mask = mask  # pylint: disable=protected-access
+    return outputs
+
+  def to_output(self) -> Any:
+    """Returns the outputs alone if there is nothing else."""
+    return self if self.masks or self.losses else self.outputs
+
+  @classmethod
+  def from_output(cls, output: Any) -> 'Prediction':
+    """Returns the prediction of what `to_output` returned."""
+    return output if isinstance(output, cls) else cls(output)
+
+
+def find_masks(outputs: Any) -> tuple[Any, ...]:
+  """Returns the masks of a model's outputs; empty if there are none."""
+  masks = [getattr(t, '_keras_mask', None) for t in tf.nest.flatten(outputs)]
+  return () if all(mask is None for mask in masks) else tuple(masks)
+
+
+class CompiledFunctions:
+  """Loss and metrics, as functions without state.
+
+  Attributes:
+    metrics_fns: See `tff.learning.models.FunctionalModel`.
+  """
+
+  def __init__(
+      self,
+      keras: keras_versions.Keras,
+      compiled: Any,
+      prediction: Prediction,
+      y: Any,
+      weight: Any,
+  ):
+    """Traces the functions.
+
+    Args:
+      keras: The version of Keras.
+      compiled: The result of `Keras.compile`.
+      prediction: The specs of a prediction.
+      y: The specs of labels.
+      weight: The specs of sample weights, or `None`.
+
+    Raises:
+      ValueError: If the state of a metric is not a sum over batches.
+    """
+    self._keras = keras
+    self._compiled = compiled
+    self._has_weight = weight is not None
+    samples = [_sample(y, prediction, weight, size) for size in _BATCH_SIZES]
+    # Keras makes losses and metrics when it first sees shapes.
+    self._run(*samples[0])
+    for metric in compiled.metrics:
+      metric.reset_state()
+    self._metrics = list(_parts(compiled.metrics))
+    self._variables = [v for m in self._metrics for v in m.variables]
+    self._initial = [v.numpy() for v in self._variables]
+    state = [tf.TensorSpec(v.shape, v.dtype) for v in self._variables]
+    batch = (y, prediction, weight)
+    self._loss = tracing.TracedFunction(self._compute_loss, state, *batch)
+    self._update = tracing.TracedFunction(self._update_state, state, *batch)
+    self._result = tracing.TracedFunction(self._compute_result, state)
+    self._check_sums(samples)
+    self.metrics_fns = (
+        tf.function(self._initialize_metrics),
+        tf.function(self._update_metrics),
+        tf.function(self._finalize_metrics),
+    )
+
+  def loss(self, output: Any, label: Any, sample_weight: Any = None) -> Any:
+    """Returns the loss, as the argument of `FunctionalModel`."""
+    del sample_weight  # It is part of the labels.
+    y, weight = self._split(label)
+    return self._loss(self._initial, y, Prediction.from_output(output), weight)
+
+  def _split(self, label: Any) -> tuple[Any, Any]:
+    """Returns labels and sample weights."""
+    return label if self._has_weight else (label, None)
+
+  # These run in traces.
+
+  def _run(self, y: Any, prediction: Prediction, weight: Any) -> tf.Tensor:
+    """Updates all metrics, as `fit` does, and returns the loss."""
+    outputs = prediction.masked_outputs()
+    loss = self._keras.compute_loss(
+        self._compiled, y, outputs, weight, list(prediction.losses)
+    )
+    self._compiled.compute_metrics(None, y, outputs, weight)
+    return loss
+
+  def _compute_loss(self, state, y, prediction, weight):
+    with self._keras.stateless(self._variables, state):
+      outputs = prediction.masked_outputs()
+      return self._keras.compute_loss(
+          self._compiled, y, outputs, weight, list(prediction.losses)
+      )
+
+  def _update_state(self, state, y, prediction, weight):
+    with self._keras.stateless(self._variables, state) as value_of:
+      self._run(y, prediction, weight)
+      return [value_of(variable) for variable in self._variables]
+
+  def _compute_result(self, state):
+    with self._keras.stateless(self._variables, state):
+      return self._compiled.get_metrics_result()
+
+  # These are functions of TFF.
+
+  def _initialize_metrics(self):
+    return self._name(map(tf.constant, self._initial))
+
+  def _update_metrics(self, state, labels, batch_output, sample_weight=None):
+    del sample_weight  # It is part of the labels.
+    y, weight = self._split(labels)
+    prediction = Prediction.from_output(batch_output.predictions)
+    values = [value for values in state.values() for value in values]
+    return self._name(self._update(values, y, prediction, weight))
+
+  def _finalize_metrics(self, state):
+    values = [value for values in state.values() for value in values]
+    return _OrderedDict(self._result(values))
+
+  def _name(self, state: Any) -> '_OrderedDict[str, tuple[tf.Tensor, ...]]':
+    """Returns the state of each metric by its name."""
+    values = iter(state)
+    named: _OrderedDict[str, tuple[tf.Tensor, ...]] = _OrderedDict()
+    for metric in self._metrics:
+      name = metric.name
+      while name in named:  # Such as the same metric of two outputs.
+        name += '_'
+      named[name] = tuple(next(values) for _ in metric.variables)
+    return named
+
+  def _check_sums(self, samples: Sequence[Any]) -> None:
+    """Raises unless the states of all metrics are sums over batches."""
+    zeros = [np.zeros_like(value) for value in self._initial]
+    one, other = (self._update(zeros, *sample) for sample in samples)
+    both = self._update(one, *samples[1])
+    is_sum = iter(
+        not np.any(initial)
+        and np.allclose(a + b, ab, rtol=1e-3, atol=1e-5, equal_nan=True)
+        for initial, a, b, ab in zip(self._initial, one, other, both)
+    )
+    for metric in self._metrics:
+      if not all([next(is_sum) for _ in metric.variables]):
+        raise ValueError(
+            f'The state of the metric {metric.name!r} is not a sum over '
+            'batches, so the states of clients cannot be added: leave the '
+            'metric out, or let its variables begin with zeros, to which '
+            '`update_state` adds.'
+        )
+
+
+def _parts(metrics: Sequence[Any]) -> Iterator[Any]:
+  """Yields metrics, instead of a metric of metrics its parts."""
+  for metric in metrics:
+    if inner := getattr(metric, 'metrics', None):
+      yield from _parts(inner)
+    else:
+      yield metric
+
+
+def _sample(y: Any, prediction: Any, weight: Any, batch_size: int) -> Any:
+  """Returns a batch that losses take: labels 0 and 1, and probabilities."""
+  generator = np.random.default_rng(batch_size)
+
+  def fill(spec, draw):
+    if spec is None:
+      return None
+    lengths = [length or _LENGTH for length in spec.shape]
+    if lengths and spec.shape[0] is None:
+      lengths[0] = batch_size
+    if spec.dtype == tf.string:
+      return tf.fill(lengths, '')
+    return tf.cast(draw(lengths), spec.dtype)
+
+  labels = tf.nest.map_structure(
+      lambda spec: fill(spec, lambda shape: generator.integers(2, size=shape)),
+      y,
+  )
+  return labels, *tf.nest.map_structure(
+      lambda spec: fill(spec, lambda shape: generator.uniform(size=shape)),
+      (prediction, weight),
+  )

@@ -1,0 +1,202 @@
+# Copyright 2026 The tff_adaptive Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Converts Keras models to functional models, and back."""
+
+from collections.abc import Mapping
+from typing import Any, Optional
+
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_adaptive.models import compiled
+from tff_adaptive.models import forward as forward_lib
+from tff_adaptive.models import keras_checks
+from tff_adaptive.models import keras_classes
+from tff_adaptive.models import keras_versions
+
+# The names of the parts of a batch.
+PARTS = ('x', 'y', 'sample_weight')
+
+
+class KerasFunctionalModel(tff.learning.models.FunctionalModel):
+  """A Keras model as functional model, see `from_keras`.
+
+  Attributes:
+    keras_model: The Keras model.
+  """
+
+  def __init__(self, keras_model: Any, weights: list[Any], **kwargs: Any):
+    super().__init__(**kwargs)
+    self.keras_model = keras_model
+    self._weights = weights
+
+  def assign(self, values: Any) -> None:
+    """Assigns weights to the Keras model, see `to_keras`."""
+    found = tf.nest.flatten(values)
+    shapes = [tuple(tf.convert_to_tensor(value).shape) for value in found]
+    wanted = [tuple(weight.shape) for weight in self._weights]
+    if shapes != wanted:
+      raise ValueError(
+          f'The weights of the Keras model have the shapes {wanted}, found a '
+          f'{type(values).__name__} with {shapes}: pass '
+          '`process.get_model_weights(state)` of a process with this model.'
+      )
+    for weight, value in zip(self._weights, found):
+      weight.assign(value)
+
+
+def from_keras(
+    model: Any,
+    loss: Any = None,
+    metrics: Any = None,
+    *,
+    input_spec: Any,
+    loss_weights: Any = None,
+    weighted_metrics: Any = None,
+) -> KerasFunctionalModel:
+  """Converts a Keras model to the functional model that every builder takes.
+
+  A round then trains it as `Model.fit` does. Losses are those of Keras,
+  with the regularizers of weights and activities, losses added by layers,
+  masks and sample weights; and so are metrics. A federation of one client gives
+  the weights and metrics of `fit`.
+
+  Layers that draw random numbers, such as dropout, take a new seed in each
+  step. It depends on the seed of the round, so that runs repeat to the bit.
+
+  The weights that training assigns, such as the averages of batch
+  normalization, keep their values; training uses the statistics of the batch.
+
+  Args:
+    model: A model of Keras 3 (`keras.Model`, with the backend of TensorFlow) or
+      Keras 2 (`tf.keras.Model`): functional, sequential or subclassed, with its
+      weights made. They are the initial weights.
+    loss: As for `Model.compile`: a loss, its name, a function, or a structure
+      of them, one for each output. Default `None`: the losses that the model
+      adds are all.
+    metrics: As for `Model.compile`. Default `None`: only losses.
+    input_spec: The `tf.TensorSpec`s of a batch, such as `dataset.element_spec`:
+      a tuple (x, y) or (x, y, sample_weight), or a mapping with these names. x
+      and y may be nested.
+    loss_weights: As for `Model.compile`. Default `None`: all 1.
+    weighted_metrics: As for `Model.compile`: the metrics that sample weights
+      weigh. Default `None`: none.
+
+  Returns:
+    A `tff.learning.models.FunctionalModel`, with the attribute `keras_model`.
+    Its metrics are those of `fit`: `loss`, one per output if there are several,
+    and the metrics. Models with sample weights are for the builders of this
+    library; TFF's take pairs.
+
+  Raises:
+    TypeError: If `model` is not a Keras model, or the batches have ragged
+      tensors.
+    ValueError: If `input_spec` has other parts; if there is no loss; if the
+      model has no weights yet, trains in
+      its own way (`train_step`), constrains weights, or keeps state besides its
+      weights, such as a table of words; or if the state of a metric is not a
+      sum, and so cannot be added over clients. Names the layer or metric.
+
+  Example:
+    >>> import keras
+    >>> model = keras.Sequential([keras.Input([2]), keras.layers.Dense(3)])
+    >>> functional_model = from_keras(
+    ...     model,
+    ...     loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+    ...     metrics=['accuracy'],
+    ...     input_spec=(
+    ...         tf.TensorSpec([None, 2]), tf.TensorSpec([None], tf.int32)))
+    >>> [weight.shape for weight in functional_model.initial_weights[0]]
+    [(2, 3), (3,)]
+  """
+  keras = keras_versions.find(model)
+  features, labels, weight = _split(input_spec)
+  with keras_classes.kept_usable():
+    keras_checks.check(keras, model)
+    with keras_checks.named_state(model):
+      forward = forward_lib.Forward(keras, model, features)
+      keras_checks.check_moved(forward.moved)
+      if loss is None and not forward.prediction.losses:
+        raise ValueError(
+            'There is no loss: give `loss`, as for `Model.compile`, whose own '
+            'arguments are not used.'
+        )
+      functions = compiled.CompiledFunctions(
+          keras,
+          keras.compile(
+              model,
+              loss=loss,
+              metrics=metrics,
+              loss_weights=loss_weights,
+              weighted_metrics=weighted_metrics,
+          ),
+          forward.prediction,
+          labels,
+          weight,
+      )
+  return KerasFunctionalModel(
+      model,
+      forward.variables.weights,
+      initial_weights=(
+          tuple(v.numpy() for v in forward.variables.trainable),
+          tuple(v.numpy() for v in forward.variables.non_trainable),
+      ),
+      predict_on_batch_fn=tf.function(
+          lambda weights, x, training=True: forward(
+              weights, x, training
+          ).to_output()
+      ),
+      loss_fn=functions.loss,
+      metrics_fns=functions.metrics_fns,
+      input_spec=input_spec,
+  )
+
+
+def to_keras(model: KerasFunctionalModel, weights: Any) -> Any:
+  """Gives trained weights to the Keras model, to save, export or use it.
+
+  Args:
+    model: The result of `from_keras`.
+    weights: The weights, `process.get_model_weights(state)`.
+
+  Returns:
+    The Keras model that `from_keras` was given, itself, with these weights.
+
+  Raises:
+    ValueError: If the weights are not those of the model.
+
+  Example:
+    >>> import keras
+    >>> keras_model = keras.Sequential(
+    ...     [keras.Input([2]), keras.layers.Dense(1)])
+    >>> spec = (tf.TensorSpec([None, 2]), tf.TensorSpec([None, 1]))
+    >>> model = from_keras(keras_model, 'mse', input_spec=spec)
+    >>> process = algorithms.build_fed_opt(model, optimizers.build_delta_sgd())
+    >>> weights = process.get_model_weights(process.initialize())
+    >>> to_keras(model, weights).save('model.keras')
+  """
+  model.assign(weights)
+  return model.keras_model
+
+
+def _split(input_spec: Any) -> tuple[Any, Any, Optional[Any]]:
+  """Returns the specs of features, labels and sample weights."""
+  parts: Any = ()
+  if isinstance(input_spec, (tuple, list)):
+    parts = input_spec
+  elif isinstance(input_spec, Mapping):
+    if set(input_spec) in (set(PARTS), set(PARTS[:2])):
+      parts = [input_spec[name] for name in PARTS[: len(input_spec)]]
+  if len(parts) not in (2, 3):
+    raise ValueError(
+        '`input_spec` must be a tuple (x, y) or (x, y, sample_weight), or a '
+        f'mapping with these names, found {input_spec}.'
+    )
+  for spec in tf.nest.flatten(parts):
+    if not isinstance(spec, tf.TensorSpec):
+      raise TypeError(
+          '`input_spec` must have a `tf.TensorSpec` for each tensor, found '
+          f'{spec}: pad ragged tensors by `to_tensor()`, and let the model '
+          'mask the padding, such as with `Embedding(mask_zero=True)`.'
+      )
+  return parts[0], parts[1], parts[2] if len(parts) == 3 else None

@@ -1,0 +1,122 @@
+# Copyright 2026 The tff_adaptive Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""The forward pass of a Keras model, as a function without state."""
+
+from typing import Any, NamedTuple
+
+import tensorflow as tf
+
+from tff_adaptive import _random_ops
+from tff_adaptive.models import compiled
+from tff_adaptive.models import keras_versions
+from tff_adaptive.models import tracing
+
+
+class Variables(NamedTuple):
+  """The variables of a Keras model.
+
+  Attributes:
+    trainable: Its trainable weights.
+    non_trainable: Its other weights.
+    seeds: The states of its generators of random numbers.
+  """
+
+  trainable: list[Any]
+  non_trainable: list[Any]
+  seeds: list[Any]
+
+  @property
+  def weights(self) -> list[Any]:
+    """All weights, in the order of `tff.learning.models.ModelWeights`."""
+    return [*self.trainable, *self.non_trainable]
+
+
+class Forward:
+  """The forward pass of a Keras model, as a function of its variables.
+
+  Attributes:
+    variables: Its variables.
+    prediction: The specs of a prediction.
+    moved: The weights that the layers assign in training, such as the averages
+      of batch normalization.
+  """
+
+  def __init__(self, keras: keras_versions.Keras, model: Any, x: Any):
+    """Traces the forward pass.
+
+    Args:
+      keras: The version of Keras.
+      model: The model.
+      x: The specs of a batch of features.
+
+    Raises:
+      HiddenStateError: If the model has other state than its variables.
+    """
+    self._keras = keras
+    self._model = model
+    self.variables = Variables(
+        list(model.trainable_weights),
+        list(model.non_trainable_weights),
+        keras.seeds(model),
+    )
+    # Which seeds are used, by whether the model is trained.
+    self._used: dict[bool, list[bool]] = {}
+    specs = tf.nest.map_structure(
+        lambda v: tf.TensorSpec(v.shape, v.dtype), tuple(self.variables)
+    )
+    self.moved: list[Any] = []
+    self._passes = {
+        training: tracing.TracedFunction(
+            lambda values, x, training=training: self._run(training, values, x),
+            specs,
+            x,
+        )
+        for training in (True, False)
+    }
+    # A layer may add a loss in training alone.
+    self.prediction = self._passes[False].result._replace(
+        losses=max(
+            (one.result.losses for one in self._passes.values()), key=len
+        )
+    )
+
+  def _run(self, training: bool, values: Any, x: Any) -> Any:
+    """Returns the prediction, in a trace."""
+    variables = [*self.variables.weights, *self.variables.seeds]
+    given = tf.nest.flatten(values)
+    with self._keras.stateless(variables, given) as value_of:
+      outputs = self._keras.call(self._model, x, training)
+      losses = [
+          tf.reduce_sum(tf.cast(loss, tf.float32))
+          for loss in self._model.losses
+      ]
+      changed = [
+          value_of(variable) is not value
+          for variable, value in zip(variables, given)
+      ]
+    num_weights = len(self.variables.weights)
+    self._used[training] = changed[num_weights:]
+    if training:
+      self.moved = [
+          weight
+          for weight, is_moved in zip(variables, changed[:num_weights])
+          if is_moved
+      ]
+    masks = compiled.find_masks(outputs)
+    added = (tf.add_n(losses),) if losses else ()
+    return compiled.Prediction(outputs, masks, added)
+
+  def __call__(
+      self, weights: Any, x: Any, training: bool
+  ) -> compiled.Prediction:
+    """Returns the prediction, with new seeds for layers that draw."""
+    seeds = [
+        tf.cast(_random_ops.draw_seed(), seed.dtype)
+        if is_used
+        else tf.zeros(seed.shape, seed.dtype)
+        for seed, is_used in zip(self.variables.seeds, self._used[training])
+    ]
+    prediction = self._passes[training]((*weights, seeds), x)
+    if self.prediction.losses and not prediction.losses:
+      prediction = prediction._replace(losses=(tf.zeros([]),))
+    return prediction

@@ -1,0 +1,219 @@
+# Copyright 2026 The tff_adaptive Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""A common interface to Keras 3 and Keras 2.
+
+Keras itself computes everything: outputs, masks, losses and metrics. The
+interface has what is called differently in the two versions.
+"""
+
+import abc
+from collections.abc import Callable, Iterator, Sequence
+import contextlib
+import importlib
+import inspect
+from typing import Any
+
+import tensorflow as tf
+
+# From a variable to its value at the time.
+ValueOf = Callable[[Any], tf.Tensor]
+
+
+class Keras(abc.ABC):
+  """A version of Keras.
+
+  Attributes:
+    model_class: Its `Model`.
+  """
+
+  model_class: Any
+
+  @abc.abstractmethod
+  def stateless(
+      self, variables: Sequence[Any], values: Sequence[tf.Tensor]
+  ) -> contextlib.AbstractContextManager[ValueOf]:
+    """Returns a context in which variables have other values.
+
+    Args:
+      variables: The variables.
+      values: A tensor for each. Assignments change it, not the variable.
+
+    Returns:
+      A context manager, which yields a function from a variable to its value.
+    """
+
+  @abc.abstractmethod
+  def seeds(self, model: Any) -> list[Any]:
+    """Returns the variables that hold the seeds of a model's layers."""
+
+  @abc.abstractmethod
+  def compute_loss(
+      self,
+      compiled: Any,
+      y: Any,
+      y_pred: Any,
+      weight: Any,
+      added: list[tf.Tensor],
+  ) -> tf.Tensor:
+    """Returns the loss of a batch, and updates the metrics of losses.
+
+    Args:
+      compiled: The result of `compile`.
+      y: The labels.
+      y_pred: The predictions, with their masks.
+      weight: The sample weights, or `None`.
+      added: The losses that the model adds.
+    """
+
+  def compile(self, model: Any, **arguments: Any) -> Any:
+    """Returns a compiled model without layers, with the outputs of another."""
+    compiled = self.model_class()
+    compiled.output_names = getattr(model, 'output_names', None)
+    compiled.compile(**arguments)
+    return compiled
+
+  def call(self, model: Any, x: Any, training: bool) -> Any:
+    """Calls a model as `fit` does."""
+    parameters = inspect.signature(model.call).parameters
+    kinds = [parameter.kind for parameter in parameters.values()]
+    if 'training' in parameters or inspect.Parameter.VAR_KEYWORD in kinds:
+      return model(x, training=training)
+    return model(x)
+
+
+class _Keras3(Keras):
+  """Keras 3, which can run without state."""
+
+  def __init__(self):
+    # Here, so that only users of Keras 3 import it.
+    self._keras = importlib.import_module('keras')
+    self.model_class = self._keras.Model
+    backend = self._keras.backend.backend()
+    if backend != 'tensorflow':
+      raise ValueError(
+          'A Keras 3 model needs the backend of TensorFlow, but Keras was '
+          f'imported with that of {backend}: set KERAS_BACKEND=tensorflow '
+          'before the import.'
+      )
+
+  @contextlib.contextmanager
+  def stateless(self, variables, values):
+    with self._keras.StatelessScope(
+        zip(variables, values), collect_losses=True
+    ) as scope:
+      yield scope.get_current_value
+
+  def seeds(self, model):
+    weights = {id(weight) for weight in model.weights}
+    return [v for v in model.variables if id(v) not in weights]
+
+  def compute_loss(self, compiled, y, y_pred, weight, added):
+    losses = added
+    if compiled.loss is not None:
+      loss = compiled.compute_loss(None, y, y_pred, weight)
+      losses = [loss, *(tf.cast(one, loss.dtype) for one in added)]
+    loss = tf.add_n(losses)
+    # As `fit` does.
+    compiled.metrics[0].update_state(
+        loss, sample_weight=tf.shape(tf.nest.flatten(y_pred)[0])[0]
+    )
+    return loss
+
+
+class _Keras2(Keras):
+  """Keras 2, whose variables are those of TensorFlow."""
+
+  def __init__(self):
+    self.model_class = tf.keras.Model
+
+  def stateless(self, variables, values):
+    return _replaced(variables, values)
+
+  def seeds(self, model):
+    del model  # Its layers draw by ops that keep no state.
+    return []
+
+  def compute_loss(self, compiled, y, y_pred, weight, added):
+    return compiled.compiled_loss(
+        y, y_pred, weight, regularization_losses=added
+    )
+
+
+def find(model: Any) -> Keras:
+  """Returns the version of Keras of a model.
+
+  Args:
+    model: A Keras model.
+
+  Raises:
+    TypeError: If it is none.
+    ValueError: If it is a Keras 3 model of another backend.
+  """
+  if isinstance(model, tf.keras.Model):
+    return _Keras2()
+  if is_keras_3(model):
+    keras = _Keras3()
+    if isinstance(model, keras.model_class):
+      return keras
+  raise TypeError(
+      '`model` must be a model of Keras 3 (`keras.Model`) or Keras 2 '
+      f'(`tf.keras.Model`), found {type(model).__name__}.'
+  )
+
+
+def is_keras_3(model: Any) -> bool:
+  """Returns whether an object is of a class of Keras 3."""
+  return any(c.__module__.startswith('keras.') for c in type(model).__mro__)
+
+
+class _Value:
+  """The value of a variable, with a variable's methods."""
+
+  def __init__(self, value: tf.Tensor):
+    self.now = value
+
+  def attributes(self) -> dict[str, Any]:
+    """Returns attributes of `tf.Variable` that read or change the value."""
+    return {
+        # Embeddings are colocated with it.
+        '_handle': self.now,
+        'value': self._read,
+        'read_value': self._read,
+        'sparse_read': lambda indices, name=None: tf.gather(self.now, indices),
+        'gather_nd': lambda indices, name=None: tf.gather_nd(self.now, indices),
+        'assign': lambda value, *_, **__: self._assign(value),
+        'assign_add': lambda delta, *_, **__: self._assign(self.now + delta),
+        'assign_sub': lambda delta, *_, **__: self._assign(self.now - delta),
+    }
+
+  def _read(self, *_: Any, **__: Any) -> tf.Tensor:
+    return self.now
+
+  def _assign(self, value: Any) -> tf.Tensor:
+    self.now = tf.convert_to_tensor(value, self.now.dtype)
+    return self.now
+
+
+def _plain(variable: Any) -> tf.Variable:
+  """Returns a variable that Keras may have wrapped, to cast it."""
+  return getattr(variable, '_variable', variable)
+
+
+def _restore(variable: tf.Variable, attributes: dict[str, Any]) -> None:
+  vars(variable).clear()
+  vars(variable).update(attributes)
+
+
+@contextlib.contextmanager
+def _replaced(
+    variables: Sequence[Any], values: Sequence[tf.Tensor]
+) -> Iterator[ValueOf]:
+  """Lets variables of TensorFlow have other values while a graph is built."""
+  replaced = {
+      id(_plain(v)): _Value(value) for v, value in zip(variables, values)
+  }
+  with contextlib.ExitStack() as stack:
+    for variable in map(_plain, variables):
+      stack.callback(_restore, variable, dict(vars(variable)))
+      vars(variable).update(replaced[id(variable)].attributes())
+    yield lambda variable: replaced[id(_plain(variable))].now

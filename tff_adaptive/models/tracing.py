@@ -1,0 +1,75 @@
+# Copyright 2026 The tff_adaptive Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Functions of a Keras model that can be called in any graph.
+
+A Keras model that was made eagerly cannot run in the graph of a TFF
+computation: its layers may hold eager tensors, and Keras 2 takes such a graph
+for one of TensorFlow 1. Here its functions are traced once, outside of graphs.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import tensorflow as tf
+
+
+class HiddenStateError(ValueError):
+  """A function uses state that is not among its arguments.
+
+  Attributes:
+    handle: The resource.
+    name: The name of the variable, or empty if the resource is no variable.
+  """
+
+  def __init__(self, handle: Any, name: str):
+    super().__init__(f'hidden state: {name or handle}')
+    self.handle = handle
+    self.name = name
+
+
+class TracedFunction:
+  """A pure function of tensors, traced once.
+
+  Attributes:
+    result: The structure of the result: `tf.TensorSpec`s and `None`.
+  """
+
+  def __init__(self, fn: Callable[..., Any], *args: Any):
+    """Traces a function.
+
+    Args:
+      fn: A function of structures of tensors and `None`.
+      *args: The structures of its arguments: `tf.TensorSpec`s and `None`.
+
+    Raises:
+      HiddenStateError: If the function uses a variable or a table.
+    """
+    leaves = tf.nest.flatten(args)
+
+    def run(*tensors):
+      remaining = iter(tensors)
+      filled = [None if leaf is None else next(remaining) for leaf in leaves]
+      return fn(*tf.nest.pack_sequence_as(args, filled))
+
+    self._concrete = tf.function(run).get_concrete_function(
+        *(leaf for leaf in leaves if leaf is not None)
+    )
+    variables = {id(v.handle): v.name for v in self._concrete.graph.variables}
+    for tensor in self._concrete.captured_inputs:
+      if tensor.dtype in (tf.resource, tf.variant):
+        raise HiddenStateError(tensor, variables.get(id(tensor), ''))
+    # Tensors of layers, such as the mean of `Normalization`.
+    self._constants = [t.numpy() for t in self._concrete.captured_inputs]
+    self.result = tf.nest.map_structure(
+        lambda t: None if t is None else tf.TensorSpec(t.shape, t.dtype),
+        self._concrete.structured_outputs,
+    )
+
+  def __call__(self, *args: Any) -> Any:
+    """Calls the function, eagerly or in any graph."""
+    if self._constants:
+      self._concrete.set_external_captures(
+          [tf.constant(value) for value in self._constants]
+      )
+    leaves = tf.nest.flatten(args)
+    return self._concrete(*(leaf for leaf in leaves if leaf is not None))
