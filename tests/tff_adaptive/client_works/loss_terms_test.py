@@ -313,12 +313,14 @@ class KerasRepresentationTest(tf.test.TestCase, parameterized.TestCase):
     self.assertAllClose(represented, expected, rtol=1e-6)
 
   def test_model_of_keras_3(self):
-    model = keras.Sequential([
-        keras.Input([2]),
-        keras.layers.Dense(3, name='first'),
-        keras.layers.Dropout(0.5),
-        keras.layers.Dense(1),
-    ])
+    model = keras.Sequential(
+        [
+            keras.Input([2]),
+            keras.layers.Dense(3, name='first'),
+            keras.layers.Dropout(0.5),
+            keras.layers.Dense(1),
+        ]
+    )
     expected = model.get_layer('first')(_EXAMPLES[0])
     self.assertAllClose(_represent_by(model), expected, rtol=1e-6)
 
