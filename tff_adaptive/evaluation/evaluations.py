@@ -241,14 +241,17 @@ def build_central_evaluation(
   The test set is cut into consecutive batches, with a short last batch. The
   loss is the sum over batches of (mean loss of the batch x its examples), in
   float64, divided by all examples: exactly the mean over the test set, also of
-  a Keras loss that sums over a batch (`reduction='sum'`). Dropout is off. It
-  runs in this process; the graph is built at the first call.
+  a Keras loss that sums over a batch (`reduction='sum'`) in TFF's forms of a
+  Keras model. A model of `models.from_keras` reports its loss as
+  `Model.evaluate` does. Dropout is off. It runs in this process; the graph is
+  built at the first call.
 
   Args:
     model: A `tff.learning.models.FunctionalModel`, or a function without
       arguments that returns a `tff.learning.models.VariableModel`.
-    arrays: A mapping with `x` and `y`, or a pair of them: arrays (or nests of
-      arrays) whose first axis is the example.
+    arrays: A mapping with `x` and `y`, and `sample_weight` if the model takes
+      it, or a tuple of them: arrays (or nests of arrays) whose first axis is
+      the example.
     batch_size: Examples evaluated at once, a positive integer. Defaults to 256.
     devices: The devices, see `tff_adaptive.runtime.CompiledContext`. Defaults
       to the first GPU, else the CPU.
