@@ -338,10 +338,15 @@ def _check_number(flag: str, argument: registry.Argument, value: Any):
     return
   if math.isnan(value) or (math.isinf(value) and not argument.may_be_infinite):
     raise HparamError(f'--{flag} must be a finite number, found {value}')
-  if argument.minimum is not None and value < argument.minimum:
-    raise HparamError(
-        f'--{flag} must be at least {argument.minimum:g}, found {value:g}'
-    )
+  if argument.minimum is not None:
+    is_small = value < argument.minimum
+    words = 'at least'
+    if argument.is_above:
+      is_small, words = value <= argument.minimum, 'above'
+    if is_small:
+      raise HparamError(
+          f'--{flag} must be {words} {argument.minimum:g}, found {value:g}'
+      )
   if argument.is_hparam:
     flag_table.check_size(flag, value)
 
@@ -399,6 +404,9 @@ def read_choices(
       if row is chosen[kind]:
         _check_number(flag, argument, value)
         given[kind][argument.name] = value
+  if not chosen[registry.ALGORITHM].pools_clients:
+    weighting = registry.weighting_of(chosen[registry.CLIENT_OPTIMIZER])
+    given[registry.ALGORITHM].setdefault('client_weighting', weighting)
   for kind, row in chosen.items():
     for argument in row.arguments:
       if argument.is_required and argument.name not in given[kind]:

@@ -386,7 +386,7 @@ def _check_cohorts(values: Mapping[str, Any], algorithm: Any):
             f'examples of all clients and has no cohorts, drop --{flag}'
         )
   elif values['dp_noise_multiplier'] is not None:
-    if algorithm.hparams()['client_weighting'] != 'uniform':
+    if algorithm.hparams()['client_weighting'] == 'examples':
       raise flag_table.HparamError(
           '--dp_noise_multiplier needs --client_weighting=uniform: weights by '
           'examples do not bound the contribution of a client'

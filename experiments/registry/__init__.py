@@ -30,6 +30,7 @@ from experiments.registry.rows import RUNTIME
 from experiments.registry.rows import SERVER_OPTIMIZER
 from experiments.registry.rows import SERVER_SCHEDULE
 from experiments.registry.rows import TASK
+from experiments.registry.rules import weighting_of
 from tasks.definitions import resolve
 
 ROWS = {

@@ -40,18 +40,20 @@ class Argument(arguments_lib.Argument):
     parser: The function that converts the flag's text to the builder's value,
       as 'module:function'.
     is_required: Whether the builder has no default.
+    is_above: Whether a number must be above `minimum`, not only at least.
   """
 
   flag: Optional[str] = attrs.field(default=None, kw_only=True)
   references: tuple[str, ...] = attrs.field(default=(), kw_only=True)
   parser: Optional[str] = attrs.field(default=None, kw_only=True)
   is_required: bool = attrs.field(default=False, kw_only=True)
+  is_above: bool = attrs.field(default=False, kw_only=True)
 
   def to_builder_value(self, value: Any) -> Any:
     """Converts a value of the flag to one of the builder's argument."""
     if self.parser is not None:
       return definitions.resolve(self.parser)(value)
-    if not self.references:
+    if value is None or not self.references:
       return value
     return definitions.resolve(self.references[self.choices.index(value)])
 

@@ -8,8 +8,7 @@ Every client rule, server rule, loss term and schedule has a function
 
 from collections.abc import Mapping
 import dataclasses
-
-import attrs
+from typing import Optional
 
 from experiments.registry import rows
 from experiments.registry import signatures
@@ -102,8 +101,10 @@ _FLAGS = {
 }
 _CLIENT_WEIGHTING = rows.Argument(
     'client_weighting',
-    'examples',
-    'Weight clients by their examples, or all equally.',
+    None,
+    'Weight clients by their examples, or all equally. By default as the '
+    'client optimizer asks: by examples, unless it needs equal weights.',
+    type=str,
     flag='client_weighting',
     choices=('examples', 'uniform'),
     references=(
@@ -113,44 +114,40 @@ _CLIENT_WEIGHTING = rows.Argument(
 )
 
 
-def _algorithm(
-    name: str, *parts: rows.Part, client_weighting: str = 'examples'
-) -> rows.Row:
+def _algorithm(name: str, *parts: rows.Part) -> rows.Row:
   """Returns the row of `build_fed_opt` with the rules of a paper, if any."""
   row = _row(signatures.find(_ALGORITHMS, 'fed_opt'), _FLAGS)
-  weighting = attrs.evolve(_CLIENT_WEIGHTING, default=client_weighting)
   return dataclasses.replace(
       row,
       name=name,
-      arguments=(weighting, *row.arguments),
-      supplied=tuple(n for n in row.supplied if n != weighting.name),
+      arguments=(_CLIENT_WEIGHTING, *row.arguments),
+      supplied=tuple(n for n in row.supplied if n != _CLIENT_WEIGHTING.name),
       parts=parts,
   )
 
 
 _OF_CLIENTS, _OF_SERVER = rows.CLIENT_OPTIMIZER, rows.SERVER_OPTIMIZER
+# The client optimizers that need equal weights, and those whose arguments tell.
+WITH_EQUAL_WEIGHTS = (
+    'adaalter',
+    'fafed',
+    'fedcada_adam',
+    'feddyn',
+    'scaffold_sgd',
+)
+_WITH_SOME_WEIGHTS = ('fedspeed',)
 ALGORITHMS = (
     _algorithm('fed_opt'),
-    _algorithm(
-        'fedcada',
-        rows.Part(_OF_CLIENTS, 'fedcada_adam'),
-        client_weighting='uniform',
-    ),
+    _algorithm('fedcada', rows.Part(_OF_CLIENTS, 'fedcada_adam')),
     _algorithm(
         'fedli_ls',
         rows.Part(_OF_CLIENTS, 'armijo', is_fixed=False),
         rows.Part(_OF_SERVER, 'line_search_step'),
     ),
     _algorithm('fedli_lu', rows.Part(_OF_SERVER, 'frank_wolfe')),
-    _algorithm(
-        'scaffold',
-        rows.Part(_OF_CLIENTS, 'scaffold_sgd'),
-        client_weighting='uniform',
-    ),
+    _algorithm('scaffold', rows.Part(_OF_CLIENTS, 'scaffold_sgd')),
     *(
-        _algorithm(
-            name, rows.Part(_OF_CLIENTS, name), client_weighting='uniform'
-        )
+        _algorithm(name, rows.Part(_OF_CLIENTS, name))
         for name in ('feddyn', 'fafed', 'adaalter')
     ),
     dataclasses.replace(
@@ -244,3 +241,18 @@ RUNTIMES = (
         supplied=('strict', 'seed', 'default_num_clients', 'max_cache_bytes'),
     ),
 )
+
+
+def weighting_of(row: rows.Row) -> Optional[str]:
+  """Returns how a client optimizer weights clients, unless the flag tells.
+
+  Args:
+    row: The row of the optimizer.
+
+  Returns:
+    A value of `--client_weighting`; `None` if only the built rule knows, as one
+    of your own.
+  """
+  if row.digest is not None or row.name in _WITH_SOME_WEIGHTS:
+    return None
+  return 'uniform' if row.name in WITH_EQUAL_WEIGHTS else 'examples'

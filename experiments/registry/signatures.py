@@ -25,9 +25,11 @@ from experiments.registry import rows
 _TYPES = {'float': float, 'int': int, 'bool': bool, 'str': str}
 _SEE = re.compile(r'See `(\w+)`')
 _SENTENCE_END = re.compile(r'(?<=\.)\s+(?=[A-Z`])')
-# Phrases in docstrings of numbers that must be at least 0, or at least 1.
-_NOT_NEGATIVE = re.compile(r'not negative|above zero|\[0, 1|between 0 and')
-_POSITIVE = re.compile(r'above zero|at least 1|positive')
+# Phrases in docstrings of numbers that must be at least 0, above 0, and, of
+# integers, at least 1.
+_ABOVE_ZERO = 'above zero'
+_NOT_NEGATIVE = re.compile(rf'not negative|{_ABOVE_ZERO}|\[0, 1|between 0 and')
+_POSITIVE = re.compile(rf'{_ABOVE_ZERO}|at least 1|positive')
 
 
 class UnreadableError(ValueError):
@@ -164,6 +166,7 @@ def _to_argument(
   value = None if default is None else _read_default(module, node, default)
   if kind in (int, float) and _NOT_NEGATIVE.search(told):
     options['minimum'] = kind(0)
+    options['is_above'] = kind is float and _ABOVE_ZERO in told
   if kind is int and _POSITIVE.search(told):
     options['minimum'] = 1
   return rows.Argument(

@@ -63,9 +63,8 @@ class DefineTest(parameterized.TestCase):
 
   def test_help_shows_what_rows_have_in_common_once(self):
     text = hparams_testing.parse()['client_weighting'].help
-    self.assertIn('>: fed_opt, fedli_ls, fedli_lu: Weight ', text)
-    self.assertIn('Default examples. fedcada, scaffold, ', text)
-    self.assertEndsWith(text, 'Default uniform.')
+    self.assertEqual(text.count('Weight clients'), 1)
+    self.assertIn('By default as the client optimizer asks', text)
 
   def test_optimizers_have_no_default_but_help_tells_it(self):
     values = hparams_testing.parse()
@@ -95,8 +94,24 @@ class HparamsTest(parameterized.TestCase):
             'delta_sgd_amplify_first': False,
         },
     )
-    for choice in choices.values():
-      self.assertEmpty(choice.given)
+    # As Delta-SGD asks.
+    weighting = {'client_weighting': 'examples'}
+    for kind, choice in choices.items():
+      self.assertEqual(
+          choice.given, weighting if kind == registry.ALGORITHM else {}
+      )
+
+  @parameterized.named_parameters(
+      ('of_the_library', 'delta_sgd', 'examples'),
+      ('with_equal_weights', 'feddyn', 'uniform'),
+      ('by_its_arguments', 'fedspeed', None),
+      ('own', 'docs.examples.majority_vote:build_majority_vote', None),
+  )
+  def test_weights_are_those_that_the_client_optimizer_asks_for(
+      self, name, expected
+  ):
+    found = _choices(f'--client_optimizer={name}')[registry.ALGORITHM]
+    self.assertEqual(found.hparams()['client_weighting'], expected)
 
   def test_flags_reach_the_chosen_builder_alone(self):
     choices = _choices(
@@ -245,7 +260,7 @@ class HparamsTest(parameterized.TestCase):
       (
           'negative_client_rate',
           '--client_learning_rate=-0.1',
-          '--client_learning_rate must be at least 0, found -0.1',
+          '--client_learning_rate must be above 0, found -0.1',
       ),
       (
           'negative_server_rate',

@@ -34,8 +34,6 @@ class RegistryTest(parameterized.TestCase):
       if argument.is_required:
         self.assertIs(parameters[name].default, inspect.Parameter.empty)
         continue
-      if kind == registry.ALGORITHM and name == 'client_weighting':
-        continue  # None stands for that of the client rule.
       self.assertEqual(
           argument.to_builder_value(argument.default),
           parameters[name].default,

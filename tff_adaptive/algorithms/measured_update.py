@@ -10,6 +10,7 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_adaptive import _autograph
+from tff_adaptive.optimizers import optimizer as optimizer_lib
 from tff_adaptive.optimizers import server_optimizer
 from tff_adaptive.optimizers import vectors
 
@@ -51,8 +52,8 @@ def _apply(
       update_non_finite=tf.cast(rejected, tf.int32),
       update_norm=tf.where(rejected, tf.zeros_like(norm), norm),
   )
-  for name, value in _autograph.call(rule.report, new_state).items():
-    value = tf.cast(value, tf.float32)
+  report = _autograph.call(rule.report, new_state)
+  for name, value in optimizer_lib.reported_scalars(report, rule).items():
     measurements[name] = tf.where(rejected, float('nan'), value)
   new_weights = tff.learning.models.ModelWeights(
       new_trainable, weights.non_trainable

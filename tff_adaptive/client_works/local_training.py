@@ -350,7 +350,7 @@ class LocalTraining:
     taken = totals_lib.Step(
         evaluation,
         received,
-        again and (lambda point: again(point).loss),
+        again and (lambda x: model.differentiable_loss(x, again(x))),
         *totals_lib.split_report(self.optimizer, optimizer_state),
     )
     return _LoopState(

@@ -147,6 +147,13 @@ class LocalModel(abc.ABC):
     """Returns the same without side effects, for a batch already counted."""
     return self.value_and_grad(trainable, batch, loss_term)
 
+  def differentiable_loss(
+      self, trainable: Weights, evaluation: Evaluation
+  ) -> tf.Tensor:
+    """Returns the loss of an evaluation, for differentiating by the weights."""
+    del trainable  # Its loss depends on them.
+    return evaluation.loss
+
   def evaluate_again(self, trainable: Weights, batch: Any) -> Evaluation:
     """Returns `evaluate` without side effects, for a batch already counted."""
     return self.evaluate(trainable, batch)
@@ -407,6 +414,21 @@ class _LocalVariableModel(LocalModel):
 
   def value_and_grad_again(self, trainable, batch, loss_term=None):
     return self._restored(self.value_and_grad, trainable, batch, loss_term)
+
+  def differentiable_loss(self, trainable, evaluation):
+    # The loss depends on variables, to which the weights were assigned.
+    @tf.custom_gradient
+    def attach(loss, *weights):
+      del weights  # They have the gradients of the evaluation.
+      return tf.identity(loss), lambda upstream: (
+          None,
+          *(
+              None if g is None else tf.math.scalar_mul(upstream, g)
+              for g in evaluation.gradients
+          ),
+      )
+
+    return attach(evaluation.loss, *trainable)
 
   def evaluate_again(self, trainable, batch):
     return self._restored(self.evaluate, trainable, batch)

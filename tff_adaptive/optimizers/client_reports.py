@@ -22,8 +22,8 @@ class LocalStep(NamedTuple):
       name. With a learning rate or a step size, it has `step_size`.
     received: The trainable weights that the client received, a tuple.
     loss_at: Maps weights like `received` to the loss of the same batch there,
-      with the same dropout mask; float32. `None` unless the report
-      `evaluates_again`.
+      with the same dropout mask; float32. It has a gradient. `None` unless a
+      report `evaluates_again`.
   """
 
   loss: tf.Tensor

@@ -199,9 +199,28 @@ def step_report(
       learning_rate = state.get(tff.learning.optimizers.LEARNING_RATE_KEY)
       if learning_rate is not None:
         report[STEP_SIZE_KEY] = learning_rate
-  return collections.OrderedDict(
+  return reported_scalars(report, optimizer)
+
+
+def reported_scalars(
+    report: Mapping[str, Any], optimizer: Any
+) -> 'collections.OrderedDict[str, tf.Tensor]':
+  """Returns what `report` of an optimizer returned, as float32 scalars.
+
+  Raises:
+    ValueError: If an entry is no scalar.
+  """
+  scalars = collections.OrderedDict(
       (name, tf.cast(value, tf.float32)) for name, value in report.items()
   )
+  for name, value in scalars.items():
+    if not value.shape.is_compatible_with([]):
+      raise ValueError(
+          f'`report` of {name_of(optimizer)} must return scalars, found '
+          f'{name!r} of the shape {value.shape}: reduce it, such as by '
+          '`tf.reduce_mean`.'
+      )
+  return scalars
 
 
 def name_of(optimizer: Any) -> str:

@@ -50,7 +50,8 @@ class ServerOptimizer(
     Args:
       state: The state returned by `initialize` or by the previous `next`.
       weights: A structure of tensors, the global model.
-      gradients: A structure like it, minus the mean update of the clients.
+      gradients: A structure like it, the mean of the clients' updates: of the
+        received models minus the trained ones.
       reports: Maps each name of `client_reports` to what the healthy clients'
         scalars are reduced to, a float32 scalar; `None` if the caller has no
         reports.

@@ -147,6 +147,19 @@ class BuildProcessTest(tf.test.TestCase, parameterized.TestCase):
     self.assertEqual(found['client_weighting'], client_weighting)
     self.assertIsNone(found['loss_term'])
 
+  def test_weights_of_the_registry_are_those_of_the_rules(self):
+    for row in registry.ROWS[registry.CLIENT_OPTIMIZER].values():
+      build = registry.resolve(row.builder)
+      needed = {
+          name: 10
+          for name, parameter in inspect.signature(build).parameters.items()
+          if parameter.default is inspect.Parameter.empty
+      }
+      rule = build(**needed)
+      weighting = getattr(rule, 'client_weighting', _EXAMPLES)
+      known = 'uniform' if weighting == _UNIFORM else 'examples'
+      self.assertIn(registry.weighting_of(row), (known, None), row.name)
+
   def test_scaffold_knows_the_number_of_clients(self):
     spec = tf.TensorSpec([], tf.float32)
     for algorithm in ('scaffold', 'fed_opt'):

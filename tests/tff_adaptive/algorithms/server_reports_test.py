@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of the server rules that see what clients report, in training."""
 
+import collections
 import functools
 
 from absl.testing import parameterized
@@ -108,6 +109,53 @@ class ServerStepsTest(tf.test.TestCase, parameterized.TestCase):
     self.assertNotEqual(one, two)
     self.assertEqual(step_size, max(one, two))
     self.assertAllClose(moved, step_size * mean, rtol=1e-4, atol=1e-6)
+
+
+def _add_gradient_norm(total, step):
+  with tf.GradientTape() as tape:
+    tape.watch(step.received)
+    loss = step.loss_at(step.received)
+  return total + tf.linalg.global_norm(tape.gradient(loss, step.received))
+
+
+class _ReceivedGradients(optimizers.ServerOptimizer):
+  """Stays, and measures the gradients at the received weights."""
+
+  client_reports = {
+      'norm': optimizers.Report(
+          lambda end: end.gathered, _add_gradient_norm, evaluates_again=True
+      )
+  }
+
+  def initialize(self, specs):
+    return collections.OrderedDict(norm=tf.zeros([]))
+
+  def next(self, state, weights, gradients, *, reports=None):
+    return collections.OrderedDict(norm=reports['norm']), weights
+
+  def report(self, state):
+    return state
+
+  def get_hparams(self, state):
+    return collections.OrderedDict()
+
+  def set_hparams(self, state, hparams):
+    return state
+
+
+class GradientsTest(tf.test.TestCase):
+
+  def test_reports_differentiate_the_loss_of_any_model(self):
+    found = []
+    for model in (testing.functional_model(), testing.variable_model_fn()):
+      process = algorithms.build_fed_opt(
+          model, optimizers.build_sgd(0.0), _ReceivedGradients()
+      )
+      with compiled_testing.installed(1):
+        output = process.next(process.initialize(), testing.clients([10, 7]))
+      found.append(output.metrics['finalizer']['norm'])
+    self.assertGreater(found[0], 0.1)
+    self.assertAllClose(found[0], found[1], rtol=1e-5)
 
 
 def _gradient_descent(x, batches, rate):

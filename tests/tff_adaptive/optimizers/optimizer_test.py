@@ -27,6 +27,10 @@ class OptimizerTest(tf.test.TestCase, parameterized.TestCase):
     self.assertEqual(list(report), ['step_size'])
     self.assertAllEqual(report['step_size'], 0.25)
 
+  def test_report_of_vectors_is_refused(self):
+    with self.assertRaisesRegex(ValueError, "`report` of SGD.*'a'.*(2,).*mean"):
+      optimizer.reported_scalars({'a': tf.ones([2])}, optimizers.build_sgd())
+
   def test_report_of_an_unknown_state_is_empty(self):
     report = optimizer.step_report(tff.learning.optimizers.build_sgdm(0.1), ())
     self.assertEqual(report, collections.OrderedDict())
