@@ -256,7 +256,8 @@ def check_clients(at_clients: Sequence[Any]) -> None:
   """Checks values at the clients.
 
   Raises:
-    TypeError: If a value is no sequence, or they differ in length.
+    TypeError: If a value is no sequence.
+    ValueError: If they differ in length, as on TFF's runtime.
   """
   for value in at_clients:
     if not isinstance(value, Sequence):
@@ -266,9 +267,9 @@ def check_clients(at_clients: Sequence[Any]) -> None:
       )
   sizes = sorted(set(map(len, at_clients)))
   if len(sizes) > 1:
-    raise TypeError(
-        'The values at the clients must have the same number of clients, '
-        f'found {sizes[0]} and {sizes[-1]}.'
+    raise ValueError(
+        'Conflicting cardinalities: the values at the clients must have the '
+        f'same number of clients, found {sizes[0]} and {sizes[-1]}.'
     )
 
 

@@ -121,7 +121,7 @@ class ComputationsTest(equality_testing.TestCase):
     self.assert_equals(take_all, _Dict(b=[1.0, 2.0], a=(3.0, 4), c=[*vectors]))
     with equality_testing.compiled():
       with self.assertRaisesRegex(
-          TypeError, 'number of clients, found 1 and 2'
+          ValueError, 'number of clients, found 1 and 2'
       ):
         take_all(_Dict(b=[1.0, 2.0], a=(3.0, 4), c=[vectors[0]]))
 
