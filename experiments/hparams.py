@@ -404,9 +404,8 @@ def read_choices(
       if row is chosen[kind]:
         _check_number(flag, argument, value)
         given[kind][argument.name] = value
-  if not chosen[registry.ALGORITHM].pools_clients:
-    weighting = registry.weighting_of(chosen[registry.CLIENT_OPTIMIZER])
-    given[registry.ALGORITHM].setdefault('client_weighting', weighting)
+  algorithm = given[registry.ALGORITHM]
+  given[registry.ALGORITHM] = {**_weighting_by_default(chosen), **algorithm}
   for kind, row in chosen.items():
     for argument in row.arguments:
       if argument.is_required and argument.name not in given[kind]:
@@ -415,6 +414,24 @@ def read_choices(
         )
   choices = {kind: Choice(row, given[kind]) for kind, row in chosen.items()}
   _check_ingredients(choices)
+  return choices
+
+
+def _weighting_by_default(rows: Mapping[str, registry.Row]) -> dict[str, Any]:
+  """Returns the argument of the algorithm that the client optimizer sets."""
+  if rows[registry.ALGORITHM].pools_clients:
+    return {}
+  client_optimizer = rows[registry.CLIENT_OPTIMIZER]
+  return {'client_weighting': registry.weighting_of(client_optimizer)}
+
+
+def default_choices(rows: Mapping[str, registry.Row]) -> dict[str, Choice]:
+  """Returns the choices of rows, by their kinds, if no flag is given."""
+  choices = {kind: Choice(row, {}) for kind, row in rows.items()}
+  algorithm = choices[registry.ALGORITHM]
+  choices[registry.ALGORITHM] = algorithm.with_values(
+      **_weighting_by_default(rows)
+  )
   return choices
 
 

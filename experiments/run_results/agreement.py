@@ -112,9 +112,9 @@ def of_arguments(arguments: Sequence[str]) -> WantedHparams:
       **published.argument_values(choices),
       **settings.hparams(),
   }
-  unset = {
-      kind: hparams.Choice(choice.row, {}) for kind, choice in choices.items()
-  }
+  unset = hparams.default_choices(
+      {kind: choice.row for kind, choice in choices.items()}
+  )
   algorithm = choices[registry.ALGORITHM].row
   defaults = {
       **_default_settings(),

@@ -40,6 +40,7 @@ def _apply(
   reports = server_optimizer.Reports(reports)
   before = (state, weights.trainable)
   after = _autograph.call(rule.next, *before, change, reports=reports)
+  after = optimizer_lib.check_step(after, *before, rule)
   rejected = ~vectors.all_finite(update) | _is_spoilt(before, after)
 
   def stay():

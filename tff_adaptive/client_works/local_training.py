@@ -340,12 +340,15 @@ class LocalTraining:
       extra_args['value_and_grad_fn'] = (
           value_and_grad if evaluates_again else None
       )
-    optimizer_state, weights = _autograph.call(
+    before = state.optimizer_state, state.weights
+    after = _autograph.call(
         self.optimizer.next,
-        state.optimizer_state,
-        state.weights,
+        *before,
         self.gradient_options.apply(state.weights, evaluation.gradients),
         **extra_args,
+    )
+    optimizer_state, weights = optimizer_lib.check_step(
+        after, *before, self.optimizer
     )
     taken = totals_lib.Step(
         evaluation,

@@ -178,6 +178,55 @@ def final_weights(
   return weights
 
 
+def check_step(result: Any, state: Any, weights: Any, optimizer: Any) -> Any:
+  """Returns the result of `next`, the new state and the new weights.
+
+  Args:
+    result: What `next` returned.
+    state: The state that it got.
+    weights: The weights that it got.
+    optimizer: The optimizer, for the message.
+
+  Raises:
+    TypeError: If the result is no pair of structures like both.
+  """
+  method = f'`next` of {name_of(optimizer)} must return'
+  if not isinstance(result, (tuple, list)) or len(result) != 2:
+    raise TypeError(
+        f'{method} a pair, the new state and the new weights, found a '
+        f'{type(result).__name__}.'
+    )
+  for part, new, old in zip(('state', 'weights'), result, (state, weights)):
+    if not _is_alike(old, new):
+      raise TypeError(
+          f'{method} the new state, then the new weights, each with the '
+          f'structure that it got. The {part} had {_shown(old)}, found '
+          f'{_shown(new)}.'
+      )
+  return result
+
+
+def _is_alike(one: Any, other: Any) -> bool:
+  """Returns whether structures are equal, up to the types of containers."""
+  are_mappings = (isinstance(s, collections.abc.Mapping) for s in (one, other))
+  if len(set(are_mappings)) > 1:
+    return False
+  try:
+    tf.nest.assert_same_structure(one, other, check_types=False)
+  except (TypeError, ValueError):
+    return False
+  return True
+
+
+def _shown(structure: Any) -> str:
+  """Returns a structure as text: its names, or the number of its entries."""
+  if isinstance(structure, collections.abc.Mapping):
+    return f'the entries {list(structure)}'
+  if isinstance(structure, (tuple, list)):
+    return f'{len(structure)} entries'
+  return f'a {type(structure).__name__}'
+
+
 def step_report(
     optimizer: tff.learning.optimizers.Optimizer, state: Any
 ) -> 'collections.OrderedDict[str, tf.Tensor]':

@@ -27,6 +27,24 @@ class OptimizerTest(tf.test.TestCase, parameterized.TestCase):
     self.assertEqual(list(report), ['step_size'])
     self.assertAllEqual(report['step_size'], 0.25)
 
+  @parameterized.named_parameters(
+      ('no_pair', {'a': 1.0}, 'a pair, the new state and the new weights'),
+      ('three', (1.0, 2.0, 3.0), 'a pair'),
+      ('swapped', ((2.0,), {'a': 1.0}), r"state had the entries \['a'\]"),
+      ('no_state', ({}, (2.0,)), r"state had the entries \['a'\], found.*\[\]"),
+      ('one_weight', ({'a': 1.0}, 2.0), 'weights had 1 entries, found a float'),
+  )
+  def test_steps_that_return_something_else(self, result, sentence):
+    rule = optimizers.build_sgd()
+    with self.assertRaisesRegex(TypeError, f'`next` of SGD must.*{sentence}'):
+      optimizer.check_step(result, {'a': 0.0}, (0.0,), rule)
+
+  def test_a_step_may_have_other_containers(self):
+    result = optimizer.check_step(
+        [collections.OrderedDict(a=1.0), [2.0]], {'a': 0.0}, (0.0,), None
+    )
+    self.assertEqual(result[1], [2.0])
+
   def test_report_of_vectors_is_refused(self):
     with self.assertRaisesRegex(ValueError, "`report` of SGD.*'a'.*(2,).*mean"):
       optimizer.reported_scalars({'a': tf.ones([2])}, optimizers.build_sgd())
