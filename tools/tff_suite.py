@@ -18,6 +18,7 @@ import importlib
 import importlib.machinery
 import importlib.util
 import json
+import os
 import pathlib
 import re
 import runpy
@@ -181,7 +182,12 @@ def run_in_process(
     # A file, since TFF's worker would keep a pipe open after the process ended.
     with open(pathlib.Path(folder, 'log'), 'w+', encoding='utf-8') as log:
       process = subprocess.Popen(  # pylint: disable=consider-using-with
-          command, stdout=log, stderr=log, start_new_session=True
+          command,
+          stdout=log,
+          stderr=log,
+          start_new_session=True,
+          # A database that a test leaves there is in the way of its next run.
+          env={**os.environ, 'TEST_TMPDIR': folder},
       )
       try:
         code: Union[int, str] = process.wait(timeout)
