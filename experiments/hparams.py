@@ -404,8 +404,10 @@ def read_choices(
       if row is chosen[kind]:
         _check_number(flag, argument, value)
         given[kind][argument.name] = value
-  algorithm = given[registry.ALGORITHM]
-  given[registry.ALGORITHM] = {**_weighting_by_default(chosen), **algorithm}
+  given[registry.ALGORITHM] = {
+      **_weighting_by_default(chosen),
+      **given[registry.ALGORITHM],
+  }
   for kind, row in chosen.items():
     for argument in row.arguments:
       if argument.is_required and argument.name not in given[kind]:

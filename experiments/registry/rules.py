@@ -128,7 +128,7 @@ def _algorithm(name: str, *parts: rows.Part) -> rows.Row:
 
 _OF_CLIENTS, _OF_SERVER = rows.CLIENT_OPTIMIZER, rows.SERVER_OPTIMIZER
 # The client optimizers that need equal weights, and those whose arguments tell.
-WITH_EQUAL_WEIGHTS = (
+_WITH_EQUAL_WEIGHTS = (
     'adaalter',
     'fafed',
     'fedcada_adam',
@@ -255,4 +255,4 @@ def weighting_of(row: rows.Row) -> Optional[str]:
   """
   if row.digest is not None or row.name in _WITH_SOME_WEIGHTS:
     return None
-  return 'uniform' if row.name in WITH_EQUAL_WEIGHTS else 'examples'
+  return 'uniform' if row.name in _WITH_EQUAL_WEIGHTS else 'examples'
