@@ -108,6 +108,16 @@ def _note_pipelines(is_strict: bool, reason: str) -> None:
   )
 
 
+def _note_no_xla(is_strict: bool, reason: str) -> None:
+  """Warns that a round cannot be a program of XLA; raises if `is_strict`."""
+  if is_strict:
+    raise computations.UnsupportedComputationError(
+        f'The round cannot be a program of XLA, because {reason}; change that, '
+        "pass `devices='CPU'`, or do not pass `strict=True`."
+    )
+  _warn(f'TensorFlow runs the round on the CPU, because {reason}.')
+
+
 class CompiledContext(contexts.OwnContext):
   """Runs TFF computations in this process.
 
@@ -143,9 +153,11 @@ class CompiledContext(contexts.OwnContext):
     """Initializes the context; nothing is compiled yet.
 
     Args:
-      devices: Where the clients' work runs: `'CPU'`, `'GPU'`, or a name such as
-        `'/device:GPU:1'`. Defaults to the first GPU that TensorFlow sees, else
-        the CPU.
+      devices: Where rounds run: `'CPU'`, `'GPU'`, `'TPU'`, or a name such as
+        `'GPU:1'`. On an accelerator JAX runs each round as one program of XLA,
+        on `'XLA:CPU'` likewise, for tests and comparisons. Defaults to the
+        first accelerator that JAX sees, else TensorFlow's first GPU, else the
+        CPU.
       num_parallel_clients: The number of clients that run at once, a positive
         integer. Defaults to the number of cores on a CPU, and to 1 on a GPU.
       strict: Whether to raise if a computation cannot be compiled or clients'
@@ -179,6 +191,7 @@ class CompiledContext(contexts.OwnContext):
     self._warn_once = functools.cache(_warn)
     # Not a method: programs must not hold a reference to the context.
     self._note_pipelines = functools.partial(_note_pipelines, strict)
+    self._note_no_xla = functools.partial(_note_no_xla, strict)
     self._keys = round_keys.RoundKeys(seed)
     self._cache = dataset_cache.DatasetCache(max_cache_bytes)
     # By the id of a computation. The value is a computation where the native
@@ -294,6 +307,7 @@ class CompiledContext(contexts.OwnContext):
       computation: A computation that ran in this context.
 
     Returns:
+      `'xla'`: as one program of XLA, which JAX runs.
       `'compiled'`: as one graph of this process, sequences from tensors.
       `'cached'`: likewise; `tf.data` datasets are read once and kept.
       `'threads'`: likewise, but datasets run in each round.
@@ -392,7 +406,13 @@ class CompiledContext(contexts.OwnContext):
       self, computation: tff.framework.ConcreteComputation
   ) -> rounds.Round:
     """Compiles a computation over clients."""
-    return rounds.CompiledRound(computation, self._setting())
+    if not self._plan.runs_xla:
+      return rounds.CompiledRound(computation, self._setting())
+    from tff_adaptive.runtime.accelerators import xla_rounds  # pylint: disable=import-outside-toplevel
+
+    return xla_rounds.compile_round(
+        computation, self._setting(), self._note_no_xla
+    )
 
   def _setting(self) -> rounds.Setting:
     """Returns the setting of a program."""

@@ -11,17 +11,19 @@ import attrs
 import tensorflow as tf
 
 from tff_adaptive.data import specs
+from tff_adaptive.runtime.accelerators import devices as jax_devices
 
 # Selects the device automatically.
 AUTO = 'auto'
 
 # The ways that a computation can take, see `CompiledContext.path_of`.
+XLA = 'xla'
 COMPILED = 'compiled'
 CACHED = 'cached'
 THREADS = 'threads'
 STEPS = 'steps'
 NATIVE = 'native'
-PATHS = (COMPILED, CACHED, THREADS, STEPS, NATIVE)
+PATHS = (XLA, COMPILED, CACHED, THREADS, STEPS, NATIVE)
 
 # The minimum number of chunks of a cohort: enough for many cores.
 _MIN_CHUNKS = 16
@@ -35,7 +37,8 @@ class Plan:
   """The plan of the clients' work in a compiled round.
 
   Attributes:
-    device: The device of the clients' work, such as `'CPU:0'`.
+    device: The device of the clients' work, such as `'CPU:0'`; one of JAX, such
+      as `'XLA:GPU:0'`, runs whole rounds.
     num_parallel_clients: The number of clients that run at once.
     pipelines: The reason why each client runs its `tf.data` pipeline in each
       round; None (the default) if clients' data are read from tensors.
@@ -44,6 +47,11 @@ class Plan:
   device: str
   num_parallel_clients: int
   pipelines: Optional[str] = None
+
+  @property
+  def runs_xla(self) -> bool:
+    """Whether JAX runs whole rounds as programs of XLA."""
+    return self.device.startswith(jax_devices.PREFIX)
 
   def chunk_size_of(self, num_clients: int) -> int:
     """Returns the number of clients in a chunk of a cohort."""
@@ -77,7 +85,7 @@ def choose(device: str, num_parallel_clients: Optional[int] = None) -> Plan:
     ValueError: If the number is not positive.
   """
   if num_parallel_clients is None:
-    num_parallel_clients = 1 if 'GPU' in device else num_cores()
+    num_parallel_clients = num_cores() if device == 'CPU:0' else 1
   specs.check_positive('num_parallel_clients', num_parallel_clients)
   return Plan(device, num_parallel_clients)
 
@@ -85,15 +93,14 @@ def choose(device: str, num_parallel_clients: Optional[int] = None) -> Plan:
 def _choose_device(devices: str) -> str:
   """Chooses the device of the clients' work.
 
-  The memory of all GPUs will grow on demand, also for work on the CPU, because
-  TensorFlow places tensors on the first GPU by default.
+  The memory of all GPUs of TensorFlow will grow on demand, also for work on the
+  CPU, because TensorFlow places tensors on the first GPU by default.
 
   Args:
-    devices: `'CPU'`, `'GPU'` or a name such as `'/device:GPU:1'`; `'auto'` for
-      the first GPU that TensorFlow sees, else the CPU.
+    devices: See `CompiledContext`.
 
   Returns:
-    The short name of the device, such as 'CPU:0'.
+    The full name of the device, such as 'CPU:0' or 'XLA:GPU:0'.
 
   Raises:
     ValueError: If the device is unknown.
@@ -101,14 +108,16 @@ def _choose_device(devices: str) -> str:
   gpus = tf.config.list_physical_devices('GPU')
   names = ['CPU:0', *(f'GPU:{number}' for number in range(len(gpus)))]
   if devices == AUTO:
-    device = 'GPU:0' if gpus else 'CPU:0'
+    device = jax_devices.find_accelerator() or names[min(len(gpus), 1)]
+  elif jax_devices.is_of_jax(devices, names):
+    device = jax_devices.choose(devices)
   else:
     device = _short_name(devices)
-  if device not in names:
-    raise ValueError(
-        f'`devices` must name one of {names}, or be {AUTO!r}; found '
-        f'{devices!r}.'
-    )
+    if device not in names:
+      raise ValueError(
+          f'`devices` must name one of {names}, or be {AUTO!r}; found '
+          f'{devices!r}.'
+      )
   for gpu in gpus:
     # TensorFlow raises it if it has initialized the GPU already.
     with contextlib.suppress(RuntimeError):
@@ -165,7 +174,7 @@ def set_threads(
     ```
   """
   chosen = choose_plan(devices, num_parallel_clients)
-  if chosen.num_parallel_clients == 1 or 'GPU' in chosen.device:
+  if chosen.num_parallel_clients == 1 or chosen.device != 'CPU:0':
     return
   tf.config.threading.set_inter_op_parallelism_threads(num_cores())
   tf.config.threading.set_intra_op_parallelism_threads(1)

@@ -3,7 +3,7 @@
 """A whole federated round as one TensorFlow graph."""
 
 import abc
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 import functools
 from typing import Any, Optional
 
@@ -49,6 +49,10 @@ class Setting:
     self.plan = plan
     self.cache = cache
     self._note_pipelines = note_pipelines
+
+  def on_cpu(self) -> 'Setting':
+    """Returns the setting for rounds that TensorFlow runs on the CPU."""
+    return Setting(plans.choose('CPU:0'), self.cache, self._note_pipelines)
 
   def note(self, pipelines: Optional[str]) -> None:
     """Reports the first reason why clients' pipelines have to run, if any."""
@@ -187,9 +191,9 @@ class Round(Program):
     """Returns the seeds of a round."""
     return key.seeds(num_clients if self.takes_client_seeds else 0)
 
-  def _to_result(self, tensors: Sequence[tf.Tensor]) -> Any:
-    """Returns the computation's result, with NumPy arrays for tensors."""
-    packed = self._pack(map(values.to_array, tensors))
+  def _to_result(self, arrays: Iterable[Any]) -> Any:
+    """Returns the computation's result of its leaves, NumPy arrays."""
+    packed = self._pack(iter(arrays))
     return packed if self._form.returns_state else packed[1]
 
 
@@ -299,7 +303,7 @@ class CompiledRound(Round):
           tf.constant(chunk_size),
           *map(tf.constant, self._seeds(num_clients, key)),
       )
-    return self._to_result(result)
+    return self._to_result(map(values.to_array, result))
 
 
 class CompiledFunction(Program):

@@ -42,7 +42,7 @@ _graph_numbers = itertools.count()
 # The switch for TensorFlow's kind of control flow is global to the process.
 _building_lock = threading.Lock()
 _PYTHON_OPS = ('EagerPyFunc', 'PyFunc', 'PyFuncStateless')
-_SEED_NAME = f'{_random_ops.SEED_ARGUMENT}:0'
+SEED_NAME = f'{_random_ops.SEED_ARGUMENT}:0'
 
 
 def _make_random_ops_stateless(graph_def: Any) -> bool:
@@ -51,7 +51,7 @@ def _make_random_ops_stateless(graph_def: Any) -> bool:
   if not rewriter.draws(graph_def.node):
     return False
   try:
-    nodes = rewriter.rewrite(graph_def.node, _SEED_NAME, ':0')
+    nodes = rewriter.rewrite(graph_def.node, SEED_NAME, ':0')
   except _random_ops.UnsupportedRandomOpError as e:
     raise computations.UnsupportedComputationError(
         f'{e}, which takes no seed; draw them by `tf.random.normal` or '
@@ -105,7 +105,7 @@ class GraphFunction:
     """
     arguments = dict(zip(self.serialized.parameters, leaves))
     if self.takes_seed:
-      arguments[_SEED_NAME] = seed
+      arguments[SEED_NAME] = seed
     graph_def = self.serialized.graph_def
     to_import = graph_imports.GraphImport(
         graph_def, arguments, self.reads_tensors

@@ -88,7 +88,8 @@ class ScaledRound(rounds.Round):
       starts = [chunk.start for chunk in chunks]
       total = self._merge_all(_in_order(sums, starts), seed, costs)
       with _timing(costs, 'server_seconds'):
-        result = self._to_result(self._finish(*state_leaves, *total, seed))
+        tensors = self._finish(*state_leaves, *total, seed)
+        result = self._to_result(map(values.to_array, tensors))
     costs['num_chunks'] = len(chunks)
     costs['broadcast_bytes'] = _bytes(broadcast)
     costs['chunk_bytes'] = sum(map(messages.num_bytes, chunks))

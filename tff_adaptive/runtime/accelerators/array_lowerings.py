@@ -1,0 +1,461 @@
+# Copyright 2026 The tff_adaptive Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Ops that make, read and rearrange arrays, in JAX."""
+
+from typing import Any
+
+from jax import lax
+import jax.numpy as jnp
+import numpy as np
+
+from tff_adaptive.runtime.accelerators import lowerings
+
+
+@lowerings.lowers('Const')
+def _const(node):
+  return node.tensor('value')
+
+
+@lowerings.lowers(
+    'CheckNumerics',
+    'EnsureShape',
+    'Identity',
+    'PlaceholderWithDefault',
+    'PreventGradient',
+    'Snapshot',
+    'StopGradient',
+)
+def _identity(node, x):
+  del node  # Unused.
+  return x
+
+
+@lowerings.lowers('IdentityN')
+def _identities(node, *inputs):
+  del node  # Unused.
+  return inputs
+
+
+# What an accelerator cannot say; wrong labels become NaN there.
+@lowerings.lowers('Assert', 'NoOp', 'Print', 'PrintV2')
+def _nothing(node, *inputs):
+  del node, inputs  # Unused.
+  return ()
+
+
+@lowerings.lowers('Shape')
+def _shape(node, x):
+  return np.asarray(np.shape(x), node.dtype('out_type'))
+
+
+@lowerings.lowers('ShapeN')
+def _shapes(node, *inputs):
+  return tuple(np.asarray(np.shape(x), node.dtype('out_type')) for x in inputs)
+
+
+@lowerings.lowers('Size')
+def _size(node, x):
+  return np.asarray(np.prod(np.shape(x)), node.dtype('out_type'))
+
+
+@lowerings.lowers('Rank')
+def _rank(node, x):
+  del node  # Unused.
+  return np.asarray(np.ndim(x), np.int32)
+
+
+@lowerings.lowers('Fill')
+def _fill(node, shape, value):
+  del node  # Unused.
+  return lowerings.full(lowerings.as_shape(shape), value)
+
+
+@lowerings.lowers('ZerosLike')
+def _zeros_like(node, x):
+  del node  # Unused.
+  return lowerings.full(np.shape(x), np.zeros([], x.dtype))
+
+
+@lowerings.lowers('OnesLike')
+def _ones_like(node, x):
+  del node  # Unused.
+  return lowerings.full(np.shape(x), np.ones([], x.dtype))
+
+
+@lowerings.lowers('Empty')
+def _empty(node, shape):
+  return lowerings.full(
+      lowerings.as_shape(shape), np.zeros([], node.dtype('dtype'))
+  )
+
+
+@lowerings.lowers('Range')
+def _range(node, start, limit, delta):
+  del node  # Unused.
+  known = [lowerings.as_known(v, 'a range') for v in (start, limit, delta)]
+  return np.arange(*known, dtype=known[0].dtype)
+
+
+@lowerings.lowers('Reshape')
+def _reshape(node, x, shape):
+  del node  # Unused.
+  return lowerings.numpy_for(x).reshape(x, lowerings.as_shape(shape))
+
+
+@lowerings.lowers('ExpandDims')
+def _expand_dims(node, x, axis):
+  del node  # Unused.
+  (place,) = lowerings.as_shape(axis, 'an axis')
+  return lowerings.numpy_for(x).expand_dims(x, place)
+
+
+@lowerings.lowers('Squeeze')
+def _squeeze(node, x):
+  axes = node.integers('squeeze_dims') or node.integers('axis') or None
+  return lowerings.numpy_for(x).squeeze(x, tuple(axes) if axes else None)
+
+
+@lowerings.lowers('Transpose')
+def _transpose(node, x, order):
+  del node  # Unused.
+  return lowerings.numpy_for(x).transpose(x, lowerings.as_shape(order))
+
+
+@lowerings.lowers('Pack')
+def _pack(node, *inputs):
+  return lowerings.numpy_for(*inputs).stack(inputs, node.integer('axis'))
+
+
+@lowerings.lowers('Unpack')
+def _unpack(node, x):
+  axis = node.integer('axis')
+  module = lowerings.numpy_for(x)
+  return tuple(module.moveaxis(module.asarray(x), axis, 0))
+
+
+@lowerings.lowers('ConcatV2')
+def _concat(node, *inputs):
+  del node  # Unused.
+  *values, axis = inputs
+  return lowerings.numpy_for(*values).concatenate(
+      values, int(lowerings.as_known(axis, 'an axis'))
+  )
+
+
+@lowerings.lowers('ConcatOffset')
+def _concat_offset(node, axis, *shapes):
+  del node  # Unused.
+  axis, offset, offsets = int(axis), 0, []
+  for shape in shapes:
+    one = np.zeros_like(shape)
+    one[axis] = offset
+    offsets.append(one)
+    offset += shape[axis]
+  return tuple(offsets)
+
+
+@lowerings.lowers('Split')
+def _split(node, axis, x):
+  axis = int(lowerings.as_known(axis, 'an axis'))
+  return tuple(
+      lowerings.numpy_for(x).split(x, node.integer('num_split'), axis)
+  )
+
+
+@lowerings.lowers('SplitV')
+def _split_sizes(node, x, sizes, axis):
+  del node  # Unused.
+  axis = int(lowerings.as_known(axis, 'an axis'))
+  parts = np.array(lowerings.as_shape(sizes))
+  parts[parts < 0] = x.shape[axis] - parts[parts >= 0].sum()
+  return tuple(
+      lowerings.numpy_for(x).split(x, np.cumsum(parts)[:-1].tolist(), axis)
+  )
+
+
+@lowerings.lowers('Slice')
+def _slice(node, x, begin, size):
+  del node  # Unused.
+  sizes = lowerings.as_shape(size, 'the size of a slice')
+  if lowerings.is_known(begin):
+    begins = lowerings.as_shape(begin)
+    chosen = tuple(
+        slice(b, None if s < 0 else b + s) for b, s in zip(begins, sizes)
+    )
+    return x[chosen]
+  if any(s < 0 for s in sizes):
+    raise lowerings.NoLoweringError('a slice has a size that is not known')
+  return lax.dynamic_slice(x, list(jnp.asarray(begin)), sizes)
+
+
+def _as_index(node, begin, end, strides) -> tuple[Any, ...]:
+  """Returns the index of Python for the masks of a strided slice.
+
+  A begin that is not known is allowed for single entries.
+  """
+  masks = {
+      name: node.integer(f'{name}_mask')
+      for name in ('begin', 'end', 'ellipsis', 'new_axis', 'shrink_axis')
+  }
+  steps = lowerings.as_shape(strides, 'a stride')
+  index: list[Any] = []
+  for place, step in enumerate(steps):
+    bit = 1 << place
+    if masks['ellipsis'] & bit:
+      index.append(Ellipsis)
+    elif masks['new_axis'] & bit:
+      index.append(None)
+    elif masks['shrink_axis'] & bit:
+      known = lowerings.is_known(begin)
+      index.append(int(begin[place]) if known else begin[place])
+    else:
+      first = last = None
+      if not masks['begin'] & bit:
+        first = int(lowerings.as_known(begin, 'the begin of a slice')[place])
+      if not masks['end'] & bit:
+        last = int(lowerings.as_known(end, 'the end of a slice')[place])
+      index.append(slice(first, last, step))
+  return tuple(index)
+
+
+@lowerings.lowers('StridedSlice')
+def _strided_slice(node, x, begin, end, strides):
+  return x[_as_index(node, begin, end, strides)]
+
+
+@lowerings.lowers('StridedSliceGrad')
+def _strided_slice_grad(node, shape, begin, end, strides, grad):
+  zeros = jnp.zeros(lowerings.as_shape(shape), grad.dtype)
+  return zeros.at[_as_index(node, begin, end, strides)].set(grad)
+
+
+@lowerings.lowers('TensorStridedSliceUpdate')
+def _strided_slice_update(node, x, begin, end, strides, value):
+  return jnp.asarray(x).at[_as_index(node, begin, end, strides)].set(value)
+
+
+@lowerings.lowers('Tile')
+def _tile(node, x, multiples):
+  del node  # Unused.
+  repeats = lowerings.as_shape(multiples)
+  size = np.prod(repeats) * np.size(x)
+  module = lowerings.numpy_for(x) if size <= 4096 else jnp
+  return module.tile(x, repeats)
+
+
+@lowerings.lowers('BroadcastTo')
+def _broadcast_to(node, x, shape):
+  del node  # Unused.
+  target = lowerings.as_shape(shape)
+  if lowerings.is_known(x) and x.size == 1:
+    return lowerings.full(target, np.reshape(x, []))
+  return jnp.broadcast_to(x, target)
+
+
+@lowerings.lowers('BroadcastArgs')
+def _broadcast_args(node, first, second):
+  del node  # Unused.
+  shape = np.broadcast_shapes(*map(lowerings.as_shape, (first, second)))
+  return np.asarray(shape, first.dtype)
+
+
+@lowerings.lowers('BroadcastGradientArgs')
+def _broadcast_gradient_args(node, first, second):
+  del node  # Unused.
+  shapes = [lowerings.as_shape(shape) for shape in (first, second)]
+  rank = max(map(len, shapes))
+  padded = [(1,) * (rank - len(shape)) + shape for shape in shapes]
+
+  def reduced(own, other):
+    return np.asarray(
+        [i for i in range(rank) if own[i] == 1 and other[i] != 1]
+        if len(shapes[0]) == len(shapes[1])
+        else [i for i in range(rank) if own[i] == 1],
+        first.dtype,
+    )
+
+  return reduced(*padded), reduced(*reversed(padded))
+
+
+@lowerings.lowers('Pad', 'PadV2')
+def _pad(node, x, paddings, value=None):
+  del node  # Unused.
+  widths = lowerings.as_known(paddings, 'a padding')
+  constant = jnp.zeros([], x.dtype) if value is None else value
+  return jnp.pad(x, widths.tolist(), constant_values=constant)
+
+
+@lowerings.lowers('MirrorPad')
+def _mirror_pad(node, x, paddings):
+  widths = lowerings.as_known(paddings, 'a padding')
+  return jnp.pad(x, widths.tolist(), mode=node.text('mode').lower())
+
+
+@lowerings.lowers('ReverseV2')
+def _reverse(node, x, axes):
+  del node  # Unused.
+  return lowerings.numpy_for(x).flip(x, lowerings.as_axes(axes, np.ndim(x)))
+
+
+@lowerings.lowers('InvertPermutation')
+def _invert_permutation(node, x):
+  del node  # Unused.
+  return lowerings.numpy_for(x).argsort(x).astype(x.dtype)
+
+
+@lowerings.lowers('Select')
+def _select(node, condition, x, y):
+  del node  # Unused.
+  if np.ndim(condition) == 1 and np.ndim(x) > 1:
+    condition = condition.reshape([-1] + [1] * (np.ndim(x) - 1))
+  return lowerings.numpy_for(condition, x, y).where(condition, x, y)
+
+
+@lowerings.lowers('SelectV2')
+def _where(node, condition, x, y):
+  del node  # Unused.
+  return lowerings.numpy_for(condition, x, y).where(condition, x, y)
+
+
+@lowerings.lowers('OneHot')
+def _one_hot(node, indices, depth, on, off):
+  axis = node.integer('axis')
+  rank = np.ndim(indices)
+  axis = rank if axis == -1 else axis
+  places = np.arange(int(lowerings.as_known(depth, 'a depth')))
+  places = places.reshape([-1] + [1] * (rank - axis)).astype(indices.dtype)
+  return jnp.where(jnp.expand_dims(indices, axis) == places, on, off)
+
+
+@lowerings.lowers('GatherV2', 'Gather', 'ResourceGather')
+def _gather(node, x, indices, axis=0):
+  batch_dims = node.integer('batch_dims') if node.has('batch_dims') else 0
+  axis = int(lowerings.as_known(np.asarray(axis), 'an axis'))
+  if batch_dims == 0:
+    module = lowerings.numpy_for(x, indices)
+    if module is np:
+      return np.take(x, indices, axis)
+    # An index out of range is zero on TensorFlow's GPU, an error on its CPU.
+    return jnp.take(x, indices, axis, mode='fill', fill_value=_filling(x))
+  axis %= np.ndim(x)
+  batch_dims %= np.ndim(indices) + 1
+  if axis != batch_dims:
+    raise lowerings.NoLoweringError('a gather has an axis after its batch')
+  rank = np.ndim(x) - axis - 1
+  shape = np.shape(indices)
+  picks = jnp.reshape(
+      indices, [*shape[:axis], -1, *[1] * rank]
+  )
+  taken = jnp.take_along_axis(x, picks, axis)
+  return taken.reshape([*shape, *np.shape(x)[axis + 1 :]])
+
+
+def _filling(x: Any) -> Any:
+  """Returns what an index out of range gives: not a number, where there is."""
+  return jnp.nan if jnp.issubdtype(x.dtype, jnp.inexact) else 0
+
+
+@lowerings.lowers('GatherNd')
+def _gather_nd(node, x, indices):
+  del node  # Unused.
+  return x[tuple(jnp.moveaxis(jnp.asarray(indices), -1, 0))]
+
+
+@lowerings.lowers('ScatterNd')
+def _scatter_nd(node, indices, updates, shape):
+  del node  # Unused.
+  zeros = jnp.zeros(lowerings.as_shape(shape), updates.dtype)
+  return zeros.at[tuple(jnp.moveaxis(jnp.asarray(indices), -1, 0))].add(updates)
+
+
+@lowerings.lowers('TensorScatterUpdate')
+def _scatter_update(node, x, indices, updates):
+  del node  # Unused.
+  places = tuple(jnp.moveaxis(jnp.asarray(indices), -1, 0))
+  return jnp.asarray(x).at[places].set(updates)
+
+
+@lowerings.lowers('TensorScatterAdd')
+def _scatter_add(node, x, indices, updates):
+  del node  # Unused.
+  places = tuple(jnp.moveaxis(jnp.asarray(indices), -1, 0))
+  return jnp.asarray(x).at[places].add(updates)
+
+
+@lowerings.lowers('TensorScatterSub')
+def _scatter_sub(node, x, indices, updates):
+  del node  # Unused.
+  places = tuple(jnp.moveaxis(jnp.asarray(indices), -1, 0))
+  return jnp.asarray(x).at[places].add(-updates)
+
+
+@lowerings.lowers('UnsortedSegmentSum')
+def _segment_sum(node, x, ids, number):
+  del node  # Unused.
+  size = int(lowerings.as_known(number, 'a number of segments'))
+  zeros = jnp.zeros([size, *np.shape(x)[np.ndim(ids) :]], x.dtype)
+  # A negative id drops its row; in JAX it would count from the end.
+  ids = jnp.where(jnp.asarray(ids) < 0, size, ids)
+  return zeros.at[ids].add(x, mode='drop')
+
+
+@lowerings.lowers('DynamicStitch', 'ParallelDynamicStitch')
+def _dynamic_stitch(node, *inputs):
+  number = node.integer('N')
+  places = [lowerings.as_known(i, 'a place') for i in inputs[:number]]
+  size = 1 + max((int(p.max()) for p in places if p.size), default=-1)
+  data = inputs[number:]
+  inner = np.shape(data[0])[np.ndim(places[0]) :]
+  if all(map(lowerings.is_known, data)):
+    known = np.zeros([size, *inner], data[0].dtype)
+    for place, value in zip(places, data):
+      known[place] = value
+    return known
+  stitched = jnp.zeros([size, *inner], data[0].dtype)
+  for place, value in zip(places, data):
+    stitched = stitched.at[place].set(value)
+  return stitched
+
+
+@lowerings.lowers('MatrixDiagV3', 'MatrixDiag')
+def _matrix_diag(node, diagonal, *options):
+  del node  # Unused.
+  if any(np.any(np.asarray(o) > 0) for o in options if lowerings.is_known(o)):
+    raise lowerings.NoLoweringError('a matrix has other diagonals')
+  return diagonal[..., None] * jnp.eye(diagonal.shape[-1], dtype=diagonal.dtype)
+
+
+@lowerings.lowers('MatrixDiagPart', 'MatrixDiagPartV3')
+def _matrix_diag_part(node, x, *options):
+  del node, options  # Unused.
+  return jnp.diagonal(x, axis1=-2, axis2=-1)
+
+
+@lowerings.lowers('MatrixBandPart')
+def _band_part(node, x, lower, upper):
+  del node  # Unused.
+  rows, columns = np.shape(x)[-2:]
+  distance = np.arange(rows)[:, None] - np.arange(columns)[None, :]
+  is_kept = ((lower < 0) | (distance <= lower)) & (
+      (upper < 0) | (-distance <= upper)
+  )
+  return jnp.where(is_kept, x, jnp.zeros([], x.dtype))
+
+
+@lowerings.lowers('TopKV2')
+def _top_k(node, x, k):
+  del node  # Unused.
+  values, places = lax.top_k(x, int(lowerings.as_known(k, 'a number of tops')))
+  return values, places.astype(np.int32)
+
+
+@lowerings.lowers('InTopKV2', 'InTopK')
+def _in_top_k(node, predictions, targets, k):
+  del node  # Unused.
+  own = jnp.take_along_axis(predictions, targets[:, None], 1)
+  return jnp.sum(predictions > own, 1) < k
+
+
+@lowerings.lowers('Bitcast')
+def _bitcast(node, x):
+  return lax.bitcast_convert_type(x, node.dtype('type'))

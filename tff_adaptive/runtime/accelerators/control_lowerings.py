@@ -1,0 +1,154 @@
+# Copyright 2026 The tff_adaptive Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Ops that call functions: calls, branches and loops, in JAX.
+
+They take the graph's functions as a mapping from names to callables, before
+their inputs.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import jax
+from jax import lax
+import jax.numpy as jnp
+import numpy as np
+
+from tff_adaptive.runtime.accelerators import lowerings
+
+Function = Callable[..., Sequence[Any]]
+Functions = Mapping[str, Function]
+
+# The lowerings here, by op.
+CALLING: dict[str, Callable[..., Any]] = {}
+
+
+def _calls(*ops: str) -> Callable[..., Any]:
+  def register(lowering):
+    CALLING.update(dict.fromkeys(ops, lowering))
+    return lowering
+
+  return register
+
+
+@_calls('PartitionedCall', 'StatefulPartitionedCall')
+def _call(node, functions, *inputs):
+  return tuple(functions[node.function('f')](*inputs))
+
+
+def as_arrays(values: Sequence[Any]) -> list[Any]:
+  """Returns the leaves of values as arrays of JAX."""
+  return [jax.tree.map(jnp.asarray, value) for value in values]
+
+
+@_calls('If', 'StatelessIf')
+def _if(node, functions, condition, *inputs):
+  then, otherwise = (
+      functions[node.function(f'{name}_branch')] for name in ('then', 'else')
+  )
+  if lowerings.is_known(condition):
+    return tuple((then if condition else otherwise)(*inputs))
+  return switch(jnp.logical_not(_truth(condition)), [then, otherwise], inputs)
+
+
+def _truth(condition: Any) -> Any:
+  return condition if condition.dtype == jnp.bool_ else condition != 0
+
+
+def switch(place: Any, branches: Sequence[Function], inputs: Any) -> Any:
+  """Calls one of several functions; what is known stays known in them."""
+
+  def run(branch):
+    return lambda: as_arrays(branch(*inputs))
+
+  return tuple(lax.switch(place.astype(jnp.int32), list(map(run, branches))))
+
+
+@_calls('Case', 'StatelessCase')
+def _case(node, functions, place, *inputs):
+  branches = [functions[name] for name in node.functions('branches')]
+  if lowerings.is_known(place):
+    return tuple(branches[int(np.clip(place, 0, len(branches) - 1))](*inputs))
+  is_valid = (place >= 0) & (place < len(branches))
+  chosen = jnp.where(is_valid, place, len(branches) - 1)
+  return switch(chosen, branches, inputs)
+
+
+@_calls('While', 'StatelessWhile')
+def _while(node, functions, *inputs):
+  condition = functions[node.function('cond')]
+  body = functions[node.function('body')]
+  return tuple(run_loop(condition, body, inputs))
+
+
+def run_loop(
+    condition: Function, body: Function, inputs: Sequence[Any]
+) -> list[Any]:
+  """Runs a loop whose state may hold what is known, or no array at all.
+
+  What each turn passes on unchanged is no part of the state, so that it stays
+  known in the loop.
+
+  Args:
+    condition: Returns whether to go on, as a list of one.
+    body: Maps a state to the next one.
+    inputs: The first state.
+
+  Returns:
+    The last state.
+  """
+  changed, after = _find_changed(body, inputs)
+
+  def whole(carried):
+    state = list(inputs)
+    for place, value in zip(changed, carried):
+      state[place] = value
+    return state
+
+  def go_on(carried):
+    return _truth(jnp.asarray(condition(*whole(carried))[0])).reshape([])
+
+  def turn(carried):
+    state = body(*whole(carried))
+    return as_arrays([state[place] for place in changed])
+
+  first = [
+      value.like(shape) if hasattr(value, 'like') else value
+      for value, shape in zip([inputs[place] for place in changed], after)
+  ]
+  return whole(lax.while_loop(go_on, turn, as_arrays(first)))
+
+
+def _find_changed(
+    body: Function, inputs: Sequence[Any]
+) -> tuple[list[int], list[Any]]:
+  """Returns the places of a state that turns of a loop change.
+
+  Returns also what is at these places after a turn, as shapes.
+  """
+  found: list[int] = []
+  while True:
+    more, after = _find_changed_by_turn(body, inputs, found)
+    if more == found:
+      return found, after
+    # What is known at first and changes may decide what else changes.
+    found = more
+
+
+def _find_changed_by_turn(
+    body: Function, inputs: Sequence[Any], unknown: Sequence[int]
+) -> tuple[list[int], list[Any]]:
+  """Returns the places that a turn changes, and those that are `unknown`."""
+  found: list[int] = []
+
+  def turn(values):
+    before = list(inputs)
+    for place, value in zip(unknown, values):
+      before[place] = value
+    after = body(*before)
+    changed = {p for p, value in enumerate(after) if value is not before[p]}
+    found[:] = sorted(changed.union(unknown))
+    return as_arrays([after[place] for place in found])
+
+  shapes = jax.eval_shape(turn, as_arrays([inputs[place] for place in unknown]))
+  return found, shapes

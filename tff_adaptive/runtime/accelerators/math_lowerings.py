@@ -1,0 +1,301 @@
+# Copyright 2026 The tff_adaptive Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Ops of arithmetic, comparisons, reductions and products, in JAX."""
+
+import functools
+
+import jax
+from jax import lax
+import jax.numpy as jnp
+import numpy as np
+
+from tff_adaptive.runtime.accelerators import lowerings
+
+_PRECISION = lax.Precision.HIGHEST
+
+
+def _of_jax(function):
+  """Returns the lowering of a function of arrays that JAX alone has."""
+  return lambda node, *inputs: function(*inputs)
+
+
+def _of_numpy(name):
+  """Returns the lowering of a function of NumPy and JAX."""
+  return lambda node, *inputs: getattr(lowerings.numpy_for(*inputs), name)(
+      *inputs
+  )
+
+
+lowerings.register_all(
+    {
+        'Abs': 'abs',
+        'Acos': 'arccos',
+        'Acosh': 'arccosh',
+        'Add': 'add',
+        'AddV2': 'add',
+        'Asin': 'arcsin',
+        'Asinh': 'arcsinh',
+        'Atan': 'arctan',
+        'Atan2': 'arctan2',
+        'Atanh': 'arctanh',
+        'BitwiseAnd': 'bitwise_and',
+        'BitwiseOr': 'bitwise_or',
+        'BitwiseXor': 'bitwise_xor',
+        'Ceil': 'ceil',
+        'Cos': 'cos',
+        'Cosh': 'cosh',
+        'Equal': 'equal',
+        'Exp': 'exp',
+        'Expm1': 'expm1',
+        'Floor': 'floor',
+        'FloorDiv': 'floor_divide',
+        'FloorMod': 'remainder',
+        'Greater': 'greater',
+        'GreaterEqual': 'greater_equal',
+        'Invert': 'invert',
+        'IsFinite': 'isfinite',
+        'IsInf': 'isinf',
+        'IsNan': 'isnan',
+        'LeftShift': 'left_shift',
+        'Less': 'less',
+        'LessEqual': 'less_equal',
+        'Log': 'log',
+        'Log1p': 'log1p',
+        'LogicalAnd': 'logical_and',
+        'LogicalNot': 'logical_not',
+        'LogicalOr': 'logical_or',
+        'Maximum': 'maximum',
+        'Minimum': 'minimum',
+        'Mul': 'multiply',
+        'Neg': 'negative',
+        'NotEqual': 'not_equal',
+        'Pow': 'power',
+        'RightShift': 'right_shift',
+        'Rint': 'rint',
+        'Round': 'rint',
+        'Sign': 'sign',
+        'Sin': 'sin',
+        'Sinh': 'sinh',
+        'Sqrt': 'sqrt',
+        'Square': 'square',
+        'Sub': 'subtract',
+        'Tan': 'tan',
+        'Tanh': 'tanh',
+        'Mod': 'fmod',
+        'TruncateMod': 'fmod',
+    },
+    _of_numpy,
+)
+
+
+def _elu(x):
+  return jnp.where(x > 0, x, jnp.expm1(x))
+
+
+# The constants of Klambauer et al., 2017, as TensorFlow rounds them.
+_SELU_ALPHA = 1.6732632423543772
+_SELU_SCALE = 1.0507009873554805
+
+
+def _selu(x):
+  return jnp.asarray(_SELU_SCALE, x.dtype) * jnp.where(
+      x > 0, x, jnp.asarray(_SELU_ALPHA, x.dtype) * jnp.expm1(x)
+  )
+
+
+def _selu_grad(grad, output):
+  slope = output + jnp.asarray(_SELU_SCALE * _SELU_ALPHA, output.dtype)
+  return grad * jnp.where(
+      output < 0, slope, jnp.asarray(_SELU_SCALE, output.dtype)
+  )
+
+
+def _zero_where(is_zero, value):
+  """Returns the value, 0 where the condition holds whatever the value."""
+  return jnp.where(is_zero, jnp.zeros_like(value), value)
+
+
+def _div_no_nan(x, y):
+  safe = jnp.where(y == 0, jnp.ones_like(y), y)
+  return _zero_where(y == 0, x / safe)
+
+
+lowerings.register_all(
+    {
+        'AddN': lambda *values: functools.reduce(jnp.add, values),
+        'ClipByValue': lambda x, low, high: jnp.minimum(
+            jnp.maximum(x, low), high
+        ),
+        'Digamma': jax.scipy.special.digamma,
+        'DivNoNan': _div_no_nan,
+        'Elu': _elu,
+        'EluGrad': lambda grad, output: jnp.where(
+            output < 0, grad * (output + 1), grad
+        ),
+        'Erf': lax.erf,
+        'Erfc': lax.erfc,
+        'Erfinv': lax.erf_inv,
+        'Inv': lambda x: 1 / x,
+        'InvGrad': lambda output, grad: -grad * output * output,
+        'L2Loss': lambda x: jnp.sum(x * x) / 2,
+        'Lgamma': lax.lgamma,
+        'LogSoftmax': lambda x: jax.nn.log_softmax(x, -1),
+        'MulNoNan': lambda x, y: _zero_where(y == 0, x * y),
+        'Ndtri': jax.scipy.special.ndtri,
+        'Reciprocal': lambda x: 1 / x,
+        'ReciprocalGrad': lambda output, grad: -grad * output * output,
+        'Relu': lambda x: jnp.maximum(x, jnp.zeros([], x.dtype)),
+        'ReluGrad': lambda grad, x: jnp.where(x > 0, grad, 0),
+        'Relu6': lambda x: jnp.clip(x, 0, 6),
+        'Relu6Grad': lambda grad, x: jnp.where((x > 0) & (x < 6), grad, 0),
+        'Rsqrt': lax.rsqrt,
+        'RsqrtGrad': lambda output, grad: -0.5 * grad * output**3,
+        'Selu': _selu,
+        'SeluGrad': _selu_grad,
+        'Sigmoid': jax.nn.sigmoid,
+        'SigmoidGrad': lambda output, grad: grad * output * (1 - output),
+        'Softmax': lambda x: jax.nn.softmax(x, -1),
+        'Softplus': jax.nn.softplus,
+        'SoftplusGrad': lambda grad, x: grad * jax.nn.sigmoid(x),
+        'Softsign': jax.nn.soft_sign,
+        'SoftsignGrad': lambda grad, x: grad / (1 + jnp.abs(x)) ** 2,
+        'SqrtGrad': lambda output, grad: 0.5 * grad / output,
+        'SquaredDifference': lambda x, y: (x - y) * (x - y),
+        'TanhGrad': lambda output, grad: grad * (1 - output * output),
+        'Xdivy': lambda x, y: _zero_where(x == 0, x / y),
+        'Xlog1py': lambda x, y: _zero_where(x == 0, x * jnp.log1p(y)),
+        'Xlogy': lambda x, y: _zero_where(x == 0, x * jnp.log(y)),
+    },
+    _of_jax,
+)
+
+
+@lowerings.lowers('RealDiv', 'Div', 'TruncateDiv')
+def _divide(node, x, y):
+  del node  # Unused.
+  if np.issubdtype(x.dtype, np.integer):
+    return lax.div(*jnp.broadcast_arrays(x, y))
+  return lowerings.numpy_for(x, y).divide(x, y)
+
+
+@lowerings.lowers('LeakyRelu')
+def _leaky_relu(node, x):
+  return jnp.where(x > 0, x, x * jnp.asarray(node.number('alpha'), x.dtype))
+
+
+@lowerings.lowers('LeakyReluGrad')
+def _leaky_relu_grad(node, grad, x):
+  alpha = jnp.asarray(node.number('alpha'), x.dtype)
+  return jnp.where(x > 0, grad, grad * alpha)
+
+
+@lowerings.lowers('Cast')
+def _cast(node, x):
+  dtype = node.dtype('DstT')
+  if lowerings.is_known(x):
+    return np.asarray(x).astype(dtype)
+  if np.issubdtype(x.dtype, np.inexact) and np.issubdtype(dtype, np.integer):
+    x = jnp.trunc(x)
+  return x.astype(dtype)
+
+
+@lowerings.lowers('ApproximateEqual')
+def _approximate_equal(node, x, y):
+  return jnp.abs(x - y) < node.number('tolerance')
+
+
+def _reduce(name):
+  def lowering(node, x, axes):
+    module = lowerings.numpy_for(x)
+    chosen = lowerings.as_axes(axes, np.ndim(x))
+    options = {} if name in ('all', 'any', 'max', 'min') else {'dtype': x.dtype}
+    return getattr(module, name)(
+        x, axis=chosen, keepdims=node.boolean('keep_dims'), **options
+    )
+
+  return lowering
+
+
+lowerings.register_all(
+    {
+        'All': 'all',
+        'Any': 'any',
+        'Max': 'max',
+        'Min': 'min',
+        'Prod': 'prod',
+        'Sum': 'sum',
+    },
+    _reduce,
+)
+
+
+@lowerings.lowers('Mean')
+def _mean(node, x, axes):
+  chosen = lowerings.as_axes(axes, np.ndim(x))
+  count = int(np.prod([x.shape[axis] for axis in chosen], dtype=np.int64))
+  total = jnp.sum(
+      x, axis=chosen, keepdims=node.boolean('keep_dims'), dtype=x.dtype
+  )
+  return total / jnp.asarray(count, x.dtype)
+
+
+@lowerings.lowers('EuclideanNorm')
+def _euclidean_norm(node, x, axes):
+  chosen = lowerings.as_axes(axes, np.ndim(x))
+  return jnp.sqrt(
+      jnp.sum(x * x, axis=chosen, keepdims=node.boolean('keep_dims'))
+  )
+
+
+@lowerings.lowers('ArgMax')
+def _argmax(node, x, axis):
+  return jnp.argmax(x, int(axis)).astype(node.dtype('output_type'))
+
+
+@lowerings.lowers('ArgMin')
+def _argmin(node, x, axis):
+  return jnp.argmin(x, int(axis)).astype(node.dtype('output_type'))
+
+
+def _cumulate(name):
+  def lowering(node, x, axis):
+    axis = int(lowerings.as_known(axis, 'an axis')) % np.ndim(x)
+    if node.boolean('exclusive'):
+      raise lowerings.NoLoweringError(f'{node.op} is exclusive')
+    return getattr(lax, name)(x, axis=axis, reverse=node.boolean('reverse'))
+
+  return lowering
+
+
+lowerings.register_all({'Cumsum': 'cumsum', 'Cumprod': 'cumprod'}, _cumulate)
+
+
+@lowerings.lowers('MatMul')
+def _matmul(node, a, b):
+  a = jnp.swapaxes(a, 0, 1) if node.boolean('transpose_a') else a
+  b = jnp.swapaxes(b, 0, 1) if node.boolean('transpose_b') else b
+  return jnp.matmul(a, b, precision=_PRECISION)
+
+
+@lowerings.lowers('BatchMatMul', 'BatchMatMulV2', 'BatchMatMulV3')
+def _batch_matmul(node, x, y):
+  x = jnp.swapaxes(x, -1, -2) if node.boolean('adj_x') else x
+  y = jnp.swapaxes(y, -1, -2) if node.boolean('adj_y') else y
+  return jnp.matmul(x, y, precision=_PRECISION)
+
+
+@lowerings.lowers('Einsum')
+def _einsum(node, *inputs):
+  return jnp.einsum(node.text('equation'), *inputs, precision=_PRECISION)
+
+
+@lowerings.lowers('Qr')
+def _qr(node, x):
+  return tuple(
+      jnp.linalg.qr(x, 'complete' if node.boolean('full_matrices') else 'reduced')
+  )
+
+
+@lowerings.lowers('MatrixInverse')
+def _inverse(node, x):
+  return jnp.linalg.inv(jnp.swapaxes(x, -1, -2) if node.boolean('adjoint') else x)

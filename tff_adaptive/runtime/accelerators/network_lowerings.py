@@ -1,0 +1,266 @@
+# Copyright 2026 The tff_adaptive Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Ops of neural networks in JAX: losses, convolutions, pooling.
+
+XLA's own convolutions inside loops are hundreds of times too slow on a CPU, and
+slower than cuDNN's best for the small ones of clients on a GPU. So a
+convolution is a product of patches with the kernel, and its gradients are what
+JAX derives from that.
+"""
+
+import functools
+from typing import Any
+
+import jax
+from jax import lax
+import jax.numpy as jnp
+import numpy as np
+
+from tff_adaptive.runtime.accelerators import lowerings
+
+_PRECISION = lax.Precision.HIGHEST
+
+
+@lowerings.lowers('BiasAdd')
+def _bias_add(node, x, bias):
+  if node.text('data_format') == 'NCHW':
+    return x + bias.reshape([-1] + [1] * (np.ndim(x) - 2))
+  return x + bias
+
+
+@lowerings.lowers('BiasAddGrad')
+def _bias_add_grad(node, grad):
+  channels = 1 if node.text('data_format') == 'NCHW' else np.ndim(grad) - 1
+  return jnp.sum(grad, [axis for axis in range(np.ndim(grad)) if axis != channels])
+
+
+@lowerings.lowers('SoftmaxCrossEntropyWithLogits')
+def _cross_entropy(node, logits, labels):
+  del node  # Unused.
+  log_probabilities = jax.nn.log_softmax(logits, -1)
+  loss = -jnp.sum(labels * log_probabilities, -1)
+  return loss, jnp.exp(log_probabilities) - labels
+
+
+@lowerings.lowers('SparseSoftmaxCrossEntropyWithLogits')
+def _sparse_cross_entropy(node, logits, labels):
+  del node  # Unused.
+  # A label out of range has no one, and gives NaN as on TensorFlow's GPU.
+  places = np.arange(logits.shape[-1]).astype(labels.dtype)
+  is_label = labels[..., None] == places
+  is_valid = (labels >= 0) & (labels < logits.shape[-1])
+  log_probabilities = jax.nn.log_softmax(logits, -1)
+  loss = -jnp.sum(jnp.where(is_label, log_probabilities, 0), -1)
+  backprop = jnp.exp(log_probabilities) - is_label.astype(logits.dtype)
+  nan = jnp.asarray(jnp.nan, logits.dtype)
+  return (
+      jnp.where(is_valid, loss, nan),
+      jnp.where(is_valid[..., None], backprop, nan),
+  )
+
+
+def _check_layout(node: lowerings.Node) -> None:
+  if node.text('data_format') != 'NHWC':
+    raise lowerings.NoLoweringError(f'{node.op} has its channels first')
+
+
+def _padding_of(node, sizes, windows, strides, dilations) -> list[Any]:
+  """Returns the padding before and after each spatial axis."""
+  kind = node.text('padding')
+  if kind == 'EXPLICIT':
+    flat = node.integers('explicit_paddings')
+    return [(flat[2], flat[3]), (flat[4], flat[5])]
+  if kind == 'VALID':
+    return [(0, 0), (0, 0)]
+  paddings = []
+  for size, window, stride, dilation in zip(sizes, windows, strides, dilations):
+    num_outputs = -(-size // stride)
+    covered = (num_outputs - 1) * stride + (window - 1) * dilation + 1
+    total = max(covered - size, 0)
+    paddings.append((total // 2, total - total // 2))
+  return paddings
+
+
+def _patches(node: lowerings.Node, x: Any, window: tuple[int, int]) -> Any:
+  """Returns the patches of images.
+
+  Args:
+    node: A convolution or a pooling.
+    x: The images, [examples, height, width, channels].
+    window: The height and width of the kernel.
+
+  Returns:
+    For each place of the kernel, row by row, the images' entries that it meets:
+    a list of [examples, output height, output width, channels].
+  """
+  strides = node.integers('strides')[1:3]
+  dilations = (node.integers('dilations') or [1, 1, 1, 1])[1:3]
+  return _patches_of(
+      x,
+      window,
+      strides,
+      dilations,
+      _padding_of(node, x.shape[1:3], window, strides, dilations),
+      0,
+  )
+
+
+def _patches_of(x, window, strides, dilations, paddings, filling) -> list[Any]:
+  if np.any(paddings):
+    x = jnp.pad(
+        x, [(0, 0), *paddings, (0, 0)], constant_values=filling
+    )
+  counts = [
+      (size - (length - 1) * dilation - 1) // stride + 1
+      for size, length, stride, dilation in zip(
+          x.shape[1:3], window, strides, dilations
+      )
+  ]
+  found = []
+  for row in range(window[0]):
+    for column in range(window[1]):
+      begins = row * dilations[0], column * dilations[1]
+      spans = [
+          slice(begin, begin + (count - 1) * stride + 1, stride)
+          for begin, count, stride in zip(begins, counts, strides)
+      ]
+      found.append(x[:, spans[0], spans[1]])
+  return found
+
+
+def _convolve(node: lowerings.Node, x: Any, kernel: Any) -> Any:
+  """Returns the convolution of images, as a product of their patches."""
+  _check_layout(node)
+  height, width, channels, num_filters = kernel.shape
+  groups = x.shape[-1] // channels
+  if height == width == groups == 1 and set(node.integers('strides')) == {1}:
+    return _multiply(x, kernel[0, 0])
+  patches = _patches(node, x, (height, width))
+  if groups == 1:
+    joined = patches[0] if len(patches) == 1 else jnp.concatenate(patches, -1)
+    return _multiply(joined, kernel.reshape([-1, num_filters]))
+  stacked = jnp.stack(
+      [patch.reshape([*patch.shape[:-1], groups, channels]) for patch in patches],
+      -2,
+  )
+  by_group = kernel.reshape([height * width, channels, groups, -1])
+  product = jnp.einsum(
+      'bhwgpc,pcgf->bhwgf', stacked, by_group, precision=_PRECISION
+  )
+  return product.reshape([*product.shape[:3], num_filters])
+
+
+def _multiply(x: Any, matrix: Any) -> Any:
+  """Returns products of the last axis with a matrix, computed as one."""
+  flat = x.reshape([-1, x.shape[-1]])
+  product = jnp.matmul(flat, matrix, precision=_PRECISION)
+  return product.reshape([*x.shape[:-1], matrix.shape[-1]])
+
+
+@lowerings.lowers('Conv2D')
+def _conv2d(node, x, kernel):
+  return _convolve(node, x, kernel)
+
+
+@lowerings.lowers('Conv2DBackpropFilter')
+def _conv2d_filter(node, x, shape, grad):
+  kernel = jnp.zeros(lowerings.as_shape(shape), grad.dtype)
+  _, pull_back = jax.vjp(functools.partial(_convolve, node, x), kernel)
+  return pull_back(grad)[0]
+
+
+@lowerings.lowers('Conv2DBackpropInput')
+def _conv2d_input(node, shape, kernel, grad):
+  x = jnp.zeros(lowerings.as_shape(shape), grad.dtype)
+  _, pull_back = jax.vjp(lambda x: _convolve(node, x, kernel), x)
+  return pull_back(grad)[0]
+
+
+def _convolve_depthwise(node, x, kernel):
+  """Returns the convolution of each channel with its own kernels."""
+  _check_layout(node)
+  height, width, channels, multiplier = kernel.shape
+  patches = _patches(node, x, (height, width))
+  flat = kernel.reshape([-1, channels, multiplier])
+  total = sum(
+      patch[..., None] * flat[place] for place, patch in enumerate(patches)
+  )
+  return total.reshape([*total.shape[:3], channels * multiplier])
+
+
+@lowerings.lowers('DepthwiseConv2dNative')
+def _depthwise(node, x, kernel):
+  return _convolve_depthwise(node, x, kernel)
+
+
+@lowerings.lowers('DepthwiseConv2dNativeBackpropFilter')
+def _depthwise_filter(node, x, shape, grad):
+  kernel = jnp.zeros(lowerings.as_shape(shape), grad.dtype)
+  _, pull_back = jax.vjp(
+      functools.partial(_convolve_depthwise, node, x), kernel
+  )
+  return pull_back(grad)[0]
+
+
+@lowerings.lowers('DepthwiseConv2dNativeBackpropInput')
+def _depthwise_input(node, shape, kernel, grad):
+  x = jnp.zeros(lowerings.as_shape(shape), grad.dtype)
+  _, pull_back = jax.vjp(lambda x: _convolve_depthwise(node, x, kernel), x)
+  return pull_back(grad)[0]
+
+
+def _windows_of(node: lowerings.Node, x: Any, filling: Any) -> Any:
+  """Returns the entries of each window, [places, ..., channels]."""
+  _check_layout(node)
+  window = tuple(node.integers('ksize')[1:3])
+  strides = node.integers('strides')[1:3]
+  dilations = (1, 1)
+  paddings = _padding_of(node, x.shape[1:3], window, strides, dilations)
+  return jnp.stack(
+      _patches_of(x, window, strides, dilations, paddings, filling)
+  )
+
+
+def _max_pool_of(node, x):
+  return jnp.max(_windows_of(node, x, -jnp.inf), 0)
+
+
+@lowerings.lowers('MaxPool')
+def _max_pool(node, x):
+  return _max_pool_of(node, x)
+
+
+@lowerings.lowers('MaxPoolGrad')
+def _max_pool_grad(node, x, output, grad):
+  """The first largest entry of a window gets its gradient, as on the CPU."""
+  del output  # Unused.
+  windows, pull_back = jax.vjp(lambda x: _windows_of(node, x, -jnp.inf), x)
+  first = jnp.argmax(windows, 0)
+  places = np.arange(windows.shape[0]).reshape([-1] + [1] * np.ndim(x))
+  return pull_back(jnp.where(places == first, grad, 0).astype(grad.dtype))[0]
+
+
+def _avg_pool_of(node, x):
+  counts = jnp.sum(_windows_of(node, jnp.ones_like(x), 0), 0)
+  return jnp.sum(_windows_of(node, x, 0), 0) / counts
+
+
+@lowerings.lowers('AvgPool')
+def _avg_pool(node, x):
+  return _avg_pool_of(node, x)
+
+
+@lowerings.lowers('AvgPoolGrad')
+def _avg_pool_grad(node, shape, grad):
+  x = jnp.zeros(lowerings.as_shape(shape), grad.dtype)
+  return jax.vjp(functools.partial(_avg_pool_of, node), x)[1](grad)[0]
+
+
+@lowerings.lowers('FusedBatchNormV3', 'FusedBatchNorm', 'FusedBatchNormV2')
+def _batch_norm(node, x, scale, offset, mean, variance):
+  _check_layout(node)
+  if not node.boolean('is_training'):
+    inverse = lax.rsqrt(variance + node.number('epsilon'))
+    y = (x - mean) * (inverse * scale) + offset
+    return y.astype(x.dtype), mean, variance, mean, variance, variance
+  raise lowerings.NoLoweringError(f'{node.op} is trained')

@@ -1,0 +1,218 @@
+# Copyright 2026 The tff_adaptive Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""TensorFlow's stateless random ops in JAX, with the same bits.
+
+They draw from Philox-4x32-10 (Salmon et al., "Parallel random numbers: as easy
+as 1, 2, 3", SC 2011), a generator that counts: block `i` of four words is the
+encryption of the number `i`. Constants and the order of words are those of
+TensorFlow's CPU kernels.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from jax import lax
+import jax.numpy as jnp
+import numpy as np
+
+from tff_adaptive.runtime.accelerators import lowerings
+
+_MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)
+_KEY_STEPS = (0x9E3779B9, 0xBB67AE85)
+_NUM_CYCLES = 10
+# The key with which TensorFlow mixes the two seeds.
+_MIXING_KEY = (0x3EC8F720, 0x02461E29)
+# The smallest uniform number of which TensorFlow takes the logarithm.
+_SMALLEST = 1e-7
+
+_WORD_BITS = 32
+
+
+def _multiply(factor: int, words: Any) -> tuple[Any, Any]:
+  """Returns the low and the high word of a product."""
+  product = words.astype(jnp.uint64) * jnp.uint64(factor)
+  low = product.astype(jnp.uint32)
+  return low, (product >> np.uint64(_WORD_BITS)).astype(jnp.uint32)
+
+
+def _cycle(counter: Sequence[Any], key: Sequence[Any]) -> list[Any]:
+  """Returns the words after one cycle of the encryption."""
+  low0, high0 = _multiply(_MULTIPLIERS[0], counter[0])
+  low1, high1 = _multiply(_MULTIPLIERS[1], counter[2])
+  return [
+      high1 ^ counter[1] ^ key[0],
+      low1,
+      high0 ^ counter[3] ^ key[1],
+      low0,
+  ]
+
+
+def _next_key(key: Sequence[Any]) -> list[Any]:
+  return [word + np.uint32(step) for word, step in zip(key, _KEY_STEPS)]
+
+
+def philox(counter: Sequence[Any], key: Sequence[Any]) -> list[Any]:
+  """Returns four random words for each counter.
+
+  Args:
+    counter: Four arrays of words, uint32 of one shape.
+    key: Two words.
+  """
+
+  def unrolled(counter, key):
+    for _ in range(_NUM_CYCLES):
+      counter, key = _cycle(counter, key), _next_key(key)
+    return counter
+
+  def looped(counter, key):
+    def turn(_, carried):
+      counter, key = carried
+      return _cycle(counter, key), _next_key(key)
+
+    return lax.fori_loop(0, _NUM_CYCLES, turn, (counter, key))[0]
+
+  # On a CPU, XLA computes what it unrolls and joins again for each entry.
+  return lax.platform_dependent(
+      list(counter), list(key), cpu=looped, default=unrolled
+  )
+
+
+def _words_of(value: Any) -> list[Any]:
+  """Returns the low and the high word of an integer of 64 bits."""
+  wide = value.astype(jnp.int64).astype(jnp.uint64)
+  return [
+      wide.astype(jnp.uint32),
+      (wide >> np.uint64(_WORD_BITS)).astype(jnp.uint32),
+  ]
+
+
+def key_and_counter(seed: Any) -> tuple[list[Any], list[Any]]:
+  """Returns the key and the first counter of a seed of two integers."""
+  seed = jnp.asarray(seed)
+  mixed = philox(
+      [*_words_of(seed[0]), *_words_of(seed[1])],
+      [jnp.uint32(word) for word in _MIXING_KEY],
+  )
+  zero = jnp.zeros([], jnp.uint32)
+  return mixed[:2], [zero, zero, *mixed[2:]]
+
+
+def _blocks(seed: Any, num_blocks: int) -> Any:
+  """Returns the first blocks of random words, uint32 of shape [blocks, 4]."""
+  key, counter = key_and_counter(seed)
+  numbers = jnp.arange(num_blocks, dtype=jnp.uint32)
+  # The first counter's lower half is zero, so that nothing carries over.
+  words = philox(
+      [numbers, *(jnp.full([num_blocks], word) for word in counter[1:])], key
+  )
+  return jnp.stack(words, -1)
+
+
+def _draw(seed: Any, shape: Sequence[int], num_words: int) -> Any:
+  """Returns random words for each entry of a shape: [entries, num_words]."""
+  size = int(np.prod(shape))
+  per_block = 4 // num_words
+  num_blocks = -(-size // per_block)
+  return _blocks(seed, num_blocks).reshape([-1, num_words])[:size]
+
+
+def _join(words: Any) -> Any:
+  """Returns integers of 64 bits, from a low and a high word each."""
+  low, high = (words[:, place].astype(jnp.uint64) for place in (0, 1))
+  return low | (high << np.uint64(_WORD_BITS))
+
+
+def _to_uniform(words: Any, dtype: Any) -> Any:
+  """Returns numbers in [0, 1): random bits behind the binary point."""
+  if dtype == jnp.float64:
+    low, high = words[:, 0], words[:, 1]
+    fraction = _join(jnp.stack([high, low & np.uint32(0xFFFFF)], -1))
+    bits = fraction | np.uint64(1023 << 52)
+    return lax.bitcast_convert_type(bits, jnp.float64) - 1.0
+  finfo = jnp.finfo(dtype)
+  integer = jnp.uint32 if finfo.bits == 32 else jnp.uint16
+  one = np.array(1, dtype).view(np.dtype(integer))
+  mask = np.array((1 << finfo.nmant) - 1, np.dtype(integer))
+  bits = (words[:, 0].astype(integer) & mask) | one
+  return lax.bitcast_convert_type(bits, dtype) - jnp.ones([], dtype)
+
+
+def _words_for(dtype: Any) -> int:
+  return 2 if jnp.dtype(dtype).itemsize == 8 else 1
+
+
+def uniform(seed: Any, shape: Sequence[int], dtype: Any) -> Any:
+  """Returns uniform numbers in [0, 1)."""
+  words = _draw(seed, shape, _words_for(dtype))
+  return _to_uniform(words, dtype).reshape(shape)
+
+
+def normal(seed: Any, shape: Sequence[int], dtype: Any) -> Any:
+  """Returns normal numbers, by the method of Box and Muller."""
+  size = int(np.prod(shape))
+  wide = jnp.float64 if dtype == jnp.float64 else jnp.float32
+  num_words = _words_for(wide)
+  pairs = _draw(seed, [size + size % 2], num_words).reshape([-1, 2 * num_words])
+  radius = jnp.maximum(_to_uniform(pairs[:, :num_words], wide), _SMALLEST)
+  angle = 2 * np.pi * _to_uniform(pairs[:, num_words:], wide)
+  radius = jnp.sqrt(-2 * jnp.log(radius.astype(wide))).astype(wide)
+  angle = angle.astype(wide)
+  both = jnp.stack([jnp.sin(angle) * radius, jnp.cos(angle) * radius], -1)
+  return both.reshape([-1])[:size].reshape(shape).astype(dtype)
+
+
+def integers(seed: Any, shape: Sequence[int], dtype: Any) -> Any:
+  """Returns integers of which all bits are random."""
+  num_words = _words_for(dtype)
+  words = _draw(seed, shape, num_words)
+  joined = _join(words) if num_words == 2 else words[:, 0]
+  return joined.astype(dtype).reshape(shape)
+
+
+def _shape_of(shape: Any) -> tuple[int, ...]:
+  return lowerings.as_shape(shape, 'the shape of random numbers')
+
+
+@lowerings.lowers('StatelessRandomUniform')
+def _uniform(node, shape, seed):
+  return uniform(seed, _shape_of(shape), node.dtype('dtype'))
+
+
+@lowerings.lowers('StatelessRandomNormal')
+def _normal(node, shape, seed):
+  return normal(seed, _shape_of(shape), node.dtype('dtype'))
+
+
+@lowerings.lowers('StatelessRandomUniformFullInt')
+def _full_integers(node, shape, seed):
+  return integers(seed, _shape_of(shape), node.dtype('dtype'))
+
+
+@lowerings.lowers('StatelessRandomUniformInt')
+def _integers(node, shape, seed, low, high):
+  dtype = node.dtype('dtype')
+  unsigned = jnp.uint64 if jnp.dtype(dtype).itemsize == 8 else jnp.uint32
+  bits = integers(seed, _shape_of(shape), unsigned)
+  span = jnp.asarray(high).astype(unsigned) - jnp.asarray(low).astype(unsigned)
+  return jnp.asarray(low) + lax.rem(
+      bits, jnp.broadcast_to(span, bits.shape)
+  ).astype(dtype)
+
+
+# The three seeds of newer ops: a key and a counter of two integers, as one.
+@lowerings.lowers('StatelessRandomGetKeyCounter')
+def _get_key_counter(node, seed):
+  del node  # Unused.
+  key, counter = key_and_counter(seed)
+  return (
+      _join(jnp.stack(key)[None]),
+      jnp.concatenate(
+          [_join(jnp.stack(counter[i : i + 2])[None]) for i in (0, 2)]
+      ),
+  )
+
+
+@lowerings.lowers('StatelessRandomGetAlg')
+def _get_algorithm(node):
+  del node  # Unused.
+  return np.asarray(1, np.int32)
