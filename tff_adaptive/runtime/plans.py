@@ -39,13 +39,14 @@ class Plan:
   Attributes:
     device: The device of the clients' work, such as `'CPU:0'`; one of JAX, such
       as `'XLA:GPU:0'`, runs whole rounds.
-    num_parallel_clients: The number of clients that run at once.
+    num_parallel_clients: The number of clients that run at once; None on a
+      device of JAX until a round has chosen it for its model.
     pipelines: The reason why each client runs its `tf.data` pipeline in each
       round; None (the default) if clients' data are read from tensors.
   """
 
   device: str
-  num_parallel_clients: int
+  num_parallel_clients: Optional[int]
   pipelines: Optional[str] = None
 
   @property
@@ -68,8 +69,9 @@ def num_cores() -> int:
 def choose(device: str, num_parallel_clients: Optional[int] = None) -> Plan:
   """Chooses the plan for a device.
 
-  A GPU runs one client after the other: one client already uses all of it. A
-  CPU runs as many clients at once as it has cores.
+  A GPU of TensorFlow runs one client after the other: one client already uses
+  all of it. A CPU runs as many clients at once as it has cores. On a device of
+  JAX the number depends on the model.
   `experiments.benchmark --num_parallel_clients=...` measures other numbers.
 
   Args:
@@ -85,6 +87,8 @@ def choose(device: str, num_parallel_clients: Optional[int] = None) -> Plan:
     ValueError: If the number is not positive.
   """
   if num_parallel_clients is None:
+    if device.startswith(jax_devices.PREFIX):
+      return Plan(device, None)
     num_parallel_clients = num_cores() if device == 'CPU:0' else 1
   specs.check_positive('num_parallel_clients', num_parallel_clients)
   return Plan(device, num_parallel_clients)

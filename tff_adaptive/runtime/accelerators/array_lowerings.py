@@ -8,12 +8,15 @@ from jax import lax
 import jax.numpy as jnp
 import numpy as np
 
+from tff_adaptive.runtime.accelerators import kept_rows
 from tff_adaptive.runtime.accelerators import lowerings
+from tff_adaptive.runtime.accelerators import tokens
 
 
 @lowerings.lowers('Const')
 def _const(node):
-  return node.tensor('value')
+  value = node.tensor('value')
+  return tokens.encode(value) if value.dtype == object else value
 
 
 @lowerings.lowers(
@@ -218,8 +221,22 @@ def _as_index(node, begin, end, strides) -> tuple[Any, ...]:
   return tuple(index)
 
 
+def _is_prefix(node: lowerings.Node, end: Any) -> bool:
+  """Returns whether a slice is of the first rows, of a number not known."""
+  masks = [node.integer(f'{n}_mask') for n in ('end', 'new_axis', 'shrink_axis')]
+  return (
+      not lowerings.is_known(end)
+      and not any(masks)
+      and bool(node.integer('begin_mask') & 1)
+      and end.shape == (1,)
+  )
+
+
 @lowerings.lowers('StridedSlice')
 def _strided_slice(node, x, begin, end, strides):
+  if _is_prefix(node, end):
+    count = jnp.clip(end[0], 0, x.shape[0])
+    return kept_rows.KeptRows(jnp.asarray(x), count.astype(jnp.int32))
   return x[_as_index(node, begin, end, strides)]
 
 

@@ -8,8 +8,9 @@ row numbers, numbers of batches and clients) is padded to sizes that grow by
 powers of two, and the true numbers are inputs.
 """
 
+import collections
 from collections.abc import Sequence
-from typing import Any, Optional
+from typing import Any
 import weakref
 
 import attrs
@@ -18,9 +19,14 @@ import numpy as np
 
 from tff_adaptive.data import batching
 from tff_adaptive.runtime.accelerators import client_rows
+from tff_adaptive.runtime.accelerators import tokens
 
 # The fewest entries to which arrays are padded.
 _MIN_SIZE = 16
+# Rows of more bytes are padded by an eighth at most.
+_LARGE_BYTES = 2**26
+# How often new sizes of batches may be added before all sizes are.
+_MAX_ADDITIONS = 2
 
 
 @attrs.frozen
@@ -80,9 +86,17 @@ class Layout:
     return pad(values, self.num_clients)
 
 
-def bucket(size: int) -> int:
-  """Returns the size to which arrays of a size are padded."""
-  return max(_MIN_SIZE, 1 << (size - 1).bit_length())
+def bucket(size: int, step: int = 1) -> int:
+  """Returns the size to which arrays of a size are padded.
+
+  Args:
+    size: The size.
+    step: In how many steps sizes double. Defaults to 1.
+  """
+  if size <= _MIN_SIZE:
+    return _MIN_SIZE
+  width = max((1 << (size - 1).bit_length()) // 2 // step, 1)
+  return -(-size // width) * width
 
 
 def pad(values: np.ndarray, size: int) -> np.ndarray:
@@ -95,8 +109,19 @@ def pad(values: np.ndarray, size: int) -> np.ndarray:
 class CohortArrays:
   """Puts cohorts on a device."""
 
-  def __init__(self, device: Any):
+  def __init__(self, device: Any, num_side_by_side: int):
+    """Initializes the arrays.
+
+    Args:
+      device: The device.
+      num_side_by_side: The number of clients that train at once, if all batches
+        have one size.
+    """
     self._device = device
+    self._num_side_by_side = num_side_by_side
+    # By the place of a leaf: the sizes of batches, and how often some were new.
+    self._sizes: dict[int, tuple[int, ...]] = {}
+    self._num_additions = collections.Counter[int]()
     # By the id of a tensor that lives elsewhere: its array on the device.
     self._resident: dict[int, Any] = {}
 
@@ -112,41 +137,64 @@ class CohortArrays:
     """
     num_padded = num_clients if is_exact else bucket(num_clients)
     described, rows, numbers = [], [], []
-    for leaf in leaves:
+    for place, leaf in enumerate(leaves):
       if isinstance(leaf, batching.PackedClients):
-        one, of_leaf = self._of_sequence(leaf, num_padded)
+        one, of_leaf = self._of_sequence(place, leaf, num_padded)
         rows.append([self._rows(table) for table in leaf.rows])
       else:
         one, of_leaf = _Leaf(False), ((),) * 5
-        rows.append(pad(leaf.numpy(), num_padded))
+        rows.append(pad(self._numbers_of(leaf), num_padded))
       described.append(one)
       numbers.append(of_leaf)
-    layout = Layout(tuple(described), num_padded, 1)
+    # Side by side, clients would take all branches of a switch.
+    are_even = all(len(leaf.sizes) <= 1 for leaf in described)
+    num_side_by_side = self._num_side_by_side if are_even else 1
+    layout = Layout(tuple(described), num_padded, num_side_by_side)
     return layout, rows, numbers
 
   def _of_sequence(
-      self, leaf: batching.PackedClients, num_padded: int
+      self, place: int, leaf: batching.PackedClients, num_padded: int
   ) -> tuple[_Leaf, Any]:
+    """Returns what is known of a sequence, and its numbers."""
     starts, ends = leaf.starts.numpy(), leaf.ends.numpy()
     bounds = (pad(starts, num_padded), pad(ends - starts, num_padded))
     if isinstance(leaf.order, tuple):
       return _Leaf(True), ((), (), (), *bounds)
-    sizes, places = np.unique(leaf.sizes.numpy(), return_inverse=True)
-    num_elements = bucket(len(places))
+    of_elements = leaf.sizes.numpy().ravel()
+    sizes = self._add_sizes(place, np.unique(of_elements).tolist())
+    num_elements = bucket(len(of_elements))
     order = leaf.order.numpy().astype(np.int32)
-    longest = int(sizes.max()) if len(sizes) else 0
-    return _Leaf(True, tuple(sizes.tolist())), (
-        pad(order, bucket(len(order) + longest)),
+    places = np.searchsorted(sizes, of_elements).astype(np.int32)
+    return _Leaf(True, sizes), (
+        pad(order, bucket(len(order) + max(sizes))),
         pad(leaf.begins.numpy().ravel().astype(np.int32), num_elements),
-        pad(places.ravel().astype(np.int32), num_elements),
+        pad(places, num_elements),
         *bounds,
     )
+
+  def _add_sizes(self, place: int, found: list[int]) -> tuple[int, ...]:
+    """Returns the sizes for which a program is compiled."""
+    known = self._sizes.get(place, ())
+    if not set(found) <= set(known) or not known:
+      self._num_additions[place] += 1
+      together = sorted({*known, *found}) or [1]
+      if self._num_additions[place] > _MAX_ADDITIONS:
+        together = list(range(1, max(together) + 1))
+      self._sizes[place] = tuple(together)
+    return self._sizes[place]
+
+  def _numbers_of(self, tensor: Any) -> np.ndarray:
+    """Returns a tensor as an array of numbers."""
+    array = tensor.numpy()
+    return tokens.encode(array) if array.dtype == object else array
 
   def _rows(self, tensor: Any) -> Any:
     """Returns rows on the device; those of a tensor that stays, once."""
     found = self._resident.get(id(tensor))
     if found is None:
-      found = jax.device_put(tensor.numpy(), self._device)
+      rows = self._numbers_of(tensor)
+      step = 8 if rows.nbytes > _LARGE_BYTES else 1
+      found = jax.device_put(pad(rows, bucket(len(rows), step)), self._device)
       self._resident[id(tensor)] = found
       weakref.finalize(tensor, self._resident.pop, id(tensor), None)
     return found

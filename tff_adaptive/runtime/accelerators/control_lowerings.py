@@ -6,7 +6,7 @@ They take the graph's functions as a mapping from names to callables, before
 their inputs.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -36,7 +36,7 @@ def _call(node, functions, *inputs):
   return tuple(functions[node.function('f')](*inputs))
 
 
-def as_arrays(values: Sequence[Any]) -> list[Any]:
+def as_arrays(values: Iterable[Any]) -> list[Any]:
   """Returns the leaves of values as arrays of JAX."""
   return [jax.tree.map(jnp.asarray, value) for value in values]
 

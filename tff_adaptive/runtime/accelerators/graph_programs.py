@@ -20,6 +20,7 @@ from tff_adaptive import _graph_defs
 from tff_adaptive.runtime.accelerators import array_lowerings as _array
 from tff_adaptive.runtime.accelerators import client_rows as _rows
 from tff_adaptive.runtime.accelerators import control_lowerings
+from tff_adaptive.runtime.accelerators import kept_rows
 from tff_adaptive.runtime.accelerators import list_lowerings as _list
 from tff_adaptive.runtime.accelerators import lowerings
 from tff_adaptive.runtime.accelerators import math_lowerings as _math
@@ -95,11 +96,13 @@ def _evaluate(
       return calling(node, functions, *inputs)
     if node.op in functions:
       return tuple(functions[node.op](*inputs))
+    if node.op != 'Identity':
+      kept_rows.check_not_used(node, inputs)
     return lowerings.find(node.op)(node, *inputs)
   except lowerings.NoLoweringError as error:
     if ' at ' in str(error):
       raise
-    raise lowerings.NoLoweringError(f'{error} (at {node.name!r})') from error
+    raise type(error)(f'{error} (at {node.name!r})') from error
 
 
 class GraphProgram:

@@ -59,7 +59,11 @@ class Node:
     return [function.name for function in self._attributes[name].list.func]
 
   def tensor(self, name: str) -> np.ndarray:
-    return tf.make_ndarray(self._attributes[name].tensor)
+    proto = self._attributes[name].tensor
+    shape = tf.TensorShape(proto.tensor_shape).as_list()
+    if 0 in shape:  # TensorFlow reads no empty strings.
+      return np.empty(shape, tf.as_dtype(proto.dtype).as_numpy_dtype)
+    return tf.make_ndarray(proto)
 
   def dtype(self, name: str) -> Any:
     """Returns the NumPy dtype that an attribute names."""

@@ -256,11 +256,86 @@ def _avg_pool_grad(node, shape, grad):
   return jax.vjp(functools.partial(_avg_pool_of, node), x)[1](grad)[0]
 
 
-@lowerings.lowers('FusedBatchNormV3', 'FusedBatchNorm', 'FusedBatchNormV2')
+_NUM_BATCH_NORM_OUTPUTS = {'FusedBatchNormV3': 6}
+
+
+@lowerings.lowers('FusedBatchNorm', 'FusedBatchNormV2', 'FusedBatchNormV3')
 def _batch_norm(node, x, scale, offset, mean, variance):
+  """Returns (y, mean, variance, mean, variance, unused), see TensorFlow's op."""
   _check_layout(node)
-  if not node.boolean('is_training'):
-    inverse = lax.rsqrt(variance + node.number('epsilon'))
-    y = (x - mean) * (inverse * scale) + offset
-    return y.astype(x.dtype), mean, variance, mean, variance, variance
-  raise lowerings.NoLoweringError(f'{node.op} is trained')
+  wide = x.astype(scale.dtype)
+  epsilon = np.asarray(node.number('epsilon'), scale.dtype)
+  averaged = mean, variance
+  used = mean, variance
+  if node.boolean('is_training'):
+    used = jnp.mean(wide, (0, 1, 2)), jnp.var(wide, (0, 1, 2))
+    size = x.size // x.shape[-1]
+    # The averages are of the unbiased variance, the norm is of the other.
+    unbiased = used[1] * np.asarray(size / max(size - 1, 1), scale.dtype)
+    averaged = _averaged(node, (mean, variance), (used[0], unbiased))
+  y = (wide - used[0]) * (lax.rsqrt(used[1] + epsilon) * scale) + offset
+  outputs = (y.astype(x.dtype), *averaged, *used, used[1])
+  return outputs[: _NUM_BATCH_NORM_OUTPUTS.get(node.op, 5)]
+
+
+def _averaged(node, old, new):
+  """Returns the next averages of means and variances."""
+  factor = 1.0
+  if node.has('exponential_avg_factor'):
+    factor = node.number('exponential_avg_factor')
+  if factor == 1:
+    return new
+  return tuple((1 - factor) * o + factor * n for o, n in zip(old, new))
+
+
+@lowerings.lowers(
+    'FusedBatchNormGrad', 'FusedBatchNormGradV2', 'FusedBatchNormGradV3'
+)
+def _batch_norm_grad(node, grad, x, scale, mean, variance, *unused):
+  """Returns the gradients by x, scale and offset, and two unused outputs."""
+  del unused
+  _check_layout(node)
+  wide, grad = x.astype(scale.dtype), grad.astype(scale.dtype)
+  epsilon = np.asarray(node.number('epsilon'), scale.dtype)
+  axes = (0, 1, 2)
+
+  def norm(x, scale, offset):
+    used = mean, variance
+    if node.boolean('is_training'):
+      used = jnp.mean(x, axes), jnp.var(x, axes)
+    return (x - used[0]) * (lax.rsqrt(used[1] + epsilon) * scale) + offset
+
+  _, pull_back = jax.vjp(norm, wide, scale, jnp.zeros_like(scale))
+  by_x, by_scale, by_offset = pull_back(grad)
+  none = jnp.zeros([0], scale.dtype)
+  return by_x.astype(x.dtype), by_scale, by_offset, none, none
+
+
+def _nearest_places(node, size, num_outputs):
+  """Returns which entry of an axis each entry of the resized axis copies."""
+  outputs = np.arange(num_outputs)
+  if node.boolean('align_corners') and num_outputs > 1:
+    places = np.rint(outputs * ((size - 1) / (num_outputs - 1)))
+  else:
+    shift = 0.5 if node.boolean('half_pixel_centers') else 0.0
+    places = np.floor((outputs + shift) * (size / num_outputs))
+  return np.minimum(places.astype(np.int32), size - 1)
+
+
+def _resize(node, x, sizes):
+  for axis, num_outputs in zip((1, 2), sizes):
+    places = _nearest_places(node, x.shape[axis], num_outputs)
+    x = jnp.take(x, places, axis)
+  return x
+
+
+@lowerings.lowers('ResizeNearestNeighbor')
+def _resize_nearest(node, x, sizes):
+  return _resize(node, x, lowerings.as_shape(sizes))
+
+
+@lowerings.lowers('ResizeNearestNeighborGrad')
+def _resize_nearest_grad(node, grad, sizes):
+  shape = (grad.shape[0], *lowerings.as_shape(sizes), grad.shape[-1])
+  x = jnp.zeros(shape, grad.dtype)
+  return jax.vjp(lambda x: _resize(node, x, grad.shape[1:3]), x)[1](grad)[0]

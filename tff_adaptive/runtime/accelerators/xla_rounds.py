@@ -11,22 +11,34 @@ from collections.abc import Callable, Sequence
 import functools
 from typing import Any
 
+import attrs
 import jax
 from jax import lax
 import jax.numpy as jnp
 import numpy as np
+import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_adaptive.runtime import chunks
 from tff_adaptive.runtime import plans
 from tff_adaptive.runtime import rounds
+from tff_adaptive.runtime import values
 from tff_adaptive.runtime.accelerators import client_rows
 from tff_adaptive.runtime.accelerators import cohort_arrays
 from tff_adaptive.runtime.accelerators import control_lowerings
+from tff_adaptive.runtime.accelerators import device_values
 from tff_adaptive.runtime.accelerators import devices
 from tff_adaptive.runtime.accelerators import graph_programs
+from tff_adaptive.runtime.accelerators import kept_rows
 from tff_adaptive.runtime.accelerators import lowerings
+from tff_adaptive.runtime.accelerators import tokens
 from tff_adaptive.runtime.graphs import graph_functions
+
+
+# The number of clients that train at once if their steps are small.
+_SIDE_BY_SIDE = 16
+# The ops of steps that are not.
+_LARGE_OPS = frozenset({'Conv2D', 'While', 'StatelessWhile', 'BatchMatMulV2'})
 
 
 class _Part:
@@ -57,6 +69,74 @@ class _Part:
     if self._takes_seed:
       values = (*values, seed + np.int32(self._offset))
     return self._program(*values)
+
+
+def _loop_over_clients(
+    train: Callable[[Any], list[Any]],
+    add_client: Callable[..., list[Any]],
+    total: list[Any],
+    num_clients: Any,
+    num_side_by_side: int,
+) -> list[Any]:
+  """Returns the sum after the results of all clients, while JAX traces.
+
+  Args:
+    train: Returns the results of a client, by its number.
+    add_client: Adds them to a sum, given the number and the sum.
+    total: The sum before the first client.
+    num_clients: The number of clients.
+    num_side_by_side: The number of clients that train at once.
+  """
+  if num_side_by_side == 1:
+    return lax.fori_loop(
+        0, num_clients, lambda n, total: add_client(n, total, train(n)), total
+    )
+
+  def add_group(group, total):
+    first = group * num_side_by_side
+    members = first + np.arange(num_side_by_side, dtype=np.int32)
+    # Where the last group is short, its last client trains again, unused.
+    outputs = jax.vmap(train)(jnp.minimum(members, num_clients - 1))
+
+    def add_member(place, total):
+      own = jax.tree.map(lambda output: output[place], outputs)
+      return add_client(first + place, total, own)
+
+    count = jnp.minimum(num_side_by_side, num_clients - first)
+    return lax.fori_loop(0, count, add_member, total)
+
+  num_groups = -(-num_clients // num_side_by_side)
+  return lax.fori_loop(0, num_groups, add_group, total)
+
+
+def _as_kept(rows: Any) -> kept_rows.KeptRows:
+  """Returns the rows that a client appends, of which there may be fewer."""
+  if isinstance(rows, kept_rows.KeptRows):
+    return rows
+  return kept_rows.KeptRows(rows, jnp.asarray(rows.shape[0], jnp.int32))
+
+
+def _write(collected: Any, number: Any, rows: Any) -> Any:
+  """Returns the rows of all clients, with those of one client."""
+  return jax.tree.map(
+      lambda room, value: room.at[number].set(value), collected, _as_kept(rows)
+  )
+
+
+def _join(zero: Any, collected: kept_rows.KeptRows) -> Any:
+  """Returns the rows of all clients as an array, if all are kept."""
+  rows = collected.rows
+  return jnp.concatenate([zero, rows.reshape([-1, *rows.shape[2:]])])
+
+
+def _to_numpy(leaf: Any, is_text: bool) -> Any:
+  """Returns a leaf of the result."""
+  if isinstance(leaf, kept_rows.KeptRows):
+    found = leaf.to_numpy()
+    return tokens.decode(found) if is_text else found
+  if is_text:
+    return tokens.decode(np.asarray(leaf))
+  return device_values.to_numpy(leaf)
 
 
 def compile_round(
@@ -111,14 +191,31 @@ class XlaRound(rounds.Round):
     )
     self._note_no_xla = note_no_xla
     self._is_on_tensorflow = False
+    # Whether the server computes with what clients report row by row.
+    self._joins_rows = False
     self._device = devices.find(setting.plan.device)
+    self._to_device = device_values.build_conversion(
+        self._form.state_type, self._device
+    )
+    self._result_types = values.leaf_types(self._form.result_type)
     self._client_work = _Part(self._work)
+    functions = {name: self._parts[name] for name in chunks.NAMES}
+    # Strings are numbers here.
+    functions['accumulate'] = functions['accumulate'].appending(
+        takes_strings=True
+    )
+    self._appends = functions['accumulate'].appends
     self._server_parts = {
-        name: _Part(self._parts[name], place + 1)
+        name: _Part(functions[name], place + 1)
         for place, name in enumerate(chunks.NAMES)
         if name != 'merge'
     }
-    self._arrays = cohort_arrays.CohortArrays(self._device)
+    if setting.plan.num_parallel_clients is None:
+      number = self._choose_num_side_by_side()
+      setting.plan = attrs.evolve(setting.plan, num_parallel_clients=number)
+    self._arrays = cohort_arrays.CohortArrays(
+        self._device, setting.plan.num_parallel_clients
+    )
     self._programs: dict[Any, Any] = {}
 
     self._check_lowerings()
@@ -127,12 +224,23 @@ class XlaRound(rounds.Round):
     """Raises an error if a part cannot be a function of JAX."""
     if self._pipelines is not None:
       raise lowerings.NoLoweringError(self._pipelines)
+    specs = values.tensor_specs(self._form.state_type)
+    if any(spec.dtype == tf.string for spec in specs):
+      raise lowerings.NoLoweringError('the state at the server holds strings')
     parts = [self._client_work, *self._server_parts.values()]
     ops = set().union(*(part.ops() for part in parts))
     if missing := lowerings.missing(ops - control_lowerings.CALLING.keys()):
       raise lowerings.NoLoweringError(
           f'XLA has no form of {", ".join(missing)} here'
       )
+
+  def _choose_num_side_by_side(self) -> int:
+    """Returns how many clients train at once, by what their steps are.
+
+    A step of few small products leaves a device idle; one of convolutions or of
+    a recurrent layer does not, and would need the memory of several.
+    """
+    return 1 if self._client_work.ops() & _LARGE_OPS else _SIDE_BY_SIDE
 
   def _run_round(
       self,
@@ -178,55 +286,35 @@ class XlaRound(rounds.Round):
       layout: cohort_arrays.Layout,
   ) -> list[Any]:
     """Returns the sum of the clients' results, in their order."""
-    appends = self._parts['accumulate'].appends
-    side_by_side = layout.num_side_by_side
-    total = list(zero)
-    for place in appends:
-      shape = self._appended_shape(train, add, zero, place)
-      total[place] = jnp.zeros([layout.num_clients, *shape], zero[place].dtype)
+    appends = self._appends
+    unread = {place: zero[place] for place in appends}
 
-    def add_one(number, total, outputs):
-      unread = [zero[p] if p in appends else t for p, t in enumerate(total)]
-      added = add(number, unread, outputs)
+    def add_client(number, total, outputs):
+      before = [unread.get(place, leaf) for place, leaf in enumerate(total)]
+      added = add(number, before, outputs)
       return control_lowerings.as_arrays(
-          t.at[number].set(a) if p in appends else a
-          for p, (t, a) in enumerate(zip(total, added))
+          _write(leaf, number, value) if place in appends else value
+          for place, (leaf, value) in enumerate(zip(total, added))
       )
 
-    if side_by_side == 1:
-      total = lax.fori_loop(
-          0, num_clients, lambda n, t: add_one(n, t, train(n)), total
+    total = list(zero)
+    if appends:
+      first = jnp.zeros([], jnp.int32)
+      shapes = jax.eval_shape(
+          lambda: [_as_kept(add(first, zero, train(first))[p]) for p in appends]
       )
-    else:
-
-      def add_group(group, total):
-        first = group * side_by_side
-        members = first + np.arange(side_by_side, dtype=np.int32)
-        members = jnp.minimum(members, num_clients - 1)
-        outputs = jax.vmap(train)(members)
-
-        def add_member(place, total):
-          own = [output[place] for output in outputs]
-          return add_one(first + place, total, own)
-
-        count = jnp.minimum(side_by_side, num_clients - first)
-        return lax.fori_loop(0, count, add_member, total)
-
-      num_groups = -(-num_clients // side_by_side)
-      total = lax.fori_loop(0, num_groups, add_group, total)
-    for place in appends:
-      rows = total[place]
-      joined = rows.reshape([-1, *rows.shape[2:]])
-      total[place] = jnp.concatenate([zero[place], joined])
-    return total
-
-  def _appended_shape(self, train, add, zero, place) -> tuple[int, ...]:
-    """Returns the shape of the rows that a client appends to a leaf."""
-    first = jnp.zeros([], jnp.int32)
-    added = jax.eval_shape(
-        lambda: control_lowerings.as_arrays(add(first, zero, train(first)))
+      for place, shape in zip(appends, shapes):
+        total[place] = jax.tree.map(
+            lambda one: jnp.zeros([layout.num_clients, *one.shape], one.dtype),
+            shape,
+        )
+    total = _loop_over_clients(
+        train, add_client, total, num_clients, layout.num_side_by_side
     )
-    return added[place].shape
+    if self._joins_rows:
+      for place in appends:
+        total[place] = _join(zero[place], total[place])
+    return total
 
   def __call__(self, state, clients, key):
     if self._is_on_tensorflow:
@@ -234,6 +322,10 @@ class XlaRound(rounds.Round):
     try:
       return self._run_on_xla(state, clients, key)
     except lowerings.NoLoweringError as error:
+      rows_are_used = isinstance(error, kept_rows.RowsAreUsedError)
+      if rows_are_used and not self._joins_rows:
+        self._joins_rows = True  # Which fixes the number of clients.
+        return self(state, clients, key)
       self._note_no_xla(str(error))
     # For all later rounds too, so that results do not mix both.
     self._is_on_tensorflow = True
@@ -253,21 +345,21 @@ class XlaRound(rounds.Round):
     num_clients = len(clients)
     with jax.enable_x64(True):
       layout, rows, numbers = self._arrays.of(
-          collected.leaves, num_clients, bool(self._parts['accumulate'].appends)
+          collected.leaves, num_clients, self._joins_rows
       )
       seeds = self._seeds(num_clients, key)
       arguments = (
-          [self._to_device(leaf) for leaf in self._convert_state(state)],
+          self._to_device(state),
           rows,
           numbers,
           np.int32(num_clients),
           (seeds.server, layout.pad_clients(seeds.clients)),
       )
       result = self._program(layout)(*arguments)
-    return self._to_result(np.asarray(leaf)[()] for leaf in result)
-
-  def _to_device(self, leaf: Any) -> Any:
-    return jax.device_put(leaf.numpy(), self._device)
+    return self._to_result(
+        _to_numpy(leaf, leaf_type.dtype.type is np.str_)
+        for leaf, leaf_type in zip(result, self._result_types)
+    )
 
   def _program(self, layout: cohort_arrays.Layout) -> Any:
     if layout not in self._programs:

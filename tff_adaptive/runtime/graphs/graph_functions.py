@@ -42,6 +42,7 @@ _graph_numbers = itertools.count()
 # The switch for TensorFlow's kind of control flow is global to the process.
 _building_lock = threading.Lock()
 _PYTHON_OPS = ('EagerPyFunc', 'PyFunc', 'PyFuncStateless')
+_STRING = tf.string.as_datatype_enum
 SEED_NAME = f'{_random_ops.SEED_ARGUMENT}:0'
 
 
@@ -123,18 +124,22 @@ class GraphFunction:
     """Yields the nodes of the graph and its functions, to read or change."""
     return _graph_defs.all_nodes(self.serialized.graph_def)
 
-  def appending(self) -> 'GraphFunction':
+  def appending(self, *, takes_strings: bool = False) -> 'GraphFunction':
     """Returns this function for sums whose row lists are kept elsewhere.
 
     TFF adds the clients one after another. If a sum is a concatenation, such as
     that of `aggregators.stack_at_server`, every client would copy the rows of
     all clients before it, at a cost quadratic in the cohort's size.
 
+    Args:
+      takes_strings: Whether rows may be strings. Defaults to False, as
+        TensorFlow has no lists of strings on a GPU.
+
     Returns:
       The function, of a sum and another value: where it only appends rows to a
       leaf of the sum, it does not read the leaf and returns these rows.
     """
-    appended = _find_appended(self.serialized)
+    appended = _find_appended(self.serialized, takes_strings)
     results = [
         appended.get(place, name)
         for place, name in enumerate(self.serialized.results)
@@ -142,7 +147,7 @@ class GraphFunction:
     return attrs.evolve(
         self,
         serialized=attrs.evolve(self.serialized, results=results),
-        appends=frozenset(appended),
+        appends=self.appends.union(appended),
     )
 
 
@@ -154,12 +159,13 @@ def holds_datasets(leaves: Sequence[Any]) -> bool:
   )
 
 
-def _find_appended(serialized: computations.Serialized) -> dict[int, str]:
+def _find_appended(
+    serialized: computations.Serialized, takes_strings: bool
+) -> dict[int, str]:
   """Finds the leaves of a sum to which a part of a round only appends rows.
 
   The part maps a sum and another value to the next sum. Returns the names of
-  the appended tensors, by the position of the leaf. Strings are left out:
-  TensorFlow has no lists of strings on a GPU.
+  the appended tensors, by the position of the leaf.
   """
   nodes = {node.name: node for node in serialized.graph_def.node}
 
@@ -185,7 +191,7 @@ def _find_appended(serialized: computations.Serialized) -> dict[int, str]:
     concat = source(result)
     if (
         concat.op == 'ConcatV2'
-        and concat.attr['T'].type != tf.string.as_datatype_enum
+        and (takes_strings or concat.attr['T'].type != _STRING)
         and len(concat.input) == 3
         and is_zero(source(concat.input[2]))
         and source(concat.input[0]) is parameter

@@ -1,0 +1,68 @@
+# Copyright 2026 The tff_adaptive Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Values of TFF's types on a device of JAX, and back as NumPy arrays.
+
+TFF's values are NumPy arrays for its users. Those that a round returned are on
+the device already, so that the next round does not move them there again.
+"""
+
+from collections.abc import Callable
+from typing import Any
+import weakref
+
+import jax
+import numpy as np
+import tensorflow_federated as tff
+
+from tff_adaptive.runtime import values
+from tff_adaptive.runtime.datasets import elements
+
+# The arrays of devices, by the id of the NumPy array with the same values.
+_on_devices: dict[int, tuple[weakref.ref[np.ndarray], jax.Array]] = {}
+
+
+def to_numpy(array: jax.Array) -> Any:
+  """Returns a scalar or a read-only array with the values of one on a device."""
+  if not array.ndim:
+    return np.asarray(array)[()]
+  # Its own object, on whose life the entry depends.
+  found = np.asarray(array).view()
+  key = id(found)
+  reference = weakref.ref(found, lambda _: _on_devices.pop(key, None))
+  _on_devices[key] = reference, array
+  return found
+
+
+def _find(value: Any, device: Any) -> Any:
+  """Returns the array on a device that has a value; None if there is none."""
+  if id(value) not in _on_devices:
+    return None
+  reference, array = _on_devices[id(value)]
+  if reference() is not value or array.devices() != {device}:
+    return None
+  return array
+
+
+def build_conversion(
+    type_spec: tff.Type, device: Any
+) -> Callable[[Any], list[Any]]:
+  """Builds a function that puts values of a type on a device.
+
+  It maps a value, without clients and sequences, to its leaves. It raises a
+  `TypeError` or TensorFlow's `ValueError` if the value does not match.
+
+  Args:
+    type_spec: The type.
+    device: The device.
+  """
+  flatten = values.build_flatten(type_spec)
+  convert_leaves = list(map(elements.build_leaf, values.leaf_types(type_spec)))
+
+  def convert(value):
+    leaves = []
+    for convert_leaf, leaf in zip(convert_leaves, flatten(value)):
+      found = _find(leaf, device)
+      leaves.append(convert_leaf(leaf).numpy() if found is None else found)
+    return leaves
+
+  return convert
