@@ -11,8 +11,7 @@ import sys
 import time
 
 import jax
-from jax.extend import backend
-from jaxlib import xla_client
+from jax import export
 import numpy as np
 
 
@@ -27,24 +26,13 @@ def compile_program(program):
   """Compiles a program for JAX's first device.
 
   Args:
-    program: StableHLO.
+    program: What `jax.export` serialized.
 
   Returns:
     A function from a list of JAX's arrays to a list of them.
   """
-  client, device = backend.get_backend(), jax.devices()[0]
-  options = xla_client.CompileOptions()
-  if hasattr(client, 'compile_and_load'):
-    devices = xla_client.DeviceList((device,))
-    executable = client.compile_and_load(program, devices, options)
-  else:  # JAX before 0.6.
-    executable = client.compile(program.decode(), options)
-
-  def run(inputs):
-    outputs = executable.execute_sharded(inputs)
-    return [s[0] for s in outputs.disassemble_into_single_device_arrays()]
-
-  return run
+  exported = export.deserialize(bytearray(program))
+  return jax.jit(lambda inputs: exported.call(*inputs))
 
 
 def main(path, results_path):
@@ -62,5 +50,5 @@ def main(path, results_path):
 
 
 if __name__ == '__main__':
-  jax.config.update('jax_enable_x64', True)  # Row numbers are of 64 bits.
+  jax.config.update('jax_enable_x64', True)  # Counts may have 64 bits.
   main(*sys.argv[1:])

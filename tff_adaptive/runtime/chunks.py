@@ -193,7 +193,6 @@ class ChunkSum:
       broadcast: Sequence[tf.Tensor],
       server_seed: tf.Tensor,
       client_seeds: tf.Tensor,
-      num_turns: Optional[int] = None,
   ):
     """Adds the zero sum to the graph.
 
@@ -205,10 +204,7 @@ class ChunkSum:
       server_seed: The seed of the zero's random numbers, int32 of shape [2].
       client_seeds: The seeds of the clients' work and of accumulating their
         results, int32 of shape [num_clients, 2]; [0, 2] if neither draws any.
-      num_turns: The number of iterations of each loop, if it is known. XLA
-        needs it to append rows, and as many of them in each iteration.
     """
-    self._num_turns = num_turns
     self._work = work
     self._parts = parts
     self._clients = clients
@@ -273,7 +269,7 @@ class ChunkSum:
     """
 
     held = {
-        place: _RowList(self._zero[place], self._shapes[place], self._num_turns)
+        place: _RowList(self._zero[place], self._shapes[place])
         for place in appends
     }
     unread = {place: self._zero[place] for place in held}
@@ -313,15 +309,11 @@ class _RowList:
     start: The list that holds the rows of the zero sum.
   """
 
-  def __init__(
-      self, zero: tf.Tensor, shape: tf.TensorShape, num_turns: Optional[int]
-  ):
+  def __init__(self, zero: tf.Tensor, shape: tf.TensorShape):
     self._dtype = zero.dtype
     self._shape = tf.TensorShape([None]).concatenate(shape[1:])
-    self.start = list_ops.empty_tensor_list(self._shape, zero.dtype, num_turns)
-    # XLA needs as many rows from each turn, and the zero sum has none.
-    if num_turns is None:
-      self.start = list_ops.tensor_list_push_back(self.start, zero)
+    empty = list_ops.empty_tensor_list(self._shape, zero.dtype)
+    self.start = list_ops.tensor_list_push_back(empty, zero)
 
   def add(self, rows: tf.Tensor, after: tf.Tensor) -> tf.Tensor:
     """Returns the list with more rows."""

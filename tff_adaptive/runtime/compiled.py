@@ -354,12 +354,14 @@ class CompiledContext(contexts.OwnContext):
       self,
       computation: tff.framework.ConcreteComputation,
       may_be_whole: bool = True,
+      may_be_xla: bool = True,
   ) -> rounds.Program:
     """Compiles a computation to one graph if it may and can be, else to steps.
 
     Args:
       computation: The computation.
       may_be_whole: Whether it may be one graph. Defaults to True.
+      may_be_xla: Whether a round may be a program of XLA. Defaults to True.
     """
     if computations.uses_secure_sums(computation):
       self._warn_once(
@@ -370,7 +372,7 @@ class CompiledContext(contexts.OwnContext):
     program: Optional[rounds.Program] = None
     if may_be_whole:
       with contextlib.suppress(computations.UnsupportedComputationError):
-        program = self._compile_whole(prepared)
+        program = self._compile_whole(prepared, may_be_xla)
     if program is None:
       # Most programs are rounds alone.
       from tff_adaptive.runtime.steps import steps  # pylint: disable=import-outside-toplevel
@@ -380,14 +382,16 @@ class CompiledContext(contexts.OwnContext):
     return program
 
   def _compile_whole(
-      self, computation: tff.framework.ConcreteComputation
+      self, computation: tff.framework.ConcreteComputation, may_be_xla: bool
   ) -> rounds.Program:
-    """Compiles a computation to one graph."""
+    """Compiles a computation to one graph; the arguments are `_compile`'s."""
     signature = computation.type_signature
     if computations.is_tensorflow(computation):
       return rounds.CompiledFunction(computation, signature, self._cache)
     if computations.takes_clients(signature):
-      program = self._compile_round(computation)
+      program = self._compile_to_xla(computation) if may_be_xla else None
+      if program is None:
+        program = self._compile_round(computation)
       if names := program.untrained():
         self._warn_once(_error_texts.untrained_weights(names))
       self._log_once(
@@ -406,13 +410,22 @@ class CompiledContext(contexts.OwnContext):
       self, computation: tff.framework.ConcreteComputation
   ) -> rounds.Round:
     """Compiles a computation over clients."""
+    return rounds.CompiledRound(computation, self._setting().on_tensorflow())
+
+  def _compile_to_xla(
+      self, computation: tff.framework.ConcreteComputation
+  ) -> Optional[rounds.Round]:
+    """Compiles a computation over clients for JAX; None if that cannot be."""
     if not self._plan.runs_xla:
-      return rounds.CompiledRound(computation, self._setting())
+      return None
+    # Most programs need no JAX.
     from tff_adaptive.runtime.accelerators import xla_rounds  # pylint: disable=import-outside-toplevel
 
-    return xla_rounds.compile_round(
-        computation, self._setting(), self._note_no_xla
-    )
+    try:
+      return xla_rounds.XlaRound(computation, self._setting())
+    except computations.NoLoweringError as error:
+      self._note_no_xla(str(error))
+      return None
 
   def _setting(self) -> rounds.Setting:
     """Returns the setting of a program."""
@@ -429,6 +442,12 @@ class CompiledContext(contexts.OwnContext):
       return self._run(program, arg)
     except _PipelinesError:
       raise
+    except computations.NoLoweringError as error:
+      self._note_no_xla(str(error))
+      # For all later rounds too, so that results do not mix both.
+      program = self._compile(computation, may_be_xla=False)
+      self._keep(computation, program)
+      return self._run_or_take_steps(computation, program, arg)
     except computations.UnsupportedComputationError:
       if not isinstance(program, rounds.Round):
         raise

@@ -20,6 +20,10 @@ class UnsupportedComputationError(Exception):
   """A computation cannot be compiled; the text says why."""
 
 
+class NoLoweringError(UnsupportedComputationError):
+  """A computation cannot be a program of XLA; the text is a clause."""
+
+
 @attrs.frozen(eq=False)
 class Serialized:
   """A computation as TFF stores it: a graph and the names of its tensors.

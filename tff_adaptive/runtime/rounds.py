@@ -50,8 +50,13 @@ class Setting:
     self.cache = cache
     self._note_pipelines = note_pipelines
 
-  def on_cpu(self) -> 'Setting':
-    """Returns the setting for rounds that TensorFlow runs on the CPU."""
+  def on_tensorflow(self) -> 'Setting':
+    """Returns the setting for rounds that TensorFlow runs: on the CPU, for JAX.
+
+    TensorFlow's own devices stay.
+    """
+    if not self.plan.runs_xla:
+      return self
     return Setting(plans.choose('CPU:0'), self.cache, self._note_pipelines)
 
   def note(self, pipelines: Optional[str]) -> None:
@@ -209,7 +214,7 @@ class CompiledRound(Round):
     self._functions: dict[Any, Any] = {}
     self._run = running.Runner()
 
-  def _build(self, layouts: client_tensors.Layouts, **options: Any) -> Any:
+  def _build(self, layouts: client_tensors.Layouts) -> Any:
     """Builds the function of a round for clients of a layout."""
     arguments = (
         values.tensor_specs(self._form.state_type),
@@ -221,7 +226,7 @@ class CompiledRound(Round):
     )
 
     def run(*flat):
-      return self._whole(*tf.nest.pack_sequence_as(arguments, flat), **options)
+      return self._whole(*tf.nest.pack_sequence_as(arguments, flat))
 
     return graph_functions.build(run, tf.nest.flatten(arguments))
 
@@ -233,7 +238,6 @@ class CompiledRound(Round):
       chunk_size: tf.Tensor,
       server_seed: tf.Tensor,
       client_seeds: tf.Tensor,
-      **options: Any,
   ) -> list[tf.Tensor]:
     """Adds the round to the graph being built; returns its result's leaves."""
     part = functools.partial(self._parts.with_seed, seed=server_seed)
@@ -245,7 +249,6 @@ class CompiledRound(Round):
           broadcast=part('prepare')(*state),
           server_seed=server_seed,
           client_seeds=client_seeds,
-          **options,
       )
       total = self._merge_chunks(
           chunk_sum, server_seed, num_clients, chunk_size

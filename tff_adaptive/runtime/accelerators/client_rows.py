@@ -42,42 +42,57 @@ class ClientRows:
   count: Any
   sizes: tuple[int, ...]
 
-  def reduce(self, step: Step, initial: Sequence[Any]) -> list[Any]:
+  def reduce(
+      self, step: Step, initial: Sequence[Any], captured: Sequence[Any]
+  ) -> list[Any]:
     """Returns the states after a step for each element.
 
     Args:
-      step: Maps states and the components of an element to states.
+      step: Maps states, the components of an element and what is captured to
+        states.
       initial: The states before the first element.
+      captured: What each step takes besides.
     """
 
     def go_on(turn, *_):
       return [turn < self.count]
 
     def body(turn, *states):
-      return [turn + 1, *self._visit(self.start + turn, step, states)]
+      return [turn + 1, *self._visit(self.start + turn, step, states, captured)]
 
     first = jnp.zeros([], jnp.int32)
-    return control_lowerings.run_loop(go_on, body, [first, *initial])[1:]
+    final = control_lowerings.run_loop(
+        go_on, body, [first, *initial], captured
+    )
+    return final[1:]
 
   def _visit(
-      self, number: Any, step: Step, states: Sequence[Any]
+      self,
+      number: Any,
+      step: Step,
+      states: Sequence[Any],
+      captured: Sequence[Any],
   ) -> Sequence[Any]:
     """Applies a step to an element."""
+    size = len(states)
     if isinstance(self.order, tuple):
-      return step(*states, *(rows[number] for rows in self.rows))
+      return step(*states, *(rows[number] for rows in self.rows), *captured)
     begin = self.begins[number]
 
-    def of_size(size):
-      def run(*states):
-        picks = lax.dynamic_slice(self.order, [begin], [size])
-        return step(*states, *(_take(rows, picks) for rows in self.rows))
+    def of_length(length):
+      def run(*values):
+        picks = lax.dynamic_slice(self.order, [begin], [length])
+        found = [_take(rows, picks) for rows in self.rows]
+        return step(*values[:size], *found, *values[size:])
 
       return run
 
     if len(self.sizes) == 1:
-      return of_size(self.sizes[0])(*states)
+      return of_length(self.sizes[0])(*states, *captured)
     return control_lowerings.switch(
-        self.places[number], list(map(of_size, self.sizes)), states
+        self.places[number],
+        list(map(of_length, self.sizes)),
+        [*states, *captured],
     )
 
 
@@ -92,11 +107,7 @@ def _reduce(node, functions, sequence, *inputs):
   num_states = node.num_dtypes('Tstate')
   states, captured = inputs[:num_states], inputs[num_states:]
   function = functions[node.function('f')]
-
-  def step(*values):
-    return function(*values, *captured)
-
-  return tuple(sequence.reduce(step, states))
+  return tuple(sequence.reduce(function, states, captured))
 
 
 control_lowerings.CALLING['ReduceDataset'] = _reduce

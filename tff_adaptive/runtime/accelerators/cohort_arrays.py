@@ -21,6 +21,8 @@ from tff_adaptive.data import batching
 from tff_adaptive.runtime.accelerators import client_rows
 from tff_adaptive.runtime.accelerators import tokens
 
+# What of a sequence changes from round to round, see `client_rows.ClientRows`.
+NUMBERS = ('order', 'begins', 'places', 'starts', 'counts')
 # The fewest entries to which arrays are padded.
 _MIN_SIZE = 16
 # Rows of more bytes are padded by an eighth at most.
@@ -142,7 +144,7 @@ class CohortArrays:
         one, of_leaf = self._of_sequence(place, leaf, num_padded)
         rows.append([self._rows(table) for table in leaf.rows])
       else:
-        one, of_leaf = _Leaf(False), ((),) * 5
+        one, of_leaf = _Leaf(False), ((),) * len(NUMBERS)
         rows.append(pad(self._numbers_of(leaf), num_padded))
       described.append(one)
       numbers.append(of_leaf)

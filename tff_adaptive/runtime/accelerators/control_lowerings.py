@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from tff_adaptive.runtime.accelerators import lowerings
+from tff_adaptive.runtime.accelerators import variable_lowerings
 
 Function = Callable[..., Sequence[Any]]
 Functions = Mapping[str, Function]
@@ -58,10 +59,24 @@ def _truth(condition: Any) -> Any:
 def switch(place: Any, branches: Sequence[Function], inputs: Any) -> Any:
   """Calls one of several functions; what is known stays known in them."""
 
-  def run(branch):
-    return lambda: as_arrays(branch(*inputs))
+  variables = variable_lowerings.handles_in(inputs)
+  variable_lowerings.check_have_values(variables)
+  values = as_arrays([one.value for one in variables])
 
-  return tuple(lax.switch(place.astype(jnp.int32), list(map(run, branches))))
+  def run(branch):
+    called = variable_lowerings.with_values(branch, variables)
+    return lambda: as_arrays(called(values, *inputs))
+
+  found = lax.switch(place.astype(jnp.int32), list(map(run, branches)))
+  return tuple(_assign(variables, found))
+
+
+def _assign(variables: Sequence[Any], found: Sequence[Any]) -> list[Any]:
+  """Assigns the values behind results; returns the results."""
+  end = len(found) - len(variables)
+  for one, value in zip(variables, found[end:]):
+    one.value = value
+  return list(found[:end])
 
 
 @_calls('Case', 'StatelessCase')
@@ -82,21 +97,53 @@ def _while(node, functions, *inputs):
 
 
 def run_loop(
-    condition: Function, body: Function, inputs: Sequence[Any]
+    condition: Function,
+    body: Function,
+    inputs: Sequence[Any],
+    captured: Sequence[Any] = (),
 ) -> list[Any]:
   """Runs a loop whose state may hold what is known, or no array at all.
 
   What each turn passes on unchanged is no part of the state, so that it stays
-  known in the loop.
+  known in the loop. The values of variables are a part of it.
 
   Args:
     condition: Returns whether to go on, as a list of one.
     body: Maps a state to the next one.
     inputs: The first state.
+    captured: What the body reads besides. Defaults to nothing.
 
   Returns:
     The last state.
   """
+  variables = variable_lowerings.handles_in([*inputs, *captured])
+  if not variables:
+    return _loop(condition, body, inputs)
+  variable_lowerings.check_have_values(variables)
+  size = len(variables)
+  go_on, turn = (
+      variable_lowerings.with_values(function, variables)
+      for function in (condition, body)
+  )
+
+  def turn_with_values(*state):
+    results = turn(state[:size], *state[size:])
+    return [*results[len(results) - size :], *results[: len(results) - size]]
+
+  final = _loop(
+      lambda *state: go_on(state[:size], *state[size:]),
+      turn_with_values,
+      [*(one.value for one in variables), *inputs],
+  )
+  for one, value in zip(variables, final):
+    one.value = value
+  return final[size:]
+
+
+def _loop(
+    condition: Function, body: Function, inputs: Sequence[Any]
+) -> list[Any]:
+  """Runs a loop without variables, see `run_loop`."""
   changed, after = _find_changed(body, inputs)
 
   def whole(carried):

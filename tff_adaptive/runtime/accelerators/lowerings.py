@@ -15,12 +15,13 @@ import jax.numpy as jnp
 import numpy as np
 import tensorflow as tf
 
+from tff_adaptive.runtime import computations
+
 # The most elements of an array that is computed while a program is traced.
 _MAX_KNOWN_SIZE = 4096
 
 
-class NoLoweringError(Exception):
-  """A graph cannot be lowered to JAX; the text is a clause that says why."""
+NoLoweringError = computations.NoLoweringError
 
 
 class Node:

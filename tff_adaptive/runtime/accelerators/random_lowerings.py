@@ -8,8 +8,8 @@ encryption of the number `i`. Constants and the order of words are those of
 TensorFlow's CPU kernels.
 """
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 from jax import lax
 import jax.numpy as jnp
@@ -86,34 +86,40 @@ def _words_of(value: Any) -> list[Any]:
   ]
 
 
-def key_and_counter(seed: Any) -> tuple[list[Any], list[Any]]:
-  """Returns the key and the first counter of a seed of two integers."""
+class Stream(NamedTuple):
+  """The place of a generator: its key and its counter, words each."""
+
+  key: Sequence[Any]
+  counter: Sequence[Any]
+
+  def draw(self, shape: Sequence[int], num_words: int) -> Any:
+    """Returns random words for each entry of a shape: [entries, num_words]."""
+    size = int(np.prod(shape))
+    num_blocks = -(-size * num_words // 4)
+    first = _join(jnp.stack(self.counter[:2])[None])
+    numbers = first + jnp.arange(num_blocks, dtype=jnp.uint64)
+    high = [jnp.full([num_blocks], word) for word in self.counter[2:]]
+    words = philox([*_words_of(numbers), *high], self.key)
+    return jnp.stack(words, -1).reshape([-1, num_words])[:size]
+
+
+def of_seed(seed: Any) -> Stream:
+  """Returns the generator of a seed, two integers."""
   seed = jnp.asarray(seed)
   mixed = philox(
       [*_words_of(seed[0]), *_words_of(seed[1])],
       [jnp.uint32(word) for word in _MIXING_KEY],
   )
   zero = jnp.zeros([], jnp.uint32)
-  return mixed[:2], [zero, zero, *mixed[2:]]
+  return Stream(mixed[:2], [zero, zero, *mixed[2:]])
 
 
-def _blocks(seed: Any, num_blocks: int) -> Any:
-  """Returns the first blocks of random words, uint32 of shape [blocks, 4]."""
-  key, counter = key_and_counter(seed)
-  numbers = jnp.arange(num_blocks, dtype=jnp.uint32)
-  # The first counter's lower half is zero, so that nothing carries over.
-  words = philox(
-      [numbers, *(jnp.full([num_blocks], word) for word in counter[1:])], key
+def _of_state(key: Any, counter: Any) -> Stream:
+  """Returns the generator of a key and a counter of 64 bits each number."""
+  key, counter = jnp.asarray(key), jnp.asarray(counter)
+  return Stream(
+      _words_of(key[0]), [*_words_of(counter[0]), *_words_of(counter[1])]
   )
-  return jnp.stack(words, -1)
-
-
-def _draw(seed: Any, shape: Sequence[int], num_words: int) -> Any:
-  """Returns random words for each entry of a shape: [entries, num_words]."""
-  size = int(np.prod(shape))
-  per_block = 4 // num_words
-  num_blocks = -(-size // per_block)
-  return _blocks(seed, num_blocks).reshape([-1, num_words])[:size]
 
 
 def _join(words: Any) -> Any:
@@ -141,75 +147,84 @@ def _words_for(dtype: Any) -> int:
   return 2 if jnp.dtype(dtype).itemsize == 8 else 1
 
 
-def uniform(seed: Any, shape: Sequence[int], dtype: Any) -> Any:
+def uniform(stream: Stream, shape: Sequence[int], dtype: Any) -> Any:
   """Returns uniform numbers in [0, 1)."""
-  words = _draw(seed, shape, _words_for(dtype))
+  words = stream.draw(shape, _words_for(dtype))
   return _to_uniform(words, dtype).reshape(shape)
 
 
-def normal(seed: Any, shape: Sequence[int], dtype: Any) -> Any:
+def normal(stream: Stream, shape: Sequence[int], dtype: Any) -> Any:
   """Returns normal numbers, by the method of Box and Muller."""
   size = int(np.prod(shape))
   wide = jnp.float64 if dtype == jnp.float64 else jnp.float32
   num_words = _words_for(wide)
-  pairs = _draw(seed, [size + size % 2], num_words).reshape([-1, 2 * num_words])
-  radius = jnp.maximum(_to_uniform(pairs[:, :num_words], wide), _SMALLEST)
-  angle = 2 * np.pi * _to_uniform(pairs[:, num_words:], wide)
-  radius = jnp.sqrt(-2 * jnp.log(radius.astype(wide))).astype(wide)
-  angle = angle.astype(wide)
+  words = stream.draw([size + size % 2], num_words)
+  pairs = words.reshape([-1, 2 * num_words])
+  radius = jnp.maximum(
+      _to_uniform(pairs[:, :num_words], wide), np.asarray(_SMALLEST, wide)
+  )
+  angle = np.asarray(2 * np.pi, wide) * _to_uniform(pairs[:, num_words:], wide)
+  radius = jnp.sqrt(-2 * jnp.log(radius))
   both = jnp.stack([jnp.sin(angle) * radius, jnp.cos(angle) * radius], -1)
   return both.reshape([-1])[:size].reshape(shape).astype(dtype)
 
 
-def integers(seed: Any, shape: Sequence[int], dtype: Any) -> Any:
+def integers(stream: Stream, shape: Sequence[int], dtype: Any) -> Any:
   """Returns integers of which all bits are random."""
   num_words = _words_for(dtype)
-  words = _draw(seed, shape, num_words)
+  words = stream.draw(shape, num_words)
   joined = _join(words) if num_words == 2 else words[:, 0]
   return joined.astype(dtype).reshape(shape)
+
+
+def integers_in(
+    stream: Stream, shape: Sequence[int], low: Any, high: Any, dtype: Any
+) -> Any:
+  """Returns integers in [low, high)."""
+  unsigned = jnp.uint64 if jnp.dtype(dtype).itemsize == 8 else jnp.uint32
+  bits = integers(stream, shape, unsigned)
+  span = jnp.asarray(high).astype(unsigned) - jnp.asarray(low).astype(unsigned)
+  rest = lax.rem(bits, jnp.broadcast_to(span, bits.shape))
+  return jnp.asarray(low) + rest.astype(dtype)
 
 
 def _shape_of(shape: Any) -> tuple[int, ...]:
   return lowerings.as_shape(shape, 'the shape of random numbers')
 
 
-@lowerings.lowers('StatelessRandomUniform')
-def _uniform(node, shape, seed):
-  return uniform(seed, _shape_of(shape), node.dtype('dtype'))
+def _register(name: str, draw: Callable[..., Any]) -> None:
+  """Registers an op by its seed, and the newer one by a key and a counter.
+
+  Args:
+    name: The name of the op.
+    draw: Maps a stream, a shape, further inputs and a dtype to numbers.
+  """
+
+  @lowerings.lowers(name)
+  def by_seed(node, shape, seed, *limits):
+    stream = of_seed(seed)
+    return draw(stream, _shape_of(shape), *limits, node.dtype('dtype'))
+
+  @lowerings.lowers(f'{name}V2')
+  def by_state(node, shape, key, counter, algorithm, *limits):
+    del algorithm  # Philox, as `_get_algorithm` says.
+    stream = _of_state(key, counter)
+    return draw(stream, _shape_of(shape), *limits, node.dtype('dtype'))
 
 
-@lowerings.lowers('StatelessRandomNormal')
-def _normal(node, shape, seed):
-  return normal(seed, _shape_of(shape), node.dtype('dtype'))
+_register('StatelessRandomUniform', uniform)
+_register('StatelessRandomNormal', normal)
+_register('StatelessRandomUniformFullInt', integers)
+_register('StatelessRandomUniformInt', integers_in)
 
 
-@lowerings.lowers('StatelessRandomUniformFullInt')
-def _full_integers(node, shape, seed):
-  return integers(seed, _shape_of(shape), node.dtype('dtype'))
-
-
-@lowerings.lowers('StatelessRandomUniformInt')
-def _integers(node, shape, seed, low, high):
-  dtype = node.dtype('dtype')
-  unsigned = jnp.uint64 if jnp.dtype(dtype).itemsize == 8 else jnp.uint32
-  bits = integers(seed, _shape_of(shape), unsigned)
-  span = jnp.asarray(high).astype(unsigned) - jnp.asarray(low).astype(unsigned)
-  return jnp.asarray(low) + lax.rem(
-      bits, jnp.broadcast_to(span, bits.shape)
-  ).astype(dtype)
-
-
-# The three seeds of newer ops: a key and a counter of two integers, as one.
 @lowerings.lowers('StatelessRandomGetKeyCounter')
 def _get_key_counter(node, seed):
   del node  # Unused.
-  key, counter = key_and_counter(seed)
-  return (
-      _join(jnp.stack(key)[None]),
-      jnp.concatenate(
-          [_join(jnp.stack(counter[i : i + 2])[None]) for i in (0, 2)]
-      ),
-  )
+  stream = of_seed(seed)
+  words = jnp.stack([*stream.key, *stream.counter]).reshape([-1, 2])
+  joined = _join(words)
+  return joined[:1], joined[1:]
 
 
 @lowerings.lowers('StatelessRandomGetAlg')

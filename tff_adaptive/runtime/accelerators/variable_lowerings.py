@@ -7,6 +7,7 @@ after the assignments that they wait for. A box that a loop or a branch assigns
 is a part of its state, see `control_lowerings`.
 """
 
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import jax.numpy as jnp
@@ -23,6 +24,49 @@ class Variable:
 
   def __init__(self):
     self.value: Any = None
+
+
+def handles_in(values: Iterable[Any]) -> list[Variable]:
+  """Returns the variables among values, each once."""
+  found = {id(one): one for one in values if isinstance(one, Variable)}
+  return list(found.values())
+
+
+def with_values(
+    function: Callable[..., Sequence[Any]], variables: Sequence[Variable]
+) -> Callable[..., list[Any]]:
+  """Returns a function that takes and returns also the values of variables.
+
+  It leaves the variables as they are. What a function in a loop or a branch
+  assigns must not reach what is traced outside of it.
+
+  Args:
+    function: A function of other arguments.
+    variables: The variables that it may read and assign.
+
+  Returns:
+    A function of a list of the values and of the other arguments, which returns
+    the values after the results.
+  """
+
+  def call(given, *arguments):
+    before = [one.value for one in variables]
+    try:
+      for one, value in zip(variables, given):
+        one.value = value
+      results = function(*arguments)
+      return [*results, *(one.value for one in variables)]
+    finally:
+      for one, value in zip(variables, before):
+        one.value = value
+
+  return call
+
+
+def check_have_values(variables: Iterable[Variable]) -> None:
+  """Raises an error if a variable has no value, whose shape is not known."""
+  for one in variables:
+    _value_of(one)
 
 
 @lowerings.lowers('VarHandleOp')

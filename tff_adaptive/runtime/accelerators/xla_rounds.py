@@ -21,6 +21,7 @@ import tensorflow_federated as tff
 
 from tff_adaptive.runtime import chunks
 from tff_adaptive.runtime import plans
+from tff_adaptive.runtime import round_keys
 from tff_adaptive.runtime import rounds
 from tff_adaptive.runtime import values
 from tff_adaptive.runtime.accelerators import client_rows
@@ -139,32 +140,6 @@ def _to_numpy(leaf: Any, is_text: bool) -> Any:
   return device_values.to_numpy(leaf)
 
 
-def compile_round(
-    computation: tff.framework.ConcreteComputation,
-    setting: rounds.Setting,
-    note_no_xla: Callable[[str], None],
-) -> rounds.Round:
-  """Compiles a computation over clients.
-
-  Args:
-    computation: The computation.
-    setting: Where its clients run: a device of JAX.
-    note_no_xla: Called with the reason, a clause, if TensorFlow has to run the
-      round on the CPU; may raise an error.
-
-  Returns:
-    The round.
-
-  Raises:
-    UnsupportedComputationError: If the computation is not a round.
-  """
-  try:
-    return XlaRound(computation, setting, note_no_xla)
-  except lowerings.NoLoweringError as error:
-    note_no_xla(str(error))
-    return rounds.CompiledRound(computation, setting.on_cpu())
-
-
 class XlaRound(rounds.Round):
   """A computation over clients, compiled by JAX."""
 
@@ -172,25 +147,18 @@ class XlaRound(rounds.Round):
       self,
       computation: tff.framework.ConcreteComputation,
       setting: rounds.Setting,
-      note_no_xla: Callable[[str], None],
   ):
     """Reads the computation; the program is compiled in the first round.
 
     Args:
-      computation: See `compile_round`; for the others likewise.
-      setting: The setting.
-      note_no_xla: The function.
+      computation: The computation.
+      setting: Where its clients run: a device of JAX.
 
     Raises:
       UnsupportedComputationError: If the computation is not a round.
       NoLoweringError: If an op has no form in XLA.
     """
     super().__init__(computation, setting)
-    self._on_tensorflow = functools.cache(
-        lambda: rounds.CompiledRound(computation, setting.on_cpu())
-    )
-    self._note_no_xla = note_no_xla
-    self._is_on_tensorflow = False
     # Whether the server computes with what clients report row by row.
     self._joins_rows = False
     self._device = devices.find(setting.plan.device)
@@ -242,7 +210,7 @@ class XlaRound(rounds.Round):
     """
     return 1 if self._client_work.ops() & _LARGE_OPS else _SIDE_BY_SIDE
 
-  def _run_round(
+  def trace(
       self,
       state: Sequence[Any],
       rows: Any,
@@ -317,53 +285,74 @@ class XlaRound(rounds.Round):
     return total
 
   def __call__(self, state, clients, key):
-    if self._is_on_tensorflow:
-      return self._run_on_tensorflow(state, clients, key)
+    """Runs a round; raises also a `NoLoweringError`, at its first time."""
+    return self.until_traced(lambda: self._run(state, clients, key))
+
+  def until_traced(self, run: Callable[[], Any]) -> Any:
+    """Runs what traces the round; again if clients' rows have to be joined."""
     try:
-      return self._run_on_xla(state, clients, key)
-    except lowerings.NoLoweringError as error:
-      rows_are_used = isinstance(error, kept_rows.RowsAreUsedError)
-      if rows_are_used and not self._joins_rows:
-        self._joins_rows = True  # Which fixes the number of clients.
-        return self(state, clients, key)
-      self._note_no_xla(str(error))
-    # For all later rounds too, so that results do not mix both.
-    self._is_on_tensorflow = True
-    return self._run_on_tensorflow(state, clients, key)
+      return run()
+    except kept_rows.RowsAreUsedError:
+      if self._joins_rows:
+        raise
+      self._joins_rows = True  # Which fixes the number of clients.
+      return run()
 
-  def _run_on_tensorflow(self, state, clients, key):
-    program = self._on_tensorflow()
-    result = program(state, clients, key)
-    self.path = program.path
-    return result
-
-  def _run_on_xla(self, state, clients, key):
-    collected = self._collect(clients, key)
-    if collected.pipelines is not None:
-      raise lowerings.NoLoweringError(collected.pipelines)
-    self.path = plans.XLA
-    num_clients = len(clients)
-    with jax.enable_x64(True):
-      layout, rows, numbers = self._arrays.of(
-          collected.leaves, num_clients, self._joins_rows
-      )
-      seeds = self._seeds(num_clients, key)
-      arguments = (
-          self._to_device(state),
-          rows,
-          numbers,
-          np.int32(num_clients),
-          (seeds.server, layout.pad_clients(seeds.clients)),
-      )
+  def _run(
+      self, state: Any, clients: Sequence[Any], key: round_keys.RoundKey
+  ) -> Any:
+    with jax.enable_x64(True), jax.default_device(self._device):
+      layout, arguments = self.arguments(state, clients, key)
       result = self._program(layout)(*arguments)
+    self.path = plans.XLA
     return self._to_result(
         _to_numpy(leaf, leaf_type.dtype.type is np.str_)
         for leaf, leaf_type in zip(result, self._result_types)
     )
 
+  @property
+  def result_type(self) -> tff.Type:
+    """The type of the result, of which `trace` returns the leaves."""
+    return self._form.result_type
+
+  def argument_names(self) -> tuple[list[str], list[str]]:
+    """Returns the names of the leaves of the state, and of a client's value."""
+    form = self._form
+    return tuple(map(values.leaf_names, (form.state_type, form.clients_type)))
+
+  def arguments(
+      self, state: Any, clients: Sequence[Any], key: round_keys.RoundKey
+  ) -> tuple[cohort_arrays.Layout, tuple[Any, ...]]:
+    """Returns the layout of a round's program, and the program's arguments.
+
+    Args:
+      state: The state at the server.
+      clients: The values at the clients.
+      key: The key of random numbers.
+
+    Raises:
+      NoLoweringError: If clients' pipelines would have to run.
+    """
+    collected = self._collect(clients, key)
+    if collected.pipelines is not None:
+      raise lowerings.NoLoweringError(collected.pipelines)
+    num_clients = len(clients)
+    layout, rows, numbers = self._arrays.of(
+        collected.leaves, num_clients, self._joins_rows
+    )
+    seeds = self._seeds(num_clients, key)
+    return layout, (
+        self._to_device(state),
+        rows,
+        numbers,
+        np.int32(num_clients),
+        (seeds.server, layout.pad_clients(seeds.clients)),
+    )
+
   def _program(self, layout: cohort_arrays.Layout) -> Any:
+    """Returns the compiled round for a layout."""
     if layout not in self._programs:
       self._programs[layout] = jax.jit(
-          functools.partial(self._run_round, layout=layout)
+          functools.partial(self.trace, layout=layout)
       )
     return self._programs[layout]

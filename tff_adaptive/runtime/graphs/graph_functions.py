@@ -225,27 +225,22 @@ def _control_flow_v2(is_enabled: bool) -> Iterator[None]:
 
 
 def build(
-    fn: Callable[..., list[tf.Tensor]],
-    specs: list[tf.TensorSpec],
-    *,
-    for_xla: bool = False,
+    fn: Callable[..., list[tf.Tensor]], specs: list[tf.TensorSpec]
 ) -> Callable[..., list[tf.Tensor]]:
   """Builds a function of flat tensors from `GraphFunction`s.
 
   It is built in a TensorFlow 1 graph: TensorFlow 2's loops and branches are
-  functions, which are slower to call and copy through all values they read,
-  but the only ones that XLA compiles.
+  functions, which are slower to call and copy through all values they read.
 
   Args:
     fn: Maps tensors to tensors; called while a graph is built.
     specs: The specs of its arguments.
-    for_xla: Whether loops and branches are functions. Defaults to False.
 
   Returns:
     A function of tensors.
   """
   graph = tf.Graph()
-  with _control_flow_v2(for_xla), graph.as_default():
+  with _control_flow_v2(False), graph.as_default():
     inputs = [tf.compat.v1.placeholder(s.dtype, s.shape) for s in specs]
     outputs = [tf.identity(tensor) for tensor in fn(*inputs)]
   graph_def = graph.as_graph_def()

@@ -24,7 +24,6 @@ from collections.abc import Sequence as ListOf
 import functools
 from typing import Any, NamedTuple, Optional
 
-import numpy as np
 import tensorflow as tf
 
 from tff_adaptive.data import batching
@@ -48,9 +47,6 @@ def on_element(
 ) -> Tensors:
   """Applies a step to the components of an element.
 
-  If the graph holds the batch sizes as constants, each size gets its own branch
-  with static shapes, as XLA requires.
-
   Args:
     client: One client's sequence.
     number: The index of the element among the elements of all clients.
@@ -58,22 +54,8 @@ def on_element(
   """
   if isinstance(client.order, tuple):
     return step([tf.gather(rows, number) for rows in client.rows])
-  known_sizes = tf.get_static_value(client.sizes)
-  if known_sizes is None:
-    picks = picks_of(client, number, tf.gather(client.sizes, number))
-    return step([tf.gather(rows, picks) for rows in client.rows])
-  sizes, places = np.unique(known_sizes, return_inverse=True)
-
-  def branch(size):
-    picks = picks_of(client, number, [size])
-    return step([tf.gather(rows, picks) for rows in client.rows])
-
-  if len(sizes) == 1:
-    return branch(sizes[0])
-  return tf.switch_case(
-      tf.gather(tf.constant(places.ravel(), tf.int32), number),
-      [functools.partial(branch, size) for size in sizes],
-  )
+  picks = picks_of(client, number, tf.gather(client.sizes, number))
+  return step([tf.gather(rows, picks) for rows in client.rows])
 
 
 def picks_of(
