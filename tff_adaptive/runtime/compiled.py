@@ -108,10 +108,14 @@ def _note_pipelines(is_strict: bool, reason: str) -> None:
   )
 
 
+class _NoXlaError(computations.UnsupportedComputationError):
+  """TensorFlow would have to run a round in a strict context."""
+
+
 def _note_no_xla(is_strict: bool, reason: str) -> None:
   """Warns that a round cannot be a program of XLA; raises if `is_strict`."""
   if is_strict:
-    raise computations.UnsupportedComputationError(
+    raise _NoXlaError(
         f'The round cannot be a program of XLA, because {reason}; change that, '
         "pass `devices='CPU'`, or do not pass `strict=True`."
     )
@@ -371,13 +375,17 @@ class CompiledContext(contexts.OwnContext):
     prepared, add_datasets = rewrites.prepare(computation)
     program: Optional[rounds.Program] = None
     if may_be_whole:
-      with contextlib.suppress(computations.UnsupportedComputationError):
+      try:
         program = self._compile_whole(prepared, may_be_xla)
+      except _NoXlaError:
+        raise
+      except computations.UnsupportedComputationError:
+        pass
     if program is None:
       # Most programs are rounds alone.
       from tff_adaptive.runtime.steps import steps  # pylint: disable=import-outside-toplevel
 
-      program = steps.Steps(prepared, self._setting())
+      program = steps.Steps(prepared, self._setting().on_tensorflow())
     program.add_datasets = add_datasets
     return program
 

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from tff_adaptive.runtime.accelerators import kept_rows
+from tff_adaptive.runtime.accelerators import list_lowerings
 from tff_adaptive.runtime.accelerators import lowerings
 from tff_adaptive.runtime.accelerators import tokens
 
@@ -76,6 +77,8 @@ def _fill(node, shape, value):
 @lowerings.lowers('ZerosLike')
 def _zeros_like(node, x):
   del node  # Unused.
+  if isinstance(x, list_lowerings.TensorList):
+    return x.cleared()
   return lowerings.full(np.shape(x), np.zeros([], x.dtype))
 
 
@@ -237,7 +240,8 @@ def _strided_slice(node, x, begin, end, strides):
   if _is_prefix(node, end):
     count = jnp.clip(end[0], 0, x.shape[0])
     return kept_rows.KeptRows(jnp.asarray(x), count.astype(jnp.int32))
-  return x[_as_index(node, begin, end, strides)]
+  array = x if lowerings.is_known(begin) else jnp.asarray(x)
+  return array[_as_index(node, begin, end, strides)]
 
 
 @lowerings.lowers('StridedSliceGrad')
@@ -375,7 +379,8 @@ def _filling(x: Any) -> Any:
 @lowerings.lowers('GatherNd')
 def _gather_nd(node, x, indices):
   del node  # Unused.
-  return x[tuple(jnp.moveaxis(jnp.asarray(indices), -1, 0))]
+  places = tuple(jnp.moveaxis(jnp.asarray(indices), -1, 0))
+  return jnp.asarray(x)[places]
 
 
 @lowerings.lowers('ScatterNd')
@@ -432,6 +437,14 @@ def _dynamic_stitch(node, *inputs):
   for place, value in zip(places, data):
     stitched = stitched.at[place].set(value)
   return stitched
+
+
+@lowerings.lowers('ListDiff')
+def _list_diff(node, x, others):
+  del node  # Unused.
+  known = lowerings.as_known(x, 'a list')
+  (places,) = np.nonzero(~np.isin(known, lowerings.as_known(others, 'a list')))
+  return known[places], places.astype(np.int32)
 
 
 @lowerings.lowers('MatrixDiagV3', 'MatrixDiag')

@@ -48,7 +48,7 @@ def is_of_jax(name: str, others: Collection[str]) -> bool:
     others: The names of TensorFlow's devices, which come second.
   """
   upper = name.upper()
-  if upper.startswith(PREFIX) or upper.startswith('TPU'):
+  if upper.startswith((PREFIX[:-1], 'TPU')):
     return True
   if not upper.startswith('GPU'):
     return False
@@ -77,13 +77,13 @@ def choose(name: str) -> str:
   Raises:
     ValueError: If JAX is not installed, or has no such device.
   """
+  find(name)
   kind, number = _split(name)
-  find(f'{PREFIX}{kind}:{number}')
   return f'{PREFIX}{kind}:{number}'
 
 
 def find(name: str) -> Any:
-  """Returns JAX's device with a full name; errors as those of `choose`."""
+  """Returns JAX's device with a name; errors as those of `choose`."""
   kind, number = _split(name)
   if not is_installed():
     raise ValueError(

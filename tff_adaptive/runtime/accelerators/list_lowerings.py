@@ -46,6 +46,11 @@ class TensorList:
       return self
     return self.with_items_of(other.items.shape[1:])
 
+  def cleared(self) -> 'TensorList':
+    """Returns a list of as many tensors of zeros."""
+    items = None if self.items is None else jnp.zeros_like(self.items)
+    return attrs.evolve(self, items=items)
+
   def set(self, place: Any, item: Any) -> 'TensorList':
     """Returns the list with another tensor at a place."""
     ready = self.with_items_of(np.shape(item))
@@ -84,12 +89,15 @@ def _known_shape(shape: Any) -> Optional[tuple[int, ...]]:
   return sizes
 
 
-def _make(node: lowerings.Node, shape: Any, room: Any, length: Any) -> TensorList:
+def _make(
+    node: lowerings.Node, shape: Any, room: Any, is_full: bool
+) -> TensorList:
   size = int(lowerings.as_known(room, 'the length of a list'))
   if size < 0:
     raise lowerings.NoLoweringError('a list has no known length')
-  if node.dtype('element_dtype') == np.object_ or node.is_variant('element_dtype'):
-    raise lowerings.NoLoweringError('a list holds lists or strings')
+  length = np.asarray(size if is_full else 0, np.int32)
+  if node.is_variant('element_dtype'):
+    raise lowerings.NoLoweringError('a list holds lists')
   made = TensorList(None, length, size, np.dtype(node.dtype('element_dtype')))
   known = _known_shape(shape)
   return made if known is None else made.with_items_of(known)
@@ -97,12 +105,12 @@ def _make(node: lowerings.Node, shape: Any, room: Any, length: Any) -> TensorLis
 
 @lowerings.lowers('TensorListReserve')
 def _reserve(node, shape, length):
-  return _make(node, shape, length, np.asarray(length, np.int32))
+  return _make(node, shape, length, True)
 
 
 @lowerings.lowers('EmptyTensorList')
 def _empty(node, shape, room):
-  return _make(node, shape, room, np.zeros([], np.int32))
+  return _make(node, shape, room, False)
 
 
 @lowerings.lowers('TensorListFromTensor')

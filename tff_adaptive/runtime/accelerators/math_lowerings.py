@@ -257,17 +257,31 @@ def _argmin(node, x, axis):
   return jnp.argmin(x, int(axis)).astype(node.dtype('output_type'))
 
 
-def _cumulate(name):
+def _cumulate(name, neutral):
   def lowering(node, x, axis):
     axis = int(lowerings.as_known(axis, 'an axis')) % np.ndim(x)
-    if node.boolean('exclusive'):
-      raise lowerings.NoLoweringError(f'{node.op} is exclusive')
-    return getattr(lax, name)(x, axis=axis, reverse=node.boolean('reverse'))
+    is_reverse = node.boolean('reverse')
+    found = getattr(lax, name)(x, axis=axis, reverse=is_reverse)
+    if not node.boolean('exclusive'):
+      return found
+    # Moved by one place, behind the neutral number.
+    first = jnp.full_like(lax.slice_in_dim(x, 0, 1, axis=axis), neutral)
+    end = x.shape[axis]
+    if is_reverse:
+      return lax.concatenate(
+          [lax.slice_in_dim(found, 1, end, axis=axis), first], axis
+      )
+    return lax.concatenate(
+        [first, lax.slice_in_dim(found, 0, end - 1, axis=axis)], axis
+    )
 
   return lowering
 
 
-lowerings.register_all({'Cumsum': 'cumsum', 'Cumprod': 'cumprod'}, _cumulate)
+lowerings.register_all(
+    {'Cumsum': ('cumsum', 0), 'Cumprod': ('cumprod', 1)},
+    lambda names: _cumulate(*names),
+)
 
 
 @lowerings.lowers('MatMul')

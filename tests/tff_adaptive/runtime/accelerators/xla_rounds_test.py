@@ -1,0 +1,230 @@
+# Copyright 2026 The tff_adaptive Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests that rounds as programs of XLA have the compiled runtime's results."""
+
+import functools
+from unittest import mock
+import warnings
+
+from absl.testing import parameterized
+import numpy as np
+import pytest
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tests.tff_adaptive import client_state_testing
+from tests.tff_adaptive import testing
+from tests.tff_adaptive.runtime import compiled_testing
+from tff_adaptive import algorithms
+from tff_adaptive import optimizers
+from tff_adaptive import runtime
+from tff_adaptive.runtime import values
+from tff_adaptive.runtime.accelerators import devices
+from tff_adaptive.runtime.accelerators import xla_rounds
+
+_keras = tf.keras.layers
+_IMAGE = tf.TensorSpec([None, 6, 6, 1], tf.float32)
+_LABELS = tf.TensorSpec([None], tf.int32)
+_SIZES = ((4, 4, 4), (4, 2), (), (1,), (4, 4))
+
+
+def _image_model(*layers):
+  model = tf.keras.Sequential(
+      [_keras.InputLayer(input_shape=(6, 6, 1)), *layers, _keras.Dense(3)]
+  )
+  return tff.learning.models.functional_model_from_keras(
+      model,
+      loss_fn=tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+      input_spec=(_IMAGE, _LABELS),
+  )
+
+
+def _images(sizes):
+  """Returns a client for each entry: the sizes of its batches."""
+  rng = np.random.default_rng(1)
+  return [
+      [
+          (
+              rng.normal(size=(size, 6, 6, 1)).astype(np.float32),
+              rng.integers(0, 3, size).astype(np.int32),
+          )
+          for size in of_client
+      ]
+      for of_client in sizes
+  ]
+
+
+@functools.cache
+def _drawing_process():
+  """Returns a process with convolutions, pooling and dropout."""
+  model = _image_model(
+      _keras.Conv2D(4, 3, activation='relu'),
+      _keras.MaxPool2D(),
+      _keras.Flatten(),
+      _keras.Dropout(0.4),
+  )
+  return algorithms.build_fed_opt(
+      model, optimizers.build_sgd(0.1), optimizers.build_adam(0.01, epsilon=0.1)
+  )
+
+
+@functools.cache
+def _dense_process():
+  return algorithms.build_fed_opt(
+      _image_model(_keras.Flatten(), _keras.Dense(5, 'relu')),
+      optimizers.build_delta_sgd(),
+  )
+
+
+def _leaves(process, output):
+  """Returns the leaves of an output of `process.next`."""
+  return values.build_flatten(process.next.type_signature.result)(output)
+
+
+class XlaRoundsTest(compiled_testing.TestCase):
+
+  def _train(self, process, rounds, seed=3, state=None, **options):
+    """Returns the outputs of rounds, and the context."""
+    outputs = []
+    with runtime.CompiledContext(seed=0, strict=True, **options) as context:
+      state = process.initialize() if state is None else state
+      for number, clients in enumerate(rounds):
+        context.begin_round(seed, number)
+        outputs.append(process.next(state, clients))
+        state = outputs[-1].state
+    return outputs, context
+
+  def _assert_as_on_tensorflow(self, process, rounds, tolerance=1e-5):
+    expected, _ = self._train(process, rounds, devices='CPU')
+    found, context = self._train(process, rounds, devices='XLA:CPU')
+    self.assertEqual(context.path_of(process.next), 'xla')
+    for one, other in zip(found, expected, strict=True):
+      for a, b in zip(*(_leaves(process, output) for output in (one, other))):
+        self.assertEqual(np.asarray(a).dtype, np.asarray(b).dtype)
+        if np.asarray(a).dtype == object:
+          self.assertAllEqual(a, b)
+        else:
+          np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance)
+    return found, context
+
+  def test_clients_of_several_sizes_with_dropout(self):
+    clients = _images(_SIZES)
+    self._assert_as_on_tensorflow(
+        _drawing_process(), [clients, clients[:3]], tolerance=2e-4
+    )
+
+  @parameterized.parameters(1, 3, 16)
+  @pytest.mark.sample(2)
+  def test_clients_side_by_side(self, number):
+    clients = _images([(4,), (4, 4), (4, 4, 4), (), (4,)])
+    process = _dense_process()
+    expected, _ = self._train(process, [clients], devices='CPU')
+    found, context = self._train(
+        process, [clients], devices='XLA:CPU', num_parallel_clients=number
+    )
+    self.assertEqual(context.plan_of(process.next).num_parallel_clients, number)
+    self.assertAllClose(
+        _leaves(process, found[0]), _leaves(process, expected[0]), 1e-5, 1e-5
+    )
+
+  def test_the_model_decides_how_many_train_at_once(self):
+    clients = _images([(4,)])
+    for process, expected in ((_dense_process(), 16), (_drawing_process(), 1)):
+      _, context = self._train(process, [clients], devices='XLA:CPU')
+      plan = context.plan_of(process.next)
+      self.assertEqual(plan.num_parallel_clients, expected)
+      self.assertEqual(plan.device, 'XLA:CPU:0')
+
+  def test_continues_with_the_same_bits(self):
+    rounds = [_images(_SIZES)] * 3
+    process = _dense_process()
+    whole, _ = self._train(process, rounds, devices='XLA:CPU')
+    weights = tf.nest.map_structure(
+        np.array, whole[0].state.global_model_weights
+    )
+    copied = process.set_model_weights(whole[0].state, weights)
+    rest, _ = self._train(
+        process, rounds[1:], state=copied, devices='XLA:CPU'
+    )
+    self.assert_same_bits(
+        _leaves(process, rest[-1]), _leaves(process, whole[-1])
+    )
+
+  def test_cohorts_of_many_sizes_have_few_programs(self):
+    rng = np.random.default_rng(0)
+    clients = _images(
+        [4] * (size // 4) + [size % 4] * bool(size % 4)
+        for size in rng.integers(1, 30, 60)
+    )
+    cohorts = [
+        [clients[place] for place in rng.choice(60, rng.integers(8, 17))]
+        for _ in range(12)
+    ]
+    process = _dense_process()
+    compiled = []
+    of_layout = xla_rounds.XlaRound._program
+
+    def note(program, layout):
+      compiled.append(of_layout(program, layout))
+      return compiled[-1]
+
+    with mock.patch.object(xla_rounds.XlaRound, '_program', note):
+      self._train(process, cohorts, devices='XLA:CPU')
+    programs = {id(one): one for one in compiled}.values()
+    self.assertLessEqual(sum(p._cache_size() for p in programs), 6)
+
+  def test_models_with_variables(self):
+    self._assert_as_on_tensorflow(
+        compiled_testing.process('variable'), [testing.clients([5, 0, 9])]
+    )
+
+  def test_clients_that_keep_a_state(self):
+    process = client_state_testing.process()
+    rounds = [
+        client_state_testing.stateful_cohort(ids, {})
+        for ids in (('b', 'a'), ('short', 'bad', 'a'), ())
+    ]
+    found, _ = self._assert_as_on_tensorflow(process, rounds)
+    kept = found[1].metrics['client_work']['client_states']
+    self.assertEqual(kept['client_id'].tolist(), [b'short', b'a'])
+
+  def test_what_has_no_form_runs_on_tensorflow(self):
+    def fourier(x):
+      return tf.math.real(tf.signal.rfft(tf.reshape(x, [-1, 36])))
+
+    process = algorithms.build_fed_opt(
+        _image_model(_keras.Lambda(fourier)), optimizers.build_sgd(0.1)
+    )
+    clients = _images([(4,)])
+    with runtime.CompiledContext(devices='XLA:CPU') as context:
+      state = process.initialize()
+      with self.assertWarnsRegex(RuntimeWarning, 'XLA has no form of .*FFT'):
+        process.next(state, clients)
+      self.assertEqual(context.path_of(process.next), 'compiled')
+      with warnings.catch_warnings():
+        warnings.simplefilter('error')
+        process.next(state, clients)
+    with self.assertRaisesRegex(
+        runtime.UnsupportedComputationError,
+        "cannot be a program of XLA, because .*FFT.*pass `devices='CPU'`",
+    ):
+      self._train(process, [clients], devices='XLA:CPU')
+
+
+class DevicesTest(parameterized.TestCase):
+
+  @parameterized.parameters('XLA:CPU', 'xla:cpu', 'XLA:CPU:0')
+  def test_names_of_the_cpu(self, name):
+    self.assertEqual(devices.choose(name), 'XLA:CPU:0')
+
+  @parameterized.parameters('XLA:CPU:9', 'GPU', 'TPU:1', 'XLA:GPU')
+  def test_a_missing_device_is_an_error_that_says_what_to_install(self, name):
+    with self.assertRaisesRegex(
+        ValueError, f"'{name}.*names no device that JAX sees.*pip install"
+    ):
+      runtime.CompiledContext(devices=name)
+
+  @parameterized.parameters('XLA', 'XLA:', 'XLA:NPU', 'XLA:CPU:first')
+  def test_unknown_names(self, name):
+    with self.assertRaisesRegex(ValueError, "must be 'XLA:CPU', 'GPU' or"):
+      runtime.CompiledContext(devices=name)
