@@ -129,7 +129,20 @@ def _check_devices() -> _Report:
   except Exception:  # pylint: disable=broad-exception-caught
     # `_check_import` has reported the error.
     gpus = 'unknown, TensorFlow cannot be imported'
-  return [_line('CPUs', str(cpus)), _line('GPUs', gpus or 'none', note)], []
+  lines = [_line('CPUs', str(cpus)), _line('GPUs', gpus or 'none', note)]
+  return [*lines, _line('JAX', *_find_jax_devices())], []
+
+
+def _find_jax_devices() -> tuple[str, str]:
+  """Returns the devices of JAX, and a note on what is missing."""
+  try:
+    jax = importlib.import_module('jax')
+    found = ', '.join(map(str, jax.devices()))
+  except Exception as error:  # pylint: disable=broad-exception-caught
+    return 'none', f'({type(error).__name__}: {error})'
+  if jax.default_backend() == 'cpu':
+    return found, "(to use a GPU: pip install 'jax[cuda13]')"
+  return found, ''
 
 
 def _free_memory_gib() -> Optional[float]:

@@ -76,10 +76,9 @@ def _choose_plan(choices: _Choices) -> _Choices:
   if choice.row.name not in _CHOOSE:
     return choices
   plan = _CHOOSE[choice.row.name](**choice.hparams())
-  print(
-      f"clients' work: {plan.device}, {plan.num_parallel_clients} at once",
-      flush=True,
-  )
+  number = plan.num_parallel_clients
+  at_once = '' if number is None else f', {number} at once'
+  print(f"clients' work: {plan.device}{at_once}", flush=True)
   return {**choices, registry.RUNTIME: choice.with_values(devices=plan.device)}
 
 

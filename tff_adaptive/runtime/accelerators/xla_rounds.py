@@ -42,6 +42,15 @@ _SIDE_BY_SIDE = 16
 _LARGE_OPS = frozenset({'Conv2D', 'While', 'StatelessWhile', 'BatchMatMulV2'})
 
 
+# How to do without ops that no program has.
+_HINTS = {
+    'RangeDataset': "shuffle the clients' data before the round",
+    'ShuffleDataset': "shuffle the clients' data before the round",
+    'BatchDatasetV2': "batch the clients' data before the round",
+    'ParallelBatchDataset': "batch the clients' data before the round",
+}
+
+
 class _Part:
   """A part of a round as a function of JAX."""
 
@@ -198,8 +207,9 @@ class XlaRound(rounds.Round):
     parts = [self._client_work, *self._server_parts.values()]
     ops = set().union(*(part.ops() for part in parts))
     if missing := lowerings.missing(ops - control_lowerings.CALLING.keys()):
+      hints = [f'; {hint}' for op, hint in _HINTS.items() if op in missing]
       raise lowerings.NoLoweringError(
-          f'XLA has no form of {", ".join(missing)} here'
+          f'XLA has no form of {", ".join(missing)} here{"".join(hints[:1])}'
       )
 
   def _choose_num_side_by_side(self) -> int:
