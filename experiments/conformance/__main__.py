@@ -24,6 +24,7 @@ docs/conformance.md.
 from collections.abc import Callable, Mapping
 import contextlib
 import dataclasses
+import functools
 import pathlib
 import sys
 from typing import Any, Optional
@@ -46,6 +47,7 @@ class _Flags:
   Attributes:
     goldens: The file of reference trajectories.
     runtime: The runtime.
+    devices: The device of the compiled runtime, as of experiments.train.
     adapter: {adapter_help}
     adapter_timeout: The time limit in seconds for a run of an --adapter
       command.
@@ -56,6 +58,7 @@ class _Flags:
 
   goldens: Optional[str] = None
   runtime: str = field(registry.COMPILED, enum_values=registry.RUNTIMES)
+  devices: str = 'auto'
   adapter: Optional[str] = None
   adapter_timeout: float = field(adapters.DEFAULT_TIMEOUT, lower_bound=0.0)
   matrix: bool = False
@@ -70,7 +73,8 @@ def define(flag_values: flags.FlagValues = flags.FLAGS):
       _belong_together,
       'give either --goldens=FILE, optionally with --adapter, or --matrix, '
       'optionally with --markdown; --adapter_timeout needs an adapter that is '
-      'a command, and a command needs no --runtime',
+      'a command, and a command needs no --runtime and no --devices, which '
+      'are those of the compiled runtime',
       flag_values=flag_values,
   )
 
@@ -79,7 +83,11 @@ def _belong_together(values: Mapping[str, Any]) -> bool:
   is_command = adapters.is_command(values['adapter'])
   if not is_command and values['adapter_timeout'] != adapters.DEFAULT_TIMEOUT:
     return False
-  has_runtime = values['runtime'] != registry.COMPILED
+  is_compiled = values['runtime'] == registry.COMPILED
+  has_devices = values['devices'] != 'auto'
+  if has_devices and not is_compiled:
+    return False
+  has_runtime = has_devices or not is_compiled
   if has_runtime and (is_command or values['matrix']):
     return False
   if values['matrix']:
@@ -130,6 +138,8 @@ def main(flag_values=flags.FLAGS):
   runtime = contextlib.nullcontext
   if not adapters.is_command(flag_values.adapter):
     runtime = registry.resolve(registry.RUNTIMES[flag_values.runtime])
+  if flag_values.runtime == registry.COMPILED and flag_values.adapter is None:
+    runtime = functools.partial(runtime, devices=flag_values.devices)
   results = []
   with runtime():
     for run in runs:

@@ -169,13 +169,21 @@ class ReplayerTest(tf.test.TestCase, parameterized.TestCase):
   @parameterized.named_parameters(*_named(_all_runs()))
   @pytest.mark.sample(4)
   def test_compiled_runtime_has_the_reference_numbers(self, run):
+    self._assert_passes(run, devices='CPU')
+
+  @parameterized.named_parameters(*_named(_all_runs()))
+  @pytest.mark.sample(2)
+  def test_programs_of_xla_have_the_reference_numbers(self, run):
+    self._assert_passes(run, devices='XLA:CPU')
+
+  def _assert_passes(self, run, devices):
     # Mime has two exchanges in a round: TFF's own runtime takes it over, and
     # warns.
     is_mime = run['config']['client']['name'] == 'mime'
     with warnings.catch_warnings():
       if is_mime:
         warnings.filterwarnings('ignore', "TFF's native runtime takes over")
-      with runtime.CompiledContext(strict=not is_mime):
+      with runtime.CompiledContext(devices=devices, strict=not is_mime):
         result = replay.replay(run, _PROBLEMS)
     self.assertTrue(result.passed, str(result))
 
