@@ -17,6 +17,7 @@ from tff_adaptive.runtime.datasets import dataset_cache
 # Where rounds are traced; the program is for all devices.
 _DEVICE = 'XLA:CPU'
 
+
 def export_round(
     process: tff.templates.IterativeProcess,
     clients: Any,

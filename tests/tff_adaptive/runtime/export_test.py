@@ -188,9 +188,7 @@ class ExportTest(parameterized.TestCase):
     )
     rows = [file[key] for key in keys if '/rows/' in key]
     num_examples = sum(map(sum, _BATCHES))
-    self.assertEqual(
-        [array.shape[1:] for array in rows], [(8, 8, 1), (1,)]
-    )
+    self.assertEqual([array.shape[1:] for array in rows], [(8, 8, 1), (1,)])
     self.assertTrue(all(len(array) >= num_examples for array in rows))
     counts = next(file[key] for key in keys if key.endswith('/counts'))
     self.assertEqual(counts.tolist()[: len(_BATCHES)], [3, 2, 1, 0, 3])
@@ -235,7 +233,8 @@ class ExportTest(parameterized.TestCase):
     )
     rows = [(np.zeros([8, 8, 1], np.float32), np.zeros([1], np.int32))]
     with self.assertRaisesRegex(
-        runtime.UnsupportedComputationError, f'cannot be a program of XLA, because.*{fix}'
+        runtime.UnsupportedComputationError,
+        f'cannot be a program of XLA, because.*{fix}',
     ):
       runtime.export_round(process, [rows * 4])
 
@@ -244,6 +243,7 @@ class ExportTest(parameterized.TestCase):
         [(np.zeros([2, 8, 8, 1], np.float32), np.zeros([3, 1], np.int32))]
     ]
     with self.assertRaisesRegex(
-        runtime.UnsupportedComputationError, 'cannot be a program of XLA, because the components of an element'
+        runtime.UnsupportedComputationError,
+        'cannot be a program of XLA, because the components of an element',
     ):
       runtime.export_round(_dense_process(), ragged)

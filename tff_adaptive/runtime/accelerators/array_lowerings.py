@@ -163,9 +163,7 @@ def _concat_offset(node, axis, *shapes):
 @lowerings.lowers('Split')
 def _split(node, axis, x):
   axis = int(lowerings.as_known(axis, 'an axis'))
-  return tuple(
-      lowerings.numpy_for(x).split(x, node.integer('num_split'), axis)
-  )
+  return tuple(lowerings.numpy_for(x).split(x, node.integer('num_split'), axis))
 
 
 @lowerings.lowers('SplitV')
@@ -226,7 +224,9 @@ def _as_index(node, begin, end, strides) -> tuple[Any, ...]:
 
 def _is_prefix(node: lowerings.Node, end: Any) -> bool:
   """Returns whether a slice is of the first rows, of a number not known."""
-  masks = [node.integer(f'{n}_mask') for n in ('end', 'new_axis', 'shrink_axis')]
+  masks = [
+      node.integer(f'{n}_mask') for n in ('end', 'new_axis', 'shrink_axis')
+  ]
   return (
       not lowerings.is_known(end)
       and not any(masks)
@@ -364,9 +364,7 @@ def _gather(node, x, indices, axis=0):
     raise lowerings.NoLoweringError('a gather has an axis after its batch')
   rank = np.ndim(x) - axis - 1
   shape = np.shape(indices)
-  picks = jnp.reshape(
-      indices, [*shape[:axis], -1, *[1] * rank]
-  )
+  picks = jnp.reshape(indices, [*shape[:axis], -1, *[1] * rank])
   taken = jnp.take_along_axis(x, picks, axis)
   return taken.reshape([*shape, *np.shape(x)[axis + 1 :]])
 

@@ -61,9 +61,7 @@ class ClientRows:
       return [turn + 1, *self._visit(self.start + turn, step, states, captured)]
 
     first = jnp.zeros([], jnp.int32)
-    final = control_lowerings.run_loop(
-        go_on, body, [first, *initial], captured
-    )
+    final = control_lowerings.run_loop(go_on, body, [first, *initial], captured)
     return final[1:]
 
   def _visit(

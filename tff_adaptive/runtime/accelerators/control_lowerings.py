@@ -9,11 +9,13 @@ their inputs.
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+import attrs
 import jax
 from jax import lax
 import jax.numpy as jnp
 import numpy as np
 
+from tff_adaptive.runtime.accelerators import list_lowerings
 from tff_adaptive.runtime.accelerators import lowerings
 from tff_adaptive.runtime.accelerators import variable_lowerings
 
@@ -144,6 +146,7 @@ def _loop(
     condition: Function, body: Function, inputs: Sequence[Any]
 ) -> list[Any]:
   """Runs a loop without variables, see `run_loop`."""
+  inputs = _with_room(condition, body, inputs)
   changed, after = _find_changed(body, inputs)
 
   def whole(carried):
@@ -199,3 +202,83 @@ def _find_changed_by_turn(
 
   shapes = jax.eval_shape(turn, as_arrays([inputs[place] for place in unknown]))
   return found, shapes
+
+
+# The most turns of a loop that are counted while a program is traced.
+_MAX_COUNTED_TURNS = 4096
+
+
+def _with_room(
+    condition: Function, body: Function, inputs: Sequence[Any]
+) -> list[Any]:
+  """Returns the state of a loop with room in lists for what its turns add."""
+  lists = {
+      place: value
+      for place, value in enumerate(inputs)
+      if isinstance(value, list_lowerings.TensorList) and value.room is None
+  }
+  if not lists:
+    return list(inputs)
+  # Whatever their room, it does not matter for the number of turns.
+  state = [
+      attrs.evolve(value, room=1) if place in lists else value
+      for place, value in enumerate(inputs)
+  ]
+  added: dict[int, int] = {}
+
+  def first_turn(*state):
+    after = body(*state)
+    for place in lists:
+      more = after[place].length - state[place].length
+      added[place] = int(lowerings.as_known(more, 'the length of a list'))
+    return after
+
+  num_turns, turn = 0, first_turn
+  while _goes_on(condition, state):
+    state, turn = _abstractly(turn, state), body
+    num_turns += 1
+    if num_turns > _MAX_COUNTED_TURNS:
+      raise lowerings.NoLoweringError('a loop has too many turns to count')
+  return [
+      attrs.evolve(value, room=int(value.length) + added[place] * num_turns)
+      if place in added
+      else value
+      for place, value in enumerate(inputs)
+  ]
+
+
+def _goes_on(condition: Function, state: Sequence[Any]) -> bool:
+  """Returns whether a loop goes on, of which only shapes may be known."""
+  (found,) = _abstractly(condition, state)
+  return bool(lowerings.as_known(found, 'the number of turns of a loop'))
+
+
+def _abstractly(function: Function, state: Sequence[Any]) -> list[Any]:
+  """Returns results: those that are known, and the shapes of the others."""
+  shapes = [
+      place
+      for place, value in enumerate(state)
+      if any(
+          isinstance(leaf, jax.ShapeDtypeStruct)
+          for leaf in jax.tree.leaves(value)
+      )
+  ]
+  known: dict[int, Any] = {}
+
+  def run(values):
+    given = list(state)
+    for place, value in zip(shapes, values):
+      given[place] = value
+    results = function(*given)
+    known.update(
+        (place, value)
+        for place, value in enumerate(results)
+        if lowerings.is_known(value)
+    )
+    return [
+        None if place in known else jax.tree.map(jnp.asarray, value)
+        for place, value in enumerate(results)
+    ]
+
+  found = jax.eval_shape(run, [state[place] for place in shapes])
+  return [known.get(place, shape) for place, shape in enumerate(found)]

@@ -28,7 +28,15 @@ from tff_adaptive.runtime.accelerators import network_lowerings as _network
 from tff_adaptive.runtime.accelerators import random_lowerings as _random
 from tff_adaptive.runtime.accelerators import variable_lowerings as _variable
 
-del _rows, _array, _list, _math, _network, _random, _variable  # They register ops.
+del (
+    _rows,
+    _array,
+    _list,
+    _math,
+    _network,
+    _random,
+    _variable,
+)  # They register ops.
 
 
 class Scope:

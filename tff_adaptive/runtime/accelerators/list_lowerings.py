@@ -5,7 +5,7 @@
 Loops of recurrent layers write and read such lists, as do their gradients.
 """
 
-from typing import Any, Optional
+from typing import Any, NamedTuple, Optional
 
 import attrs
 import jax
@@ -16,6 +16,30 @@ import numpy as np
 from tff_adaptive.runtime.accelerators import lowerings
 
 
+class _Known(NamedTuple):
+  """An array that is known, in a form that JAX compares."""
+
+  content: bytes
+  dtype: str
+  shape: tuple[int, ...]
+
+  def array(self) -> np.ndarray:
+    """Returns the array."""
+    flat = np.frombuffer(self.content, self.dtype)
+    return flat.reshape(self.shape)
+
+
+_VARIOUS = _Known(b'', '', ())
+
+
+def _known_of(item: Any) -> _Known:
+  """Returns what is known of an item."""
+  if not lowerings.is_known(item):
+    return _VARIOUS
+  array = np.asarray(item)
+  return _Known(array.tobytes(), array.dtype.str, array.shape)
+
+
 @attrs.frozen(eq=False)
 class TensorList:
   """A list of tensors of one shape.
@@ -24,19 +48,25 @@ class TensorList:
     items: The tensors, with as many rows as there is room; None if their shape
       is not known before the first one is written.
     length: The number of tensors.
-    room: The most tensors.
+    room: The most tensors; None if a loop that writes the list decides it.
     dtype: Their dtype.
+    known: What all tensors are that were pushed, if that is known, as `_Known`;
+      `_VARIOUS` if they differ; None before the first one. Gradients of loops
+      push sizes and read them as shapes.
   """
 
   items: Any
   length: Any
-  room: int
+  room: Optional[int]
   dtype: Any
+  known: Optional['_Known'] = None
 
   def with_items_of(self, shape: tuple[int, ...]) -> 'TensorList':
     """Returns the list with room for tensors of a shape."""
     if self.items is not None:
       return self
+    if self.room is None:
+      raise lowerings.NoLoweringError('a list has no known length')
     items = jnp.zeros([self.room, *shape], self.dtype)
     return attrs.evolve(self, items=items)
 
@@ -44,12 +74,21 @@ class TensorList:
     """Returns the list with room for tensors as another list has it."""
     if other.items is None:
       return self
-    return self.with_items_of(other.items.shape[1:])
+    ready = self.with_items_of(other.items.shape[1:])
+    return attrs.evolve(ready, known=other.known)
 
   def cleared(self) -> 'TensorList':
     """Returns a list of as many tensors of zeros."""
     items = None if self.items is None else jnp.zeros_like(self.items)
     return attrs.evolve(self, items=items)
+
+  def plus(self, other: 'TensorList') -> 'TensorList':
+    """Returns the list of the sums of the tensors of two lists."""
+    if self.items is None:
+      return other
+    if other.items is None:
+      return self
+    return attrs.evolve(self, items=self.items + other.items)
 
   def set(self, place: Any, item: Any) -> 'TensorList':
     """Returns the list with another tensor at a place."""
@@ -58,6 +97,25 @@ class TensorList:
         ready.items, jnp.asarray(item), _as_index(place), 0
     )
     return attrs.evolve(ready, items=items)
+
+  def push(self, item: Any) -> 'TensorList':
+    """Returns the list with another tensor at its end."""
+    known = _known_of(item)
+    if self.known not in (None, known):
+      known = _VARIOUS
+    return attrs.evolve(
+        self.set(self.length, item),
+        length=self.length + np.int32(1),
+        known=known,
+    )
+
+  def pop(self, shape: Any) -> tuple['TensorList', Any]:
+    """Returns the list without its last tensor, and that tensor."""
+    length = self.length - np.int32(1)
+    shorter = attrs.evolve(self, length=length)
+    if self.known not in (None, _VARIOUS):
+      return shorter, self.known.array()
+    return shorter, self.get(length, shape)
 
   def get(self, place: Any, shape: Any) -> Any:
     """Returns the tensor at a place; zeros of a shape where none is written."""
@@ -73,7 +131,7 @@ def _as_index(place: Any) -> Any:
 
 jax.tree_util.register_pytree_node(
     TensorList,
-    lambda one: ((one.items, one.length), (one.room, one.dtype)),
+    lambda one: ((one.items, one.length), (one.room, one.dtype, one.known)),
     lambda known, leaves: TensorList(*leaves, *known),
 )
 
@@ -93,14 +151,19 @@ def _make(
     node: lowerings.Node, shape: Any, room: Any, is_full: bool
 ) -> TensorList:
   size = int(lowerings.as_known(room, 'the length of a list'))
-  if size < 0:
-    raise lowerings.NoLoweringError('a list has no known length')
   length = np.asarray(size if is_full else 0, np.int32)
   if node.is_variant('element_dtype'):
     raise lowerings.NoLoweringError('a list holds lists')
-  made = TensorList(None, length, size, np.dtype(node.dtype('element_dtype')))
+  made = TensorList(
+      None,
+      length,
+      size if size >= 0 else None,
+      np.dtype(node.dtype('element_dtype')),
+  )
   known = _known_shape(shape)
-  return made if known is None else made.with_items_of(known)
+  if known is None or made.room is None:
+    return made
+  return made.with_items_of(known)
 
 
 @lowerings.lowers('TensorListReserve')
@@ -144,16 +207,13 @@ def _get_item(node, handle, place, shape):
 @lowerings.lowers('TensorListPushBack')
 def _push(node, handle, item):
   del node  # Unused.
-  return attrs.evolve(
-      handle.set(handle.length, item), length=handle.length + np.int32(1)
-  )
+  return handle.push(item)
 
 
 @lowerings.lowers('TensorListPopBack')
 def _pop(node, handle, shape):
   del node  # Unused.
-  length = handle.length - np.int32(1)
-  return attrs.evolve(handle, length=length), handle.get(length, shape)
+  return handle.pop(shape)
 
 
 @lowerings.lowers('TensorListLength')

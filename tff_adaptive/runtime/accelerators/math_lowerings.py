@@ -9,6 +9,7 @@ from jax import lax
 import jax.numpy as jnp
 import numpy as np
 
+from tff_adaptive.runtime.accelerators import list_lowerings
 from tff_adaptive.runtime.accelerators import lowerings
 
 _PRECISION = lax.Precision.HIGHEST
@@ -88,6 +89,12 @@ lowerings.register_all(
 )
 
 
+def _add(x, y):
+  if isinstance(x, list_lowerings.TensorList):
+    return x.plus(y)
+  return jnp.add(x, y)
+
+
 def _elu(x):
   return jnp.where(x > 0, x, jnp.expm1(x))
 
@@ -122,7 +129,7 @@ def _div_no_nan(x, y):
 
 lowerings.register_all(
     {
-        'AddN': lambda *values: functools.reduce(jnp.add, values),
+        'AddN': lambda *values: functools.reduce(_add, values),
         'ClipByValue': lambda x, low, high: jnp.minimum(
             jnp.maximum(x, low), high
         ),
@@ -306,10 +313,14 @@ def _einsum(node, *inputs):
 @lowerings.lowers('Qr')
 def _qr(node, x):
   return tuple(
-      jnp.linalg.qr(x, 'complete' if node.boolean('full_matrices') else 'reduced')
+      jnp.linalg.qr(
+          x, 'complete' if node.boolean('full_matrices') else 'reduced'
+      )
   )
 
 
 @lowerings.lowers('MatrixInverse')
 def _inverse(node, x):
-  return jnp.linalg.inv(jnp.swapaxes(x, -1, -2) if node.boolean('adjoint') else x)
+  return jnp.linalg.inv(
+      jnp.swapaxes(x, -1, -2) if node.boolean('adjoint') else x
+  )

@@ -31,7 +31,9 @@ def _bias_add(node, x, bias):
 @lowerings.lowers('BiasAddGrad')
 def _bias_add_grad(node, grad):
   channels = 1 if node.text('data_format') == 'NCHW' else np.ndim(grad) - 1
-  return jnp.sum(grad, [axis for axis in range(np.ndim(grad)) if axis != channels])
+  return jnp.sum(
+      grad, [axis for axis in range(np.ndim(grad)) if axis != channels]
+  )
 
 
 @lowerings.lowers('SoftmaxCrossEntropyWithLogits')
@@ -107,9 +109,7 @@ def _patches(node: lowerings.Node, x: Any, window: tuple[int, int]) -> Any:
 
 def _patches_of(x, window, strides, dilations, paddings, filling) -> list[Any]:
   if np.any(paddings):
-    x = jnp.pad(
-        x, [(0, 0), *paddings, (0, 0)], constant_values=filling
-    )
+    x = jnp.pad(x, [(0, 0), *paddings, (0, 0)], constant_values=filling)
   counts = [
       (size - (length - 1) * dilation - 1) // stride + 1
       for size, length, stride, dilation in zip(
@@ -140,7 +140,10 @@ def _convolve(node: lowerings.Node, x: Any, kernel: Any) -> Any:
     joined = patches[0] if len(patches) == 1 else jnp.concatenate(patches, -1)
     return _multiply(joined, kernel.reshape([-1, num_filters]))
   stacked = jnp.stack(
-      [patch.reshape([*patch.shape[:-1], groups, channels]) for patch in patches],
+      [
+          patch.reshape([*patch.shape[:-1], groups, channels])
+          for patch in patches
+      ],
       -2,
   )
   by_group = kernel.reshape([height * width, channels, groups, -1])

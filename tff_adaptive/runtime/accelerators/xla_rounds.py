@@ -35,7 +35,6 @@ from tff_adaptive.runtime.accelerators import lowerings
 from tff_adaptive.runtime.accelerators import tokens
 from tff_adaptive.runtime.graphs import graph_functions
 
-
 # The number of clients that train at once if their steps are small.
 _SIDE_BY_SIDE = 16
 # The ops of steps that are not.

@@ -66,7 +66,12 @@ def _rnn(x):
 
 # The function and its inputs, by name. Of the float inputs gradients are taken.
 _CASES = {
-    'dense': (lambda x, k, b: tf.nn.relu(x @ k + b), _MATRIX, _normal(3, 5), _normal(5)),
+    'dense': (
+        lambda x, k, b: tf.nn.relu(x @ k + b),
+        _MATRIX,
+        _normal(3, 5),
+        _normal(5),
+    ),
     'transposed_product': (
         lambda x, y: tf.matmul(x, y, transpose_a=True),
         _MATRIX,
@@ -151,7 +156,8 @@ _CASES = {
         _MATRIX,
     ),
     'no_nan': (
-        lambda x, y: tf.math.divide_no_nan(x, y) + tf.math.multiply_no_nan(x, y),
+        lambda x, y: tf.math.divide_no_nan(x, y)
+        + tf.math.multiply_no_nan(x, y),
         _MATRIX,
         np.where(_MATRIX > 0, _MATRIX, 0).astype(np.float32),
     ),

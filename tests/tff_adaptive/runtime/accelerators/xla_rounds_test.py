@@ -143,9 +143,7 @@ class XlaRoundsTest(compiled_testing.TestCase):
         np.array, whole[0].state.global_model_weights
     )
     copied = process.set_model_weights(whole[0].state, weights)
-    rest, _ = self._train(
-        process, rounds[1:], state=copied, devices='XLA:CPU'
-    )
+    rest, _ = self._train(process, rounds[1:], state=copied, devices='XLA:CPU')
     self.assert_same_bits(
         _leaves(process, rest[-1]), _leaves(process, whole[-1])
     )
