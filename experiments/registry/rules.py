@@ -175,9 +175,9 @@ RUNTIMES = (
             rows.Argument(
                 'devices',
                 'auto',
-                'The device for rounds: CPU, GPU, TPU, a name such as GPU:1, or '
-                'XLA:CPU; auto is the first accelerator, or the CPU if there is '
-                'none.',
+                'The device for rounds: CPU, GPU, TPU, a name such as GPU:1, '
+                'or XLA:CPU; auto is the first accelerator, or the CPU if '
+                'there is none.',
                 flag='devices',
             ),
             _NUM_PARALLEL_CLIENTS,

@@ -77,7 +77,7 @@ def _choose_plan(choices: _Choices) -> _Choices:
     return choices
   plan = _CHOOSE[choice.row.name](**choice.hparams())
   number = plan.num_parallel_clients
-  at_once = '' if number is None else f', {number} at once'
+  at_once = f', {number} at once' if number else ''
   print(f"clients' work: {plan.device}{at_once}", flush=True)
   return {**choices, registry.RUNTIME: choice.with_values(devices=plan.device)}
 

@@ -10,7 +10,6 @@ clients runs their work and sums their results.
 
 import asyncio
 from collections.abc import Sequence
-import contextlib
 import functools
 import os
 import sys

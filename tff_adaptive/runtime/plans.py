@@ -39,14 +39,14 @@ class Plan:
   Attributes:
     device: The device of the clients' work, such as `'CPU:0'`; one of JAX, such
       as `'XLA:GPU:0'`, runs whole rounds.
-    num_parallel_clients: The number of clients that run at once; None on a
-      device of JAX until a round has chosen it for its model.
+    num_parallel_clients: The number of clients that run at once; 0 on a device
+      of JAX until a round has chosen it for its model.
     pipelines: The reason why each client runs its `tf.data` pipeline in each
       round; None (the default) if clients' data are read from tensors.
   """
 
   device: str
-  num_parallel_clients: Optional[int]
+  num_parallel_clients: int
   pipelines: Optional[str] = None
 
   @property
@@ -88,7 +88,7 @@ def choose(device: str, num_parallel_clients: Optional[int] = None) -> Plan:
   """
   if num_parallel_clients is None:
     if device.startswith(jax_devices.PREFIX):
-      return Plan(device, None)
+      return Plan(device, 0)
     num_parallel_clients = num_cores() if device == 'CPU:0' else 1
   specs.check_positive('num_parallel_clients', num_parallel_clients)
   return Plan(device, num_parallel_clients)

@@ -214,7 +214,7 @@ class DevicesTest(tf.test.TestCase, parameterized.TestCase):
 
   def test_gpu_where_there_is_none(self):
     with mock.patch.object(tf.config, 'list_physical_devices', return_value=[]):
-      with self.assertRaisesRegex(ValueError, "'GPU'.* no device that JAX sees"):
+      with self.assertRaisesRegex(ValueError, "'GPU' names no device .* sees"):
         runtime.CompiledContext(devices='GPU')
       self.assertEqual(runtime.CompiledContext().device, 'CPU:0')
 

@@ -22,7 +22,7 @@ _on_devices: dict[int, tuple[weakref.ref[np.ndarray], jax.Array]] = {}
 
 
 def to_numpy(array: jax.Array) -> Any:
-  """Returns a scalar or a read-only array with the values of one on a device."""
+  """Returns an array of a device as a scalar or a read-only NumPy array."""
   if not array.ndim:
     return np.asarray(array)[()]
   # Its own object, on whose life the entry depends.

@@ -113,7 +113,7 @@ class TensorList:
     """Returns the list without its last tensor, and that tensor."""
     length = self.length - np.int32(1)
     shorter = attrs.evolve(self, length=length)
-    if self.known not in (None, _VARIOUS):
+    if self.known is not None and self.known != _VARIOUS:
       return shorter, self.known.array()
     return shorter, self.get(length, shape)
 

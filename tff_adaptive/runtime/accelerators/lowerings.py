@@ -8,8 +8,8 @@ shapes, are NumPy arrays; all others are arrays of JAX. Where all inputs are
 known and small, so is the output: XLA needs shapes that are.
 """
 
-from collections.abc import Callable, Collection, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, TypeVar
 
 import jax.numpy as jnp
 import numpy as np
@@ -96,13 +96,15 @@ def lowers(*ops: str) -> Callable[[Lowering], Lowering]:
   return register
 
 
+_Entry = TypeVar('_Entry')
+
+
 def register_all(
-    table: dict[str, Callable[..., Any]],
-    adapt: Callable[[Callable[..., Any]], Lowering],
+    table: Mapping[str, _Entry], adapt: Callable[[_Entry], Lowering]
 ) -> None:
-  """Registers the lowerings of ops that differ in one function alone."""
-  for op, function in table.items():
-    _LOWERINGS[op] = adapt(function)
+  """Registers the lowerings of ops that are alike but for an entry each."""
+  for op, entry in table.items():
+    _LOWERINGS[op] = adapt(entry)
 
 
 def find(op: str) -> Lowering:

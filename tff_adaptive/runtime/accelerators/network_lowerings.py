@@ -264,7 +264,7 @@ _NUM_BATCH_NORM_OUTPUTS = {'FusedBatchNormV3': 6}
 
 @lowerings.lowers('FusedBatchNorm', 'FusedBatchNormV2', 'FusedBatchNormV3')
 def _batch_norm(node, x, scale, offset, mean, variance):
-  """Returns (y, mean, variance, mean, variance, unused), see TensorFlow's op."""
+  """Returns what TensorFlow's op does; its last output is for gradients."""
   _check_layout(node)
   wide = x.astype(scale.dtype)
   epsilon = np.asarray(node.number('epsilon'), scale.dtype)

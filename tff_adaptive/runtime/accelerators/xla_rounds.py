@@ -24,7 +24,6 @@ from tff_adaptive.runtime import plans
 from tff_adaptive.runtime import round_keys
 from tff_adaptive.runtime import rounds
 from tff_adaptive.runtime import values
-from tff_adaptive.runtime.accelerators import client_rows
 from tff_adaptive.runtime.accelerators import cohort_arrays
 from tff_adaptive.runtime.accelerators import control_lowerings
 from tff_adaptive.runtime.accelerators import device_values
@@ -186,7 +185,7 @@ class XlaRound(rounds.Round):
         for place, name in enumerate(chunks.NAMES)
         if name != 'merge'
     }
-    if setting.plan.num_parallel_clients is None:
+    if not setting.plan.num_parallel_clients:
       number = self._choose_num_side_by_side()
       setting.plan = attrs.evolve(setting.plan, num_parallel_clients=number)
     self._arrays = cohort_arrays.CohortArrays(
@@ -327,7 +326,10 @@ class XlaRound(rounds.Round):
   def argument_names(self) -> tuple[list[str], list[str]]:
     """Returns the names of the leaves of the state, and of a client's value."""
     form = self._form
-    return tuple(map(values.leaf_names, (form.state_type, form.clients_type)))
+    return (
+        values.leaf_names(form.state_type),
+        values.leaf_names(form.clients_type),
+    )
 
   def arguments(
       self, state: Any, clients: Sequence[Any], key: round_keys.RoundKey
