@@ -21,6 +21,7 @@ above, what depends on no folder:
 - `graphs`: TFF's graphs as functions of this process.
 - `datasets`: the clients' data, read once and held as tensors.
 - `steps`: computations that are no round; `compiled` imports it, rounds do not.
+- `accelerators`: rounds as programs of XLA, which JAX runs; likewise.
 - `scale_out`: rounds on several machines.
 """
 
