@@ -48,8 +48,9 @@ class _Flags:
 
   Attributes:
     workload: The workloads to train, or all: {workloads}.
-    runtimes: The runtimes, of {runtimes}. The first is the baseline. ray_2 is
-      Ray with 2 workers on this machine.
+    runtimes: The runtimes, of {runtimes}. The first is the baseline. xla is the
+      compiled one with programs of XLA on the CPU; ray_2 is Ray with 2 workers
+      on this machine.
     algorithms: The algorithms that the workload algorithms compares on the
       compiled runtime, of {algorithms}. The first is the baseline.
     tasks: The tasks that the workload tasks trains, of {tasks}.

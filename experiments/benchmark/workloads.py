@@ -233,6 +233,12 @@ RUNTIMES: Mapping[str, Runtime] = {
             # Falling back to the native runtime would measure the wrong one.
             arguments={'strict': True},
         ),
+        Runtime(
+            name='xla',
+            takes_cohorts=True,
+            arguments={'strict': True, 'devices': 'XLA:CPU'},
+            row='compiled',
+        ),
         *(
             Runtime(
                 name=f'ray_{num_workers}',
