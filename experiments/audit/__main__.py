@@ -8,7 +8,7 @@ For example:
   python -m experiments.audit --claims=fedli.free_descent,delta_sgd.theorem
 
 prints one line per claim, `name: verdict: evidence`, and writes `claims.md`,
-`claims.html`, `claims.csv` and `claims.json` to `--output_dir`. Some claims are
+`claims.csv` and `claims.json` to `--output_dir`. Some claims are
 checked on small problems, in seconds; others on finished runs of published
 cells in `--runs_dir`. If such runs are missing or damaged, the line gives the
 command that makes them, or the problem.
@@ -195,7 +195,7 @@ def _write(
     verdicts: _Verdicts,
     found_runs: Sequence[run_folder.Run],
 ):
-  """Writes `claims.md`, `claims.html`, `claims.csv` and `claims.json`."""
+  """Writes `claims.md`, `claims.csv` and `claims.json`."""
   rows = [_to_row(audit.CLAIMS[name], v) for name, v in verdicts.items()]
   found = {
       row[0]: {

@@ -10,7 +10,7 @@ with several; and some rounds of the protocols of FLUTE and pfl-research. That
 takes about ten minutes. Without a GPU it is a dry run on the CPU, with fewer
 rounds.
 
-OUTPUT_DIR gets report.md, report.html and the output of each part; send the
+OUTPUT_DIR gets report.md and the output of each part; send the
 whole folder to share the measurements. If a part fails, the page has its error,
 and the others run. The same command again runs only what failed or is missing.
 """
@@ -76,7 +76,7 @@ def main(flag_values: flags.FlagValues = flags.FLAGS):
     with command_line.errors_as(command_line.UserError, ValueError):
       report = parts_lib.Report(folder)
     failed = _run(report, flag_values.data_dir)
-  print(f'page: {report.folder / "report.md"}, report.html')
+  print(f'page: {report.folder / "report.md"}')
   if failed:
     raise command_line.EnvironmentalError(
         f'{len(failed)} parts failed, see the end of the page: '

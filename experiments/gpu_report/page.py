@@ -30,7 +30,7 @@ def write(
     parts: Sequence[parts_lib.Part],
     gpus: Optional[str],
 ):
-  """Writes report.md and report.html.
+  """Writes report.md.
 
   Args:
     report: The report.
