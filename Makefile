@@ -91,7 +91,7 @@ peers: venv ## Measures other frameworks and ours; writes docs/benchmarks.md.
 	  --json=docs/results/peers.jsonl
 
 gpu-report: venv ## Measures everything on a GPU; writes runs/gpu_report/.
-	@$(VENV)/bin/python -m experiments.gpu_report
+	@$(VENV)/bin/python -m experiments.benchmark --mode=gpu
 
 wheel: venv ## Makes dist/tff_adaptive-*.whl.
 	@rm -rf build

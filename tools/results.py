@@ -150,7 +150,7 @@ def build_commands(
         f'--output_dir={runs_dir / kept_runs.LEADERBOARD}',
         f'--results_dir={output_dir}',
     )
-  yield 'experiments.audit', *folders
+  yield 'tools.audit', *folders
 
 
 def write_pages(runs_dir: pathlib.Path):

@@ -169,7 +169,7 @@ class PagesTest(absltest.TestCase):
     runs_dir, output_dir = folder / 'runs', folder / 'results'
     results.unpack(results.KEPT_DIR, runs_dir)
     *commands, audit = results.build_commands(runs_dir, output_dir)
-    self.assertEqual(audit[0], 'experiments.audit')
+    self.assertEqual(audit[0], 'tools.audit')
     for module, *arguments in commands:
       result = program_testing.run(module, *arguments)
       self.assertEqual(result.returncode, 0, result.stderr)

@@ -170,7 +170,7 @@ class PageTest(page_testing.PageTestCase):
     (plots / 'partition.png').write_bytes(made_up_runs.PNG + b'one')
     self.write(table)
     before = file_testing.read_files(self.output_dir)
-    self.assertLen(before, 4)
+    self.assertLen(before, 3)
     (plots / 'partition.png').write_bytes(made_up_runs.PNG + b'twice')
     for max_size in (1, 100):  # The picture fits into the second one.
       with (

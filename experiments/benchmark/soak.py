@@ -4,7 +4,7 @@ r"""Trains for a long time, and checks that memory, files and threads stay flat.
 
 For example:
 
-  python -m experiments.soak --workload=tiny_many --rounds=2000 \
+  python -m experiments.benchmark --mode=soak --rounds=2000 \
     --output_dir=docs/results/soak
 
 trains with a new cohort in every round, and writes `tiny_many.compiled.csv` and
@@ -257,8 +257,3 @@ def main(flag_values: flags.FlagValues = flags.FLAGS):
       or growth.num_threads > 0
   ):
     raise command_line.EnvironmentalError(f'resources grow: {text}')
-
-
-if __name__ == '__main__':
-  define()
-  command_line.run(main)

@@ -4,9 +4,9 @@
 
 import numpy as np
 
-from experiments.audit import claim
-from experiments.audit import quadratics
-from experiments.audit import runs
+from tools.audit import claim
+from tools.audit import quadratics
+from tools.audit import runs
 
 PAPER = claim.Paper('fedcada', 'Zhou et al., arXiv 2405.11811')
 

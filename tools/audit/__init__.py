@@ -7,11 +7,11 @@ reads finished runs of published cells, and returns a `Verdict`. Only the
 `laboratory` imports TensorFlow.
 """
 
-from experiments.audit import baselines
-from experiments.audit import delta_sgd
-from experiments.audit import fedcada
-from experiments.audit import fedli
-from experiments.audit import fedopt
+from tools.audit import baselines
+from tools.audit import delta_sgd
+from tools.audit import fedcada
+from tools.audit import fedli
+from tools.audit import fedopt
 
 CLAIMS = {
     name: claim

@@ -6,7 +6,7 @@ from absl.testing import parameterized
 import attrs
 import pytest
 
-from experiments import scaling
+from experiments.benchmark import scaling
 from tests import folder_testing
 from tests import program_testing
 
@@ -68,8 +68,9 @@ class ScalingTest(parameterized.TestCase):
   def test_measures_and_predicts(self):
     folder = folder_testing.new(self)
     process = program_testing.run(
-        'experiments.scaling',
-        *('--workload=tiny_many', '--rounds=1', '--predict=1,100'),
+        'experiments.benchmark',
+        *('--mode=scaling', '--workload=tiny_many', '--rounds=1'),
+        *('--predict=1,100'),
         *('--clients=5000', f'--output_dir={folder}'),
     )
     self.assertEqual(process.returncode, 0, process.stderr)

@@ -10,16 +10,16 @@ import pathlib
 
 from absl.testing import parameterized
 
-from experiments import audit
 from experiments import command_line
 from experiments import published
-from experiments.audit import __main__ as binary
-from experiments.audit import laboratory
-from experiments.audit.claim import Status
 from tests import folder_testing
 from tests.experiments import binary_testing
 from tests.experiments.report import made_up_runs
 from tff_adaptive import optimizers
+from tools import audit
+from tools.audit import __main__ as binary
+from tools.audit import laboratory
+from tools.audit.claim import Status
 
 # One that needs nothing, and one that needs two runs of two methods.
 _CLAIM = 'delta_sgd.published_places'

@@ -11,11 +11,11 @@ from absl.testing import parameterized
 import numpy as np
 import pytest
 
-from experiments import audit
-from experiments.audit import laboratory
-from experiments.audit.claim import Status
 from tests import folder_testing
+from tools import audit
 from tools import results
+from tools.audit import laboratory
+from tools.audit.claim import Status
 
 _RESULTS = pathlib.Path(__file__).resolve().parents[3] / 'docs' / 'results'
 _KEPT = json.loads((_RESULTS / 'claims.json').read_text(encoding='utf-8'))

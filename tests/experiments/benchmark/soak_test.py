@@ -8,7 +8,7 @@ from absl import flags
 from absl.testing import parameterized
 import pytest
 
-from experiments import soak
+from experiments.benchmark import soak
 from tests import folder_testing
 from tests import program_testing
 
@@ -62,7 +62,8 @@ class SoakTest(parameterized.TestCase):
   def test_four_hundred_rounds_hold_no_more(self):
     folder = folder_testing.new(self)
     process = program_testing.run(
-        'experiments.soak', '--rounds=400', f'--output_dir={folder}'
+        'experiments.benchmark',
+        *('--mode=soak', '--rounds=400', f'--output_dir={folder}'),
     )
     self.assertEqual(process.returncode, 0, process.stderr)
     table = folder / 'tiny_many.compiled.csv'

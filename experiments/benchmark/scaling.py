@@ -4,7 +4,7 @@ r"""Measures rounds on Ray workers, and predicts rounds on many workers.
 
 For example:
 
-  python -m experiments.scaling --workload=emnist_cnn --rounds=10 \
+  python -m experiments.benchmark --mode=scaling --rounds=10 \
     --output_dir=docs/results/scaling
 
 trains on the compiled runtime and with 1 and 2 workers on this machine, in
@@ -306,8 +306,3 @@ def _format(predictions) -> Iterator[list[str]]:
         *(f'{value:.3f}' for value in seconds),
         f'{predictions[0].seconds / p.seconds:.1f}',
     ]
-
-
-if __name__ == '__main__':
-  define()
-  command_line.run(main)

@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from experiments.audit import claim
-from experiments.audit import quadratics
-from experiments.audit import runs
+from tools.audit import claim
+from tools.audit import quadratics
+from tools.audit import runs
 
 PAPER = claim.Paper('delta_sgd', 'Kim et al., ICLR 2024')
 

@@ -15,7 +15,6 @@ import tensorflow_federated as tff
 from experiments import published
 from experiments import registry
 from experiments import rounds as rounds_lib
-from experiments.audit import quadratics
 from experiments.conformance import problems
 from experiments.conformance import replay
 from experiments.report import cell_results
@@ -23,6 +22,7 @@ from tff_adaptive import analysis
 from tff_adaptive import optimizers
 from tff_adaptive import runtime
 from tff_adaptive.optimizers import optimizer as optimizer_lib
+from tools.audit import quadratics
 
 
 class Path(NamedTuple):

@@ -4,8 +4,8 @@
 
 from absl.testing import absltest
 
-from experiments import audit
-from experiments.audit import claim
+from tools import audit
+from tools.audit import claim
 
 
 class ClaimTest(absltest.TestCase):

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measures a GPU against the CPU, and writes one page.
 
-  python -m experiments.gpu_report
+  python -m experiments.benchmark --mode=gpu
 
 checks the machine; replays reference trajectories on the GPU; trains the
 workloads of experiments.benchmark on GPU and CPU, with one client at a time and
@@ -26,8 +26,8 @@ from experiments import command_line
 from experiments import flag_table
 from experiments import folders
 from experiments import formatting
-from experiments.gpu_report import page
-from experiments.gpu_report import parts as parts_lib
+from experiments.benchmark import gpu_page as page
+from experiments.benchmark import gpu_parts as parts_lib
 
 _NO_GPU = 'no GPU found: dry run on the CPU'
 _NO_LIBRARIES = (
@@ -110,8 +110,3 @@ def _run(report: parts_lib.Report, data_dir: Optional[str]) -> list[str]:
     page.write(report, [*machine, *others[:number]], gpus)
   shutil.rmtree(report.temporary)
   return page.list_failed(report, [*machine, *others])
-
-
-if __name__ == '__main__':
-  define()
-  command_line.run(main)

@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 
 from experiments import markup
 from experiments import published
-from experiments.audit import claim
 from experiments.report import cell_results
 from experiments.report import views
 from experiments.run_results import seed_statistics
+from tools.audit import claim
 
 MARGIN = 0.5
 

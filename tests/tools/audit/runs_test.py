@@ -8,12 +8,12 @@ import pathlib
 
 from absl.testing import parameterized
 
-from experiments.audit import delta_sgd
-from experiments.audit import laboratory
-from experiments.audit import runs
-from experiments.audit.claim import Status
 from tests import folder_testing
 from tests.experiments.report import made_up_runs
+from tools.audit import delta_sgd
+from tools.audit import laboratory
+from tools.audit import runs
+from tools.audit.claim import Status
 
 _INF = math.inf
 

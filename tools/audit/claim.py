@@ -9,7 +9,7 @@ import inspect
 from typing import Any, TYPE_CHECKING
 
 if TYPE_CHECKING:  # It imports TensorFlow, which would slow down --help.
-  from experiments.audit.laboratory import Laboratory
+  from tools.audit.laboratory import Laboratory
 else:
   Laboratory = Any
 

@@ -14,9 +14,9 @@ import pytest
 
 from experiments import command_line
 from experiments import published
-from experiments.gpu_report import __main__ as binary
-from experiments.gpu_report import page
-from experiments.gpu_report import parts as parts_lib
+from experiments.benchmark import gpu as binary
+from experiments.benchmark import gpu_page as page
+from experiments.benchmark import gpu_parts as parts_lib
 from experiments.sweep import processes
 from tests.experiments import binary_testing
 from tff_adaptive import _files

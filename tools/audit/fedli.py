@@ -4,9 +4,9 @@
 
 import numpy as np
 
-from experiments.audit import claim
-from experiments.audit import quadratics
-from experiments.audit import runs
+from tools.audit import claim
+from tools.audit import quadratics
+from tools.audit import runs
 
 PAPER = claim.Paper('fedli', 'FedLi, arXiv 2408.17145v1')
 

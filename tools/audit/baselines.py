@@ -4,8 +4,8 @@
 
 import numpy as np
 
-from experiments.audit import claim
-from experiments.audit import quadratics
+from tools.audit import claim
+from tools.audit import quadratics
 
 _FEDEXP = claim.Paper('fedexp', 'Jhunjhunwala et al., ICLR 2023')
 _SPS = claim.Paper('sps', 'Loizou et al., AISTATS 2021')

@@ -4,8 +4,8 @@ r"""Checks the papers' central claims and prints a verdict on each.
 
 For example:
 
-  python -m experiments.audit
-  python -m experiments.audit --claims=fedli.free_descent,delta_sgd.theorem
+  python -m tools.audit
+  python -m tools.audit --claims=fedli.free_descent,delta_sgd.theorem
 
 prints one line per claim, `name: verdict: evidence`, and writes `claims.md`,
 `claims.csv` and `claims.json` to `--output_dir`. Some claims are
@@ -25,7 +25,6 @@ from typing import Any
 
 from absl import flags
 
-from experiments import audit
 from experiments import command_line
 from experiments import csv_files
 from experiments import flag_table
@@ -33,11 +32,12 @@ from experiments import folders
 from experiments import markup
 from experiments import pages
 from experiments import published
-from experiments.audit import claim as claim_lib
-from experiments.audit import runs
 from experiments.run_results import environments
 from experiments.run_results import run_folder
 from tff_adaptive import _files
+from tools import audit
+from tools.audit import claim as claim_lib
+from tools.audit import runs
 
 # Errors of reading tables and runs. Any other error is a bug in a check or in
 # the library, and must not look like missing data.
@@ -170,7 +170,7 @@ def _build_blocks(
     yield pages.paragraph(f'{statement} ({source})')
     yield pages.paragraph(f'Check, by {basis}: {method}')
     yield pages.paragraph(f'**{verdict}**: {evidence}')
-  command = command_line.build_command('audit', sys.argv[1:])
+  command = command_line.build_command('audit', sys.argv[1:], 'tools')
   yield from pages.origin(found_runs, command)
   versions = (f'{name} {v}' for name, v in environments.collect().items())
   yield pages.paragraph(
@@ -228,7 +228,7 @@ def main(flag_values: flags.FlagValues = flags.FLAGS):
   output_dir = pathlib.Path(flag_values.output_dir)
   command_line.prepare_libraries()
   # TensorFlow takes seconds to import, so --help and typos do without it.
-  from experiments.audit import laboratory  # pylint: disable=import-outside-toplevel
+  from tools.audit import laboratory  # pylint: disable=import-outside-toplevel
 
   lab = laboratory.Laboratory(pathlib.Path(flag_values.runs_dir))
   verdicts = {}

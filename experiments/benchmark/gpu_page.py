@@ -14,8 +14,8 @@ from experiments import command_line
 from experiments import formatting
 from experiments import markup
 from experiments import pages
+from experiments.benchmark import gpu_parts as parts_lib
 from experiments.benchmark import reports
-from experiments.gpu_report import parts as parts_lib
 from experiments.run_results import environments
 from tff_adaptive import _run_metrics
 
@@ -48,7 +48,7 @@ def write(
       *_show_protocols(report),
       *_show_failures(report, parts),
       pages.heading('How this page was made'),
-      pages.code(command_line.build_command('gpu_report', sys.argv[1:])),
+      pages.code(command_line.build_command('benchmark', sys.argv[1:])),
   ]
   title = 'GPU report' if gpus else 'GPU report: dry run on the CPU'
   pages.write_page(report.folder / 'report', title, blocks)
