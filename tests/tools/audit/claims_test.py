@@ -77,7 +77,7 @@ class ClaimsTest(parameterized.TestCase):
   def setUpClass(cls):
     super().setUpClass()
     runs_dir = folder_testing.new(cls)
-    results.unpack(_RESULTS / 'runs.tar.xz', runs_dir)
+    results.unpack(results.KEPT_DIR, runs_dir)
     cls.lab = laboratory.Laboratory(runs_dir)
 
   @parameterized.named_parameters(
