@@ -130,8 +130,13 @@ def origin(runs: Sequence[run_folder.Run], command: str) -> list[str]:
   ]
 
 
+def to_markdown(title: str, blocks: Sequence[str]) -> str:
+  """Returns a page as GitHub-flavored Markdown."""
+  return '\n\n'.join([f'# {_line(title)}', *blocks]) + '\n'
+
+
 def write_page(path: pathlib.Path, title: str, blocks: Sequence[str]):
-  """Writes a page as GitHub-flavored Markdown.
+  """Writes a page as Markdown.
 
   Args:
     path: The path without `.md`, in the folder of the pictures.
@@ -141,8 +146,7 @@ def write_page(path: pathlib.Path, title: str, blocks: Sequence[str]):
   Raises:
     OSError: If the file cannot be written.
   """
-  text = '\n\n'.join([f'# {_line(title)}', *blocks])
-  _files.write(with_suffix(path, '.md'), f'{text}\n')
+  _files.write(with_suffix(path, '.md'), to_markdown(title, blocks))
 
 
 def with_suffix(path: pathlib.Path, suffix: str) -> pathlib.Path:
