@@ -6,34 +6,42 @@
 PYTHON ?=
 export PYTHON
 
+# What is added to the environment: any of jax, pretrained, ray, trackers and
+# test, as in `make venv EXTRAS="ray trackers"`.
+EXTRAS ?=
+
 VENV := .venv
 LOCK := requirements.txt
+ADDITIONS = $(EXTRAS:%=requirements-%.txt)
 
 SOURCES := tff_adaptive tasks experiments benchmarks tests tools docs/examples
 # In the order of collection: the files that take long come first.
 PYTEST := $(VENV)/bin/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test test-all test-data coverage check .venv-check format \
+.PHONY: help venv .venv-test demo test test-all test-data coverage check .venv-check format \
   docs docs-serve .venv-docs lock tables peers gpu-report wheel release results clean
 
 help: ## Lists the targets.
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/make \1\t\2/p' Makefile | expand -t 16
 
-venv: ## Makes .venv from requirements.txt, if it is not up to date.
-	@tools/make_venv.sh $(VENV) $(LOCK)
+venv: ## Makes .venv from requirements.txt and EXTRAS, if it is not up to date.
+	@tools/make_venv.sh $(VENV) $(LOCK) $(ADDITIONS)
+
+.venv-test: EXTRAS += test
+.venv-test: venv
 
 demo: venv ## Trains with Delta-SGD on real data; writes runs/demo/.
 	@$(VENV)/bin/python -m experiments.train \
 	  --flagfile=experiments/presets/demo.flags
 
-test: venv ## Runs all tests except the slow ones.
+test: .venv-test ## Runs all tests except the slow ones.
 	@$(PYTEST) -m "not slow" tests
 
-test-all: venv ## Runs all tests.
+test-all: .venv-test ## Runs all tests.
 	@$(PYTEST) tests
 
-test-data: venv ## Runs the tests that need published data; see CONTRIBUTING.md.
+test-data: .venv-test ## Runs the tests that need published data; see CONTRIBUTING.md.
 	@$(PYTEST) -m published_data tests
 
 # The tests to measure (MARK='not slow': the fast ones), and the settings.
@@ -41,7 +49,7 @@ MARK :=
 RCFILE := setup.cfg
 COVERAGE := .venv-coverage/bin/python -m coverage
 
-coverage: venv ## Runs all tests and says which branches they do not reach.
+coverage: .venv-test ## Runs all tests and says which branches they do not reach.
 	@PYTHON=$(VENV)/bin/python \
 	  tools/make_venv.sh .venv-coverage requirements-coverage.txt
 	@for site in $$PWD/$(VENV)/lib/python3*/site-packages; do \
@@ -91,7 +99,7 @@ peers: venv ## Measures other frameworks and ours; writes docs/benchmarks.md.
 	  --json=docs/results/peers.jsonl
 
 gpu-report: venv ## Measures everything on a GPU; writes runs/gpu_report/.
-	@$(VENV)/bin/python -m experiments.gpu_report
+	@$(VENV)/bin/python -m experiments.benchmark --mode=gpu
 
 wheel: venv ## Makes dist/tff_adaptive-*.whl.
 	@rm -rf build

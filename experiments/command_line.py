@@ -273,10 +273,12 @@ def given_flags(
   }
 
 
-def build_command(binary: str, arguments: Iterable[str]) -> str:
+def build_command(
+    binary: str, arguments: Iterable[str], package: str = 'experiments'
+) -> str:
   """Returns the line for a shell that runs one of the binaries."""
   python = '.venv/bin/python'  # As in the documentation.
-  return shlex.join([python, '-m', f'experiments.{binary}', *arguments])
+  return shlex.join([python, '-m', f'{package}.{binary}', *arguments])
 
 
 def check_run(run: pathlib.Path):

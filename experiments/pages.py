@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Pages of results as Markdown and HTML.
+"""Pages of results as Markdown.
 
 A page is a title and blocks of Markdown. Titles, headings and the cells of
 tables are text, unless they are `markup.Markup`; paragraphs and captions are
@@ -8,9 +8,7 @@ the program's own sentences, in which values of others stand as `markup.text` or
 `markup.code`.
 """
 
-import base64
 from collections.abc import Iterable, Sequence
-import html
 import math
 import pathlib
 import re
@@ -21,60 +19,7 @@ from experiments.run_results import environments
 from experiments.run_results import run_folder
 from tff_adaptive import _files
 
-# A page is self-contained, and readable on a phone.
-_TEMPLATE = """<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none';
-img-src data:; style-src 'unsafe-inline'">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{title}</title>
-<style>
-{style}</style>
-</head>
-<body>
-{body}
-</body>
-</html>
-"""
-_STYLE = """\
-:root { color-scheme: light dark; --ink: #1c1c1c; --paper: #fff;
-  --line: #d4d4d4; --soft: #f3f3f0; --link: #005a94; }
-@media (prefers-color-scheme: dark) { :root { --ink: #e6e6e6; --paper: #161616;
-  --line: #444; --soft: #242424; --link: #8cc4ee; } }
-* { box-sizing: border-box; }
-body { margin: 0 auto; max-width: 72rem; padding: 1rem; color: var(--ink);
-  background: var(--paper); font: 16px/1.5 system-ui, sans-serif; }
-h1 { font-size: 1.5rem; line-height: 1.25; }
-h2 { font-size: 1.15rem; margin-top: 2rem; }
-a { color: var(--link); }
-.wide { overflow-x: auto; }
-table { border-collapse: collapse; font-size: .9rem; white-space: nowrap;
-  font-variant-numeric: tabular-nums; }
-th, td { border-bottom: 1px solid var(--line); padding: .3rem .7rem; }
-th { background: var(--soft); }
-th:first-child, td:first-child { left: 0; position: sticky; }
-td:first-child { background: var(--paper); }
-code, pre { font: .85em/1.45 ui-monospace, monospace; }
-pre { background: var(--soft); overflow-x: auto; padding: .7rem; }
-img { background: #fff; height: auto; max-width: 100%; }
-"""
 _DATE = '%Y-%m-%d'
-
-
-class Figure(str):
-  """The block of a picture that the program made.
-
-  Attributes:
-    name: The name of the PNG file.
-    alternative: The text in place of the picture.
-    below: The Markdown below the picture.
-  """
-
-  name: str
-  alternative: str
-  below: str
 
 
 def heading(text: str) -> str:
@@ -94,7 +39,7 @@ def code(text: str) -> str:
   return f'{fence}\n{text}\n{fence}'
 
 
-def figure(path: pathlib.Path, caption: str, command: str) -> Figure:
+def figure(path: pathlib.Path, caption: str, command: str) -> str:
   """Returns a picture with its caption.
 
   Args:
@@ -105,9 +50,7 @@ def figure(path: pathlib.Path, caption: str, command: str) -> Figure:
   caption = markup.escape(caption)
   alternative = caption.replace('[', '(').replace(']', ')')
   below = f'{caption} Made by {markup.code(command)}.'
-  block = Figure(f'![{alternative}]({path.name})\n\n{below}')
-  block.name, block.alternative, block.below = path.name, alternative, below
-  return block
+  return f'![{alternative}]({path.name})\n\n{below}'
 
 
 def table(
@@ -192,49 +135,18 @@ def to_markdown(title: str, blocks: Sequence[str]) -> str:
   return '\n\n'.join([f'# {_line(title)}', *blocks]) + '\n'
 
 
-def to_html(title: str, blocks: Sequence[str], folder: pathlib.Path) -> str:
-  """Returns a page as HTML with embedded pictures.
-
-  Args:
-    title: The title of the page.
-    blocks: The blocks of the page, in order.
-    folder: The folder of its pictures.
-
-  Returns:
-    The text of the file.
-
-  Raises:
-    OSError: If a picture cannot be read.
-  """
-  blocks = [f'# {_line(title)}', *blocks]
-  body = '\n'.join(_block_to_html(block, folder) for block in blocks)
-  body = body.replace('<table>', '<div class="wide"><table>')
-  body = body.replace('</table>', '</table></div>')
-  return _TEMPLATE.format(title=html.escape(title), style=_STYLE, body=body)
-
-
-def _block_to_html(block: str, folder: pathlib.Path) -> str:
-  if not isinstance(block, Figure):
-    return markup.to_html(block)
-  data = base64.b64encode((folder / block.name).read_bytes()).decode('ascii')
-  alternative = html.escape(html.unescape(block.alternative))
-  picture = f'<img alt="{alternative}" src="data:image/png;base64,{data}">'
-  return f'<p>{picture}</p>\n{markup.to_html(block.below)}'
-
-
 def write_page(path: pathlib.Path, title: str, blocks: Sequence[str]):
-  """Writes a page as Markdown and as HTML.
+  """Writes a page as Markdown.
 
   Args:
-    path: The path without `.md` and `.html`, in the folder of the pictures.
+    path: The path without `.md`, in the folder of the pictures.
     title: The title of the page.
     blocks: The blocks of the page, in order.
 
   Raises:
-    OSError: If a picture cannot be read, or a file cannot be written.
+    OSError: If the file cannot be written.
   """
   _files.write(with_suffix(path, '.md'), to_markdown(title, blocks))
-  _files.write(with_suffix(path, '.html'), to_html(title, blocks, path.parent))
 
 
 def with_suffix(path: pathlib.Path, suffix: str) -> pathlib.Path:

@@ -33,20 +33,51 @@ compile() {
     "$name.in"
 }
 
-# The main lock serves several Pythons: it is compiled for the oldest, and must
-# give the same versions for the others.
-compile 3.11 requirements "$@"
-for python in 3.12 3.13; do
-  cp requirements.txt .venv-lock/oldest.txt
-  compile "$python" requirements
-  cmp -s requirements.txt .venv-lock/oldest.txt || {
-    cp .venv-lock/oldest.txt requirements.txt
-    echo "requirements.txt is not valid for Python $python: restrict a version\
- in requirements.in." >&2
-    exit 1
-  }
+# Writes a lock with the versions of requirements.txt.
+#
+#   compile_alike PYTHON NAME [option of uv ...]
+compile_alike() {
+  compile "$@" --constraints requirements.txt
+}
+
+# Writes the lock of an extra: the packages that requirements.txt does not have.
+#
+#   compile_extra PYTHON NAME [option of uv ...]
+compile_extra() {
+  compile_alike "$@"
+  awk '
+    FNR == NR { known[$1]; next }
+    /^[a-z]/ { is_known = ($1 in known) }
+    !is_known' requirements.txt "$2.txt" > .venv-lock/additions.txt
+  cp .venv-lock/additions.txt "$2.txt"
+}
+
+# Runs one of the above for the oldest Python; others must have the same lock.
+#
+#   for_all_pythons FUNCTION NAME [option of uv ...]
+for_all_pythons() {
+  run="$1" lock="$2"
+  shift 2
+  "$run" 3.11 "$lock" "$@"
+  for newer in 3.12 3.13; do
+    cp "$lock.txt" .venv-lock/oldest.txt
+    "$run" "$newer" "$lock"
+    cmp -s "$lock.txt" .venv-lock/oldest.txt || {
+      cp .venv-lock/oldest.txt "$lock.txt"
+      echo "$lock.txt is not valid for Python $newer: restrict a version in\
+ $lock.in." >&2
+      exit 1
+    }
+  done
+}
+
+for_all_pythons compile requirements "$@"
+for extra in jax pretrained ray trackers; do
+  for_all_pythons compile_extra "requirements-$extra" "$@"
 done
+# Whole, for Bazel, which reads one lock.
+for_all_pythons compile_alike requirements-test "$@"
 compile 3.11 requirements-check "$@"
 compile 3.11 requirements-coverage "$@"
 compile 3.11 requirements-docs "$@"
-echo 'Wrote requirements.txt and requirements-{check,coverage,docs}.txt.'
+echo 'Wrote requirements.txt and the requirements-*.txt.'

@@ -2,13 +2,14 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
 
-# Creates a virtual environment with exactly the packages of a lock file.
+# Creates a virtual environment with exactly the packages of a lock file, and adds
+# those of further locks.
 #
-#   tools/make_venv.sh VENV LOCK
+#   tools/make_venv.sh VENV LOCK [LOCK ...]
 #
-# The finished environment keeps a copy of its lock, written last. If the copy
+# The finished environment keeps copies of its locks, each written last. If a copy
 # equals the lock, there is nothing to do; an interrupted installation, a changed
-# lock or another Python version starts over. The variable PYTHON names the
+# first lock or another Python version starts over. The variable PYTHON names the
 # Python to use; by default it is the first of python3.12, python3.13 etc.,
 # python3 and python that runs and has a version that the lock supports.
 
@@ -16,6 +17,7 @@ set -eu
 
 readonly VENV="$1"
 readonly LOCK="$2"
+shift 2
 readonly STAMP="$VENV/installed.lock"
 readonly WANTED='3.12 3.13 3.11'
 readonly BEST="${WANTED%% *}"
@@ -72,10 +74,38 @@ entry_of() {
     /^[a-z]/ { wanted = (index($0, name) == 1) } wanted' "$LOCK"
 }
 
+# Installs the packages of a lock, and prints a line for each.
+#
+#   pip_install LOCK [option of pip ...]
 pip_install() {
-  "$VENV/bin/python" -m pip install -qq --no-deps --no-input \
-    --progress-bar off --disable-pip-version-check \
-    --root-user-action ignore "$@"
+  lock="$1" total="$(awk '/^[a-z].*==/ { n++ } END { print n + 0 }' "$1")"
+  shift
+  : > "$VENV/pip.failed"
+  {
+    "$VENV/bin/python" -m pip install --no-deps --no-input \
+      --progress-bar off --disable-pip-version-check \
+      --root-user-action ignore "$@" --requirement "$lock" ||
+      echo "$lock" > "$VENV/pip.failed"
+  } | {
+    count=0
+    while read -r verb package _; do
+      case "$verb" in
+        Collecting | Processing) # From an index, or from a folder.
+          count=$((count + 1))
+          echo "  $count of $total: ${package##*/}"
+          ;;
+        Installing) echo '  All are here; unpacking them ...' ;;
+      esac
+    done
+  }
+  [ ! -s "$VENV/pip.failed" ]
+}
+
+# Installs a lock, with the build tools that the environment has.
+install_lock() {
+  # TFF 0.87 requires a Python below 3.12 but runs on later ones, see
+  # tff_adaptive/_stack.py.
+  pip_install "$1" --no-build-isolation --use-pep517 --ignore-requires-python
 }
 
 install() {
@@ -84,12 +114,20 @@ install() {
   build_tools="$VENV/build-tools.lock"
   { entry_of setuptools && entry_of wheel; } > "$build_tools"
   if [ -s "$build_tools" ]; then
-    pip_install --requirement "$build_tools" || return 1
+    pip_install "$build_tools" || return 1
   fi
-  # TFF 0.87 requires a Python below 3.12 but runs on later ones, see
-  # tff_adaptive/_stack.py.
-  pip_install --no-build-isolation --use-pep517 --ignore-requires-python \
-    --requirement "$LOCK"
+  install_lock "$LOCK"
+}
+
+# Adds the packages of a lock to the environment, unless it has them.
+add() {
+  stamp="$VENV/${1##*/}"
+  cmp -s "$1" "$stamp" && return
+  echo "Adding $1 to $VENV ..."
+  install_lock "$1" || fail "Installing $1 into $VENV failed, see above; the\
+ same command tries again."
+  cp "$1" "$stamp.part"
+  mv "$stamp.part" "$stamp"
 }
 
 # Makes the checkout, and TFF without it, importable from anywhere.
@@ -148,6 +186,9 @@ if ! is_up_to_date; then
   make_environment
 fi
 # A linked environment belongs to another checkout.
+for extra in "$@"; do
+  [ -L "$VENV" ] || add "$extra"
+done
 case "$LOCK" in
   *requirements.txt) [ -L "$VENV" ] || link_checkout ;;
 esac

@@ -1,34 +1,29 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Archives the runs behind docs/results, and builds its pages from them.
+"""Keeps the runs behind docs/results as text, and builds its pages from them.
 
-`python -m tools.results pack` adds the finished runs in `runs` to
-docs/results/runs.tar.xz: hyperparameters, metrics, versions, machine and any
-plot of the similarity of moments, but no checkpoints. `unpack` extracts them to
-`runs`, where training commands skip finished runs, and `pages` writes
-docs/results from there. `--runs_dir` names a folder other than `runs`.
+`python -m tools.results pack` adds the finished runs in `runs` to the tables in
+docs/results/runs, one a study: hyperparameters, versions, machine, and the
+metrics that pages show. `unpack` writes them to `runs`, where training commands
+skip finished runs, and `pages` writes docs/results from there. `--runs_dir`
+names a folder other than `runs`.
 """
 
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 import pathlib
 import subprocess
 import sys
-import tarfile
 import tempfile
 
 from experiments import published
 from experiments.report import figures
 from experiments.run_results import run_folder
-from tff_adaptive import _files
+from tools import kept_runs
 
-ARCHIVE = 'docs/results/runs.tar.xz'
 _ROOT = pathlib.Path(__file__).resolve().parents[1]
 _OUTPUT_DIR = pathlib.Path('docs/results')
-# The folder of the leaderboard's runs.
-_LEADERBOARD = 'leaderboard'
-# The files that pages need; the rest of a run is large.
-_KEPT = ('hparams.json', 'environment.json', 'metrics.csv', 'plots/cka.png')
+KEPT_DIR = _ROOT / _OUTPUT_DIR / 'runs'
 # The tables with pages, and the flags of their reports.
 _REPORTS = (
     (
@@ -68,84 +63,57 @@ _REPORTS = (
 )
 
 
-def _find_files(runs_dir: pathlib.Path) -> Iterator[pathlib.Path]:
-  """Yields the kept files of finished runs, relative to `runs_dir`."""
+def _find_pictures() -> Mapping[bytes, str]:
+  """Returns the pages' pictures by their contents."""
+  folder = _ROOT / _OUTPUT_DIR
+  return {
+      path.read_bytes(): path.relative_to(folder).as_posix()
+      for path in folder.rglob('*.png')
+  }
+
+
+def pack(kept_dir: pathlib.Path, runs_dir: pathlib.Path):
+  """Adds the finished runs of a folder to the files of their studies.
+
+  Args:
+    kept_dir: The folder of the files.
+    runs_dir: The folder of the runs.
+  """
+  pictures = _find_pictures()
+  studies: dict[str, dict[str, kept_runs.Row]] = {}
   for run in run_folder.find_runs(runs_dir):
     if run.is_finished:
-      for name in _KEPT:
-        if (run.path / name).is_file():
-          yield (run.path / name).relative_to(runs_dir)
+      row = kept_runs.to_row(run, runs_dir, pictures)
+      study = kept_runs.study_of(row['run'])
+      studies.setdefault(study, {})[row['run']] = row
+  for study, rows in studies.items():
+    path = kept_dir / f'{study}.csv'
+    kept_runs.write(path, {**kept_runs.read(path), **rows})
+    print(f'{len(rows)} runs, {path.stat().st_size:,} bytes: {path}')
 
 
-def _run_of(path: pathlib.Path) -> pathlib.Path:
-  """Returns the folder of the run to which a kept file belongs."""
-  return path.parents[1] if path.parent.name == 'plots' else path.parent
-
-
-def unpack(archive: pathlib.Path, runs_dir: pathlib.Path):
-  """Extracts the runs of an archive to a folder, except existing ones.
-
-  Args:
-    archive: The archive.
-    runs_dir: The folder.
-  """
-  with tarfile.open(archive) as file:
-    # No links, whose targets are whatever is there, and no files elsewhere.
-    members = [
-        member
-        for member in file
-        if member.isfile()
-        and not member.name.startswith('/')
-        and '..' not in pathlib.Path(member.name).parts
-    ]
-    folders = {_run_of(pathlib.Path(m.name)) for m in members}
-    new = {folder for folder in folders if not (runs_dir / folder).exists()}
-    runs_dir.mkdir(parents=True, exist_ok=True)
-    # A run that is there is whole: an interruption leaves the others to the
-    # next call.
-    with tempfile.TemporaryDirectory(dir=runs_dir, prefix='.') as extracted:
-      file.extractall(
-          extracted,
-          [m for m in members if _run_of(pathlib.Path(m.name)) in new],
-          filter='data',
-      )
-      for folder in sorted(new):
-        (runs_dir / folder.parent).mkdir(parents=True, exist_ok=True)
-        (extracted / folder).rename(runs_dir / folder)
-  print(f'extracted {len(new)} of {len(folders)} runs to {runs_dir}')
-
-
-def pack(archive: pathlib.Path, runs_dir: pathlib.Path):
-  """Adds the finished runs of a folder to an archive.
+def unpack(kept_dir: pathlib.Path, runs_dir: pathlib.Path):
+  """Writes the folders of the kept runs, except existing ones.
 
   Args:
-    archive: The archive, created if missing.
-    runs_dir: The folder.
+    kept_dir: The folder of the files.
+    runs_dir: The folder of the runs.
   """
-  with tempfile.TemporaryDirectory() as temporary:
-    kept_dir = pathlib.Path(temporary)
-    if archive.exists():
-      unpack(archive, kept_dir)
-    sources = {path: runs_dir for path in _find_files(runs_dir)}
-    replaced = set(map(_run_of, sources))
-    for path in _find_files(kept_dir):
-      if _run_of(path) not in replaced:
-        sources[path] = kept_dir
-    with (
-        _files.replacing(archive) as new,
-        tarfile.open(fileobj=new, mode='w:xz') as file,
-    ):
-      for path, folder in sorted(sources.items()):
-        file.add(folder / path, path.as_posix(), filter=_without_owner)
-  num_runs = len({_run_of(path) for path in sources})
-  print(f'{num_runs} runs, {archive.stat().st_size:,} bytes: {archive}')
-
-
-def _without_owner(member: tarfile.TarInfo) -> tarfile.TarInfo:
-  """Returns a member of the archive without its owner."""
-  member.uid = member.gid = 0
-  member.uname = member.gname = ''
-  return member
+  num_runs = num_new = 0
+  runs_dir.mkdir(parents=True, exist_ok=True)
+  # A run that is there is whole: an interruption leaves the others to the next
+  # call.
+  with tempfile.TemporaryDirectory(dir=runs_dir, prefix='.') as temporary:
+    for path in sorted(kept_dir.rglob('*.csv')):
+      for name, row in kept_runs.read(path).items():
+        num_runs += 1
+        if not (runs_dir / name).exists():
+          new = pathlib.Path(temporary, str(num_runs))
+          kept_runs.restore(row, new, _ROOT / _OUTPUT_DIR)
+          (runs_dir / name).parent.mkdir(parents=True, exist_ok=True)
+          new.rename(runs_dir / name)
+          num_new += 1
+  print(f'wrote {num_new} of {num_runs} runs to {runs_dir}')
 
 
 def _can_be_made(name: str, runs_dir: pathlib.Path) -> bool:
@@ -174,15 +142,15 @@ def build_commands(
     if found:
       chosen = (f'--table={table}' for table in found)
       yield 'experiments.report', *chosen, *flags, *folders
-  if (runs_dir / _LEADERBOARD).is_dir():
+  if (runs_dir / kept_runs.LEADERBOARD).is_dir():
     yield (
         'experiments.leaderboard',
         '--report_only',
         '--data_dir=data',
-        f'--output_dir={runs_dir / _LEADERBOARD}',
+        f'--output_dir={runs_dir / kept_runs.LEADERBOARD}',
         f'--results_dir={output_dir}',
     )
-  yield 'experiments.audit', *folders
+  yield 'tools.audit', *folders
 
 
 def write_pages(runs_dir: pathlib.Path):
@@ -202,7 +170,7 @@ def main(arguments: Sequence[str]):
     write_pages(given.runs_dir)
   else:
     act = {'pack': pack, 'unpack': unpack}[given.action]
-    act(_ROOT / ARCHIVE, given.runs_dir)
+    act(KEPT_DIR, given.runs_dir)
 
 
 if __name__ == '__main__':

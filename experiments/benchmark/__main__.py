@@ -21,10 +21,15 @@ its evaluations of gradients and losses.
 
 trains every task, on synthetic data if the folder lacks the data set. One
 column shows the share of a round spent waiting for prefetched clients.
+
+With --mode it measures something else, with flags of its own (see `--mode=soak
+--help`): soak, whether memory, files and threads grow over thousands of rounds;
+scaling, rounds on Ray workers; gpu, everything on a GPU, with a page.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 import dataclasses
+import importlib
 import tempfile
 from typing import Any, Optional
 
@@ -38,8 +43,27 @@ from experiments.benchmark import reports
 from experiments.benchmark import workloads
 from experiments.flag_table import field
 
+_TIMES = 'times'
+# The modes, and the modules with their flags and main functions.
+_MODES = {
+    _TIMES: '',
+    'soak': 'experiments.benchmark.soak',
+    'scaling': 'experiments.benchmark.scaling',
+    'gpu': 'experiments.benchmark.gpu',
+}
 _ALL = 'all'
 _TASKS = registry.ROWS[registry.TASK]
+
+
+@dataclasses.dataclass
+class _ModeFlags:
+  """The flag of all modes.
+
+  Attributes:
+    mode: What is measured.
+  """
+
+  mode: str = field(_TIMES, enum_values=_MODES)
 
 
 @dataclasses.dataclass
@@ -79,7 +103,8 @@ class _Flags:
 
 
 def define(flag_values: flags.FlagValues = flags.FLAGS):
-  """Defines the flags."""
+  """Defines the flags of the mode `times`."""
+  flag_table.define(_ModeFlags, flag_values)
   flag_table.define(
       _Flags,
       flag_values,
@@ -174,6 +199,32 @@ def _measure(workload: workloads.Workload, settings) -> Iterator[list[Any]]:
       yield measurement.measure(workload, clients_per_round, able, settings)
 
 
+def _define_mode(arguments: Sequence[str]):
+  """Defines the flags of the mode that the arguments name."""
+  early = flags.FlagValues()
+  flag_table.define(_ModeFlags, early)
+  try:
+    early(['benchmark', *arguments], known_only=True)
+    mode = early.mode
+  except flags.Error:
+    mode = _TIMES  # Parsing all flags will say what is wrong.
+  if mode == _TIMES:
+    define()
+  else:
+    flag_table.define(_ModeFlags, flags.FLAGS)
+    module = importlib.import_module(_MODES[mode])
+    module.define()
+    flags.adopt_module_key_flags(module)  # For --help.
+
+
+def _run_mode():
+  """Runs the mode that the flags name."""
+  mode = flags.FLAGS.mode
+  if mode == _TIMES:
+    main()
+  else:
+    importlib.import_module(_MODES[mode]).main()
+
+
 if __name__ == '__main__':
-  define()
-  command_line.run(main)
+  command_line.run(_run_mode, _define_mode)

@@ -1,10 +1,10 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Comparisons of frameworks with reference trajectories, and of their FedAdams.
+"""Comparisons of frameworks with reference trajectories.
 
 An adapter replays the runs of a file of reference trajectories in its own
-framework, and `check` compares them. `problems` has the models of such files,
-and `dialects` the formulas that share a name. TensorFlow is not imported here.
+framework, and `check` compares them. `problems` has the models of such files.
+TensorFlow is not imported here.
 """
 
 from experiments.conformance.adapters import Adapter

@@ -13,11 +13,7 @@ unknown configuration, and 2 if there was nothing to compare.
   python -m experiments.conformance --goldens=goldens.json --adapter=stock_tff
 
 compares the weights of another framework. Runs of methods that the framework
-lacks are `skipped`, with the reason, and counted in the last line.
-
-  python -m experiments.conformance --matrix
-
-prints which formulas frameworks use for FedAdam, FedYogi and FedAdagrad. See
+lacks are `skipped`, with the reason, and counted in the last line. See
 docs/conformance.md.
 """
 
@@ -25,7 +21,6 @@ from collections.abc import Callable, Mapping
 import contextlib
 import dataclasses
 import functools
-import pathlib
 import sys
 from typing import Any, Optional
 
@@ -37,7 +32,6 @@ from experiments import flag_table
 from experiments import registry
 from experiments.conformance import adapters
 from experiments.flag_table import field
-from tff_adaptive import _files
 
 
 @dataclasses.dataclass
@@ -51,9 +45,6 @@ class _Flags:
     adapter: {adapter_help}
     adapter_timeout: The time limit in seconds for a run of an --adapter
       command.
-    matrix: Whether to print instead which formulas frameworks use for FedAdam,
-      FedYogi and FedAdagrad; needs no --goldens.
-    markdown: A file to which the matrix is written.
   """
 
   goldens: Optional[str] = None
@@ -61,8 +52,6 @@ class _Flags:
   devices: str = 'auto'
   adapter: Optional[str] = None
   adapter_timeout: float = field(adapters.DEFAULT_TIMEOUT, lower_bound=0.0)
-  matrix: bool = False
-  markdown: Optional[str] = None
 
 
 def define(flag_values: flags.FlagValues = flags.FLAGS):
@@ -71,10 +60,9 @@ def define(flag_values: flags.FlagValues = flags.FLAGS):
   flags.register_multi_flags_validator(
       [flag.name for flag in dataclasses.fields(_Flags)],
       _belong_together,
-      'give either --goldens=FILE, optionally with --adapter, or --matrix, '
-      'optionally with --markdown; --adapter_timeout needs an adapter that is '
-      'a command, and a command needs no --runtime and no --devices, which '
-      'are those of the compiled runtime',
+      'give --goldens=FILE, optionally with --adapter; --adapter_timeout needs '
+      'an adapter that is a command, and a command needs no --runtime and no '
+      '--devices, which are those of the compiled runtime',
       flag_values=flag_values,
   )
 
@@ -87,28 +75,9 @@ def _belong_together(values: Mapping[str, Any]) -> bool:
   has_devices = values['devices'] != 'auto'
   if has_devices and not is_compiled:
     return False
-  has_runtime = has_devices or not is_compiled
-  if has_runtime and (is_command or values['matrix']):
+  if is_command and (has_devices or not is_compiled):
     return False
-  if values['matrix']:
-    return values['goldens'] is None and values['adapter'] is None
-  return values['goldens'] is not None and values['markdown'] is None
-
-
-def _write_matrix(path: Any):
-  """Prints the matrix, and writes it to a file if a path is given."""
-  if path is not None and not pathlib.Path(path).parent.is_dir():
-    raise command_line.UserError(
-        f'the folder of --markdown={path} does not exist; create it first'
-    )
-  command_line.prepare_libraries()
-  from experiments.conformance import matrix  # pylint: disable=import-outside-toplevel
-
-  text = matrix.to_markdown()
-  print(text, end='')
-  if path is not None:
-    with command_line.errors_as(command_line.UserError, OSError):
-      _files.write(path, text)
+  return values['goldens'] is not None
 
 
 def _create_check(values: flags.FlagValues) -> Callable[..., Any]:
@@ -128,9 +97,6 @@ def main(flag_values=flags.FLAGS):
   Args:
     flag_values: The parsed flags.
   """
-  if flag_values.matrix:
-    _write_matrix(flag_values.markdown)
-    return
   command_line.prepare_libraries()
   with command_line.errors_as(command_line.UserError, OSError, ValueError):
     runs, problems = conformance.read_goldens(flag_values.goldens)

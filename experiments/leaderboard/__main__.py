@@ -8,7 +8,7 @@ For example:
     --output_dir=runs/leaderboard
 
 runs what is not finished, for at most --max_hours, and writes
-`results/leaderboard.md`, `.html`, `.csv`, its pictures and the file of their
+`results/leaderboard.md`, `.csv`, its pictures and the file of their
 curves. The same command continues where an earlier one ended.
 
   python -m experiments.leaderboard --list

@@ -90,7 +90,7 @@ def write(
     results_dir: pathlib.Path,
     command: str,
 ):
-  """Writes `<results_dir>/leaderboard` as .md, .html, .csv and its pictures.
+  """Writes `<results_dir>/leaderboard` as .md, .csv and its pictures.
 
   The curves of the pictures are in `leaderboard_trials.csv`.
 
@@ -143,7 +143,7 @@ def write(
       headline.csv_rows(results),
   )
   pages.write_page(path, 'Leaderboard: one budget for all algorithms', blocks)
-  print(f'{path}.html')
+  print(f'{path}.md')
 
 
 def _figures(

@@ -12,7 +12,7 @@ hyperparameter whether the paper specifies it, we assume it, or it is lost;
   python -m experiments.report --table=delta_sgd/table_1 --runs_dir=runs \
     --output_dir=results
 
-writes `results/delta_sgd/table_1.md`, `.html`, `.csv` and its figure from the
+writes `results/delta_sgd/table_1.md`, `.csv` and its figure from the
 runs in `--runs_dir`; and
 
   python -m experiments.report --runs=runs/a,runs/b --output_dir=comparison

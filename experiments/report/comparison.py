@@ -41,7 +41,7 @@ def write_comparison(
     title: str = '',
     seeds: Optional[Collection[int]] = None,
 ):
-  """Writes `<output_dir>/comparison` as .md, .html, .csv, .png and .pdf.
+  """Writes `<output_dir>/comparison` as .md, .csv, .png and .pdf.
 
   Args:
     paths: Folders of runs, or of the seeds of a run: `seed_0`, `seed_1`, ...
@@ -98,7 +98,7 @@ def write_comparison(
   )
   print(f'{label}:')
   print(formatting.align([columns, *rows], num_labels=1))
-  print(f'{path}.html: {len(runs)} {kind}s compared', flush=True)
+  print(f'{path}.md: {len(runs)} {kind}s compared', flush=True)
 
 
 def _summarize(runs: Sequence[run_folder.Run], metric: str) -> dict[str, Any]:

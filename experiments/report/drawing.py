@@ -23,12 +23,6 @@ from tff_adaptive.optimizers.client import fedcada
 
 _Panels = dict[str, dict[str, analysis.BandCurve]]
 
-# In the order of the colors blue, red and green, as in the Delta-SGD paper.
-_STEP_SIZES = {
-    'second condition': 'growth_limit',
-    'step size': 'step_size',
-    'first condition': 'smoothness_limit',
-}
 _LABELS = {
     'clients/loss': 'training loss',
     'train/accuracy': 'training accuracy',
@@ -213,8 +207,8 @@ class _Drawing:
     panels: _Panels = {}
     for result in self.results:
       runs = list(result.runs.values())
-      for name, column in _STEP_SIZES.items():
-        series = [run.series(f'clients/{column}_mean') for run in runs]
+      for limit, name in figures.STEP_SIZE_CURVES.items():
+        series = [run.series(f'clients/{limit}_mean') for run in runs]
         rounds, values = figure_data.align(series)
         shown = rounds <= self.options.last_round
         if values.size:
@@ -225,7 +219,10 @@ class _Drawing:
           curve = analysis.BandCurve.of_line(rounds[shown], mean)
           panels.setdefault(title, {})[name] = curve
     return self._draw_panels(
-        panels, 'round', "clients' step size", names=list(_STEP_SIZES)
+        panels,
+        'round',
+        "clients' step size",
+        names=list(figures.STEP_SIZE_CURVES.values()),
     )
 
   def _draw_adjustments(self) -> bool:

@@ -26,6 +26,12 @@ BANDS = {
     STD: 'one standard deviation over the seeds to either side',
 }
 
+# In the order of the colors blue, red and green, as in the Delta-SGD paper.
+STEP_SIZE_CURVES = {
+    'growth_limit': 'second condition',
+    'step_size': 'step size',
+    'smoothness_limit': 'first condition',
+}
 _LABELS = ('x_label', 'y_label')
 _AXES = (*_LABELS, 'log_x', 'log_y', 'y_min', 'y_max')
 
@@ -190,6 +196,20 @@ def read_options(table: published.Table) -> FigureOptions:
   if kind == FINAL_OVER and options.get('log_x'):
     to_rates([entry.name for entry in table.columns], f'{place}: columns')
   return FigureOptions(**options)
+
+
+def columns_of(table: published.Table) -> frozenset[str]:
+  """Returns the columns of metrics.csv that a figure shows, besides a table's.
+
+  Args:
+    table: The table of the figure.
+  """
+  options = read_options(table)
+  if options.kind == STEP_SIZES:
+    return frozenset(f'clients/{name}_mean' for name in STEP_SIZE_CURVES)
+  if options.kind == BEST_SERVER_RATE:
+    return frozenset(['evaluation/loss'])
+  return frozenset(filter(None, options.metrics))
 
 
 def shows_numbers(table: published.Table) -> bool:

@@ -38,7 +38,7 @@ def write_tables(
     command_of: Callable[[published.Table], str],
     data_dir: Optional[str] = None,
 ):
-  """Writes `<output_dir>/<paper>/<table>` as .md, .html, .csv and .png.
+  """Writes `<output_dir>/<paper>/<table>` as .md, .csv and .png.
 
   The page of a figure that needs no runs shows only the figure.
 
@@ -68,7 +68,7 @@ def write_tables(
           *_figures(table, [], pictures, command),
       ]
       pages.write_page(path, f'{table.heading}: {table.title}', blocks)
-      print(f'{path}.html: {len(pictures)} pictures, without runs', flush=True)
+      print(f'{path}.md: {len(pictures)} pictures, without runs', flush=True)
       continue
     results = cell_results.collect(table, runs_dir)
     pictures = drawing.draw(table, results, path_png)
@@ -86,7 +86,7 @@ def write_tables(
     csv_files.write_rows(pages.with_suffix(path, '.csv'), rows)
     num_measured = sum(bool(result.numbers) for result in results)
     print(
-        f'{path}.html: {num_measured} of {len(results)} cells measured',
+        f'{path}.md: {num_measured} of {len(results)} cells measured',
         flush=True,
     )
 

@@ -12,8 +12,8 @@ interrupted run. --flagfile=FILE reads flags from a file.
 
   python -m experiments.train --task=digits --compare=fedadam,delta_sgd,prodigy
 
-trains several methods with the same seeds, and writes comparison.html, .md,
-.csv, .png and .pdf to OUTPUT_DIR/digits.compare.
+trains several methods with the same seeds, and writes comparison.md, .csv,
+.png and .pdf to OUTPUT_DIR/digits.compare.
 """
 
 from absl import flags

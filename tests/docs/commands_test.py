@@ -31,7 +31,7 @@ _RUN_ELSEWHERE = {
     'make docs': 'tests/packaging/tree_test.py',
     'make release': 'tests/packaging/wheel_test.py',
     'make peers': 'tests/benchmarks/peers_test.py',
-    'make gpu-report': 'tests/experiments/gpu_report/binary_test.py',
+    'make gpu-report': 'tests/experiments/benchmark/gpu_test.py',
     'make results': 'tests/packaging/results_tool_test.py',
     # The suite does not run itself; whoever reads this result has run it.
     'make test': 'Makefile',
@@ -46,8 +46,6 @@ _RUN_ELSEWHERE = {
     f'{_PYTHON}experiments.benchmark': 'tests/experiments/benchmark',
     f'{_PYTHON}experiments.conformance': 'tests/experiments/conformance',
     f'{_PYTHON}experiments.leaderboard': 'tests/experiments/leaderboard',
-    f'{_PYTHON}experiments.scaling': 'tests/experiments/scaling_test.py',
-    f'{_PYTHON}experiments.soak': 'tests/experiments/soak_test.py',
     f'{_PYTHON}experiments.sweep': 'tests/experiments/sweep',
     f'{_PYTHON}experiments.train --compare': 'tests/experiments/train',
     f'{_PYTHON}tests.pipelines': 'tests/pipelines/table_test.py',
@@ -151,7 +149,10 @@ class FlagsTest(absltest.TestCase):
           if binary == 'train' and '--compare' not in command.text:
             published.parse_flags(arguments)
           else:
-            _define_flags(binary)([binary, *arguments])
+            mode = ''.join(re.findall(r' --mode=(\w+)', command.text))
+            rest = [a for a in arguments if a != f'--mode={mode}']
+            binary = f'{binary}.{mode}' if mode else binary
+            _define_flags(binary)([binary, *rest])
 
   def test_flags_of_the_guide_exist(self):
     # Flags of absl, TensorBoard, pip and docs/examples/wine.py.

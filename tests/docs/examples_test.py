@@ -20,6 +20,7 @@ import pytest
 from tests import folder_testing
 from tests import page_testing
 from tests.docs import notebook_runner
+from tff_adaptive import _run_metrics
 
 _FOLDER = page_testing.ROOT / 'docs/examples'
 _README = page_testing.read('docs/examples/README.md')
@@ -88,6 +89,33 @@ class ProgramsTest(parameterized.TestCase):
       self.assertGreater(second, max(first, 0.8))
     else:
       self.assertLess(second, 1e-5)
+
+  @pytest.mark.slow
+  def test_experiment_in_one_file_trains_as_the_program_does(self):
+    with tempfile.TemporaryDirectory() as folder:
+      table = pathlib.Path(folder, 'one_file.csv')
+      flags = ('--client_optimizer=sgd', '--seed=3')
+      printed = _run(
+          str(_FOLDER / 'train_one_file.py'),
+          *flags,
+          '--rounds=2',
+          f'--csv={table}',
+      )
+      _run(
+          *'-m experiments.train --task=digits --total_rounds=2'.split(),
+          *('--rounds_per_evaluation=1', '--client_learning_rate=0.1'),
+          *flags,
+          *(f'--output_dir={folder}', '--experiment_name=program'),
+      )
+      ours = _run_metrics.read_columns(table)
+      theirs = _run_metrics.read_columns(f'{folder}/program/metrics.csv')
+    # Up to the rounding of float32, which may move an example's prediction.
+    for name, tolerance in (('loss', 1e-4), ('accuracy', 0.01)):
+      rounds, values = ours[f'test_{name}']
+      self.assertEqual(rounds, theirs[f'evaluation/{name}'][0])
+      for value, expected in zip(values, theirs[f'evaluation/{name}'][1]):
+        self.assertAlmostEqual(value, expected, delta=tolerance)
+    self.assertRegex(printed, r'(?m)^round 2: loss \d\.\d+, accuracy 0\.\d+$')
 
   def test_pipeline_is_stock_tff(self):
     text = (_FOLDER / 'stock_pipeline.py').read_text(encoding='utf-8')

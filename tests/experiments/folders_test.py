@@ -10,11 +10,11 @@ from absl.testing import parameterized
 
 from experiments import command_line
 from experiments import folders
-from experiments.audit import __main__ as audit
 from experiments.leaderboard import __main__ as leaderboard
 from experiments.report import __main__ as report
 from tests import folder_testing
 from tests.experiments import binary_testing
+from tools.audit import __main__ as audit
 
 
 class FolderNamesTest(parameterized.TestCase):

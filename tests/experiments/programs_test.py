@@ -11,7 +11,6 @@ from absl import flags
 from absl.testing import parameterized
 
 from experiments import __main__
-from experiments import audit
 from experiments import hparams
 from experiments.benchmark import algorithms
 from experiments.benchmark import workloads
@@ -24,7 +23,6 @@ _HELP = {
     'sweep': ['--grid', '--table', '--rows', '--client_learning_rate'],
     'report': ['--runs_dir'],
     'leaderboard': ['--max_hours'],
-    'audit': list(audit.CLAIMS),
     'export': ['--checkpoint: The weights to export: latest'],
     'trace': ['--round'],
     'benchmark': [
@@ -32,15 +30,16 @@ _HELP = {
         *workloads.RUNTIMES,
         *algorithms.ALGORITHMS,
         '--peers',
+        '--mode: <times|soak|scaling|gpu>',
     ],
-    'scaling': ['--gigabits_per_second'],
-    'soak': ['--rounds_per_sample'],
-    'gpu_report': ['--data_dir'],
-    'conformance': ['command:'],
     'fetch': ['--list'],
 }
-
-
+# The modes of the benchmark, and flags of their own.
+_MODES = {
+    'soak': '--rounds_per_sample',
+    'scaling': '--gigabits_per_second',
+    'gpu': '--output_dir',
+}
 _LIST = ('experiments.report', '--list', '--table=delta_sgd/table_1')
 _SEARCH = (
     '--sweep_name=rates',
@@ -55,13 +54,29 @@ _TYPOS = (
     ('export', ['--run=/nowhere'], '--output is missing'),
     ('report', ['--table=x/y'], "there is no table 'x/y'"),
     ('leaderboard', ['--methods=FedAvgg'], 'did you mean FedAvg'),
-    ('gpu_report', ['--output_dir=/dev/null/x'], '--output_dir'),
-    ('gpu_report', ['--data_dir=/nowhere'], '--data_dir'),
-    ('soak', ['--rounds=30'], 'set --rounds=80 or more'),
-    ('scaling', ['--workers=3'], "--workers takes 1, 2, 4, found '3'"),
-    ('scaling', ['--predict=0'], "takes positive integers, found '0'"),
-    ('scaling', ['--predict=two'], "takes positive integers, found 'two'"),
-    ('scaling', ['--predict='], "takes positive integers, found ''"),
+    ('benchmark', ['--mode=gpu', '--output_dir=/dev/null/x'], '--output_dir'),
+    ('benchmark', ['--mode=gpu', '--data_dir=/nowhere'], '--data_dir'),
+    ('benchmark', ['--mode=soak', '--rounds=30'], 'set --rounds=80 or more'),
+    (
+        'benchmark',
+        ['--mode=scaling', '--workers=3'],
+        "--workers takes 1, 2, 4, found '3'",
+    ),
+    (
+        'benchmark',
+        ['--mode=scaling', '--predict=0'],
+        "takes positive integers, found '0'",
+    ),
+    (
+        'benchmark',
+        ['--mode=scaling', '--predict=two'],
+        "takes positive integers, found 'two'",
+    ),
+    (
+        'benchmark',
+        ['--mode=scaling', '--predict='],
+        "takes positive integers, found ''",
+    ),
     ('sweep', ['--sedds=1'], "Unknown command line flag 'sedds'"),
     ('sweep', [*_SEARCH, '--num_trials=3'], '--num_trials needs --random'),
     ('sweep', [*_SEARCH, '--data_dir=no'], 'does not exist; give the folder'),
@@ -83,9 +98,18 @@ _TYPOS = (
     ),
     ('benchmark', ['--algorithms=sgd'], "takes fedavg, .*, found 'sgd'"),
     ('benchmark', ['--rounds=0'], 'rounds=0'),
-    ('audit', ['--output_dir=README.md'], 'README.md is a file; give'),
-    ('soak', ['--output_dir=README.md'], 'README.md is a file; give'),
-    ('scaling', ['--output_dir=README.md'], 'README.md is a file; give'),
+    ('benchmark', ['--mode=soke'], 'soke'),
+    ('benchmark', ['--mode'], 'mode'),
+    (
+        'benchmark',
+        ['--mode=soak', '--output_dir=README.md'],
+        'README.md is a file; give',
+    ),
+    (
+        'benchmark',
+        ['--mode=scaling', '--output_dir=README.md'],
+        'README.md is a file; give',
+    ),
     (
         'report',
         ['--table=fedli/table_1', '--output_dir=README.md'],
@@ -106,6 +130,7 @@ class WithoutTensorFlowTest(parameterized.TestCase):
     commands = [
         *((module, '--help') for module in modules.values()),
         *((f'experiments.{row[0]}', *row[1]) for row in _TYPOS),
+        *(('experiments.benchmark', f'--mode={m}', '--help') for m in _MODES),
         _LIST,
     ]
     cls._ended = dict(zip(commands, binary_testing.run_quickly(*commands)))
@@ -121,6 +146,13 @@ class WithoutTensorFlowTest(parameterized.TestCase):
     text = ''.join(ended.stdout.split())
     for word in words:
       self.assertIn(''.join(word.split()), text)
+
+  @parameterized.parameters(*_MODES.items())
+  def test_help_of_a_mode_has_its_flags(self, mode, flag):
+    ended = self._ended['experiments.benchmark', f'--mode={mode}', '--help']
+    self.assertEqual(ended.code, 0, ended.stderr)
+    self.assertIn(flag, ended.stdout)
+    self.assertNotIn('--peers', ended.stdout)
 
   def test_help_of_training_has_all_its_flags(self):
     values = flags.FlagValues()

@@ -13,14 +13,18 @@ from tests.packaging import imports_testing
 from tff_adaptive import _stack
 
 _ROOT = pathlib.Path(__file__).resolve().parents[2]
-_LOCKS = (
-    ('current', 'requirements'),
-    ('check', 'requirements-check'),
-    ('docs', 'requirements-docs'),
-    ('coverage', 'requirements-coverage'),
+# Locks of packages that are added to those of the base.
+_EXTRAS = tuple(
+    f'requirements-{name}' for name in ('jax', 'pretrained', 'ray', 'trackers')
 )
-# Trackers. Their tests use stand-ins, or are skipped, where they are missing.
-_OPTIONAL = ('mlflow', 'wandb')
+_LOCKS = (
+    'requirements',
+    'requirements-test',
+    *_EXTRAS,
+    'requirements-check',
+    'requirements-docs',
+    'requirements-coverage',
+)
 _PIN = re.compile(r'([a-z0-9][a-z0-9.-]*)==([^ ;]+)(?: ; [^\\]+)? \\')
 
 
@@ -38,36 +42,61 @@ def _pins(lock: str) -> dict[str, str]:
 
 
 def _requirements(name: str) -> list[requirements.Requirement]:
-  return [requirements.Requirement(line) for line in _lines(name)]
+  """Returns the requirements of a file, and of those that it includes."""
+  found = []
+  for line in _lines(name):
+    if line.startswith('-r '):
+      found += _requirements(line.removeprefix('-r '))
+    else:
+      found.append(requirements.Requirement(line))
+  return found
+
+
+def _names(*inputs: str) -> set[str]:
+  """Returns the packages that files ask for."""
+  return {
+      utils.canonicalize_name(requirement.name)
+      for name in inputs
+      for requirement in _requirements(f'{name}.in')
+  }
 
 
 class LockTest(parameterized.TestCase):
 
-  @parameterized.named_parameters(*_LOCKS)
+  @parameterized.parameters(*_LOCKS)
   def test_holds_no_address_and_no_path(self, name):
     text = (_ROOT / f'{name}.txt').read_text(encoding='utf-8')
     for trace in ('://', 'index-url', 'find-links', '/', ' @ '):
       self.assertNotIn(trace, text)
 
-  @parameterized.named_parameters(*_LOCKS)
+  @parameterized.parameters(*_LOCKS)
   def test_requirements_are_locked(self, name):
     pins = _pins(f'{name}.txt')
+    if name in _EXTRAS:
+      base = _pins('requirements.txt')
+      self.assertNoCommonElements(base, pins)
+      pins |= base
     for requirement in _requirements(f'{name}.in'):
       package = utils.canonicalize_name(requirement.name)
       self.assertIn(package, pins)
       self.assertTrue(requirement.specifier.contains(pins[package]), package)
 
-  def test_what_is_imported_is_required(self):
-    required = {
-        utils.canonicalize_name(requirement.name)
-        for requirement in _requirements('requirements.in')
-    }
-    imported = imports_testing.imported_distributions(
-        'tff_adaptive', 'tasks', 'experiments', 'tests'
-    )
+  def test_shared_packages_have_one_version(self):
+    found = _pins('requirements-test.txt')
+    self.assertContainsSubset(_pins('requirements.txt').items(), found.items())
+    for name in _EXTRAS:
+      for package, version in _pins(f'{name}.txt').items():
+        self.assertEqual(found.setdefault(package, version), version, package)
+
+  @parameterized.parameters(
+      ((), 'tff_adaptive', 'tasks', 'experiments', 'tools/audit'),
+      (('requirements-test',), 'tests'),
+  )
+  def test_what_is_imported_is_required(self, more, *folders):
+    required = _names('requirements', *_EXTRAS, *more)
+    imported = imports_testing.imported_distributions(*folders)
     for package, path in imported.items():
-      if package not in _OPTIONAL:
-        self.assertIn(package, required, f'imported by {path}')
+      self.assertIn(package, required, f'imported by {path}')
 
   def test_table_of_the_wheel_equals_the_lock(self):
     pins = _pins(_stack.LOCK)

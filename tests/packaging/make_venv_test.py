@@ -27,10 +27,13 @@ case "$*" in
   '-m venv'*)
     for folder; do :; done
     echo "venv" >> '{log}'
+    /bin/rm -rf "$folder"
     mkdir -p "$folder/bin"
     cp "$0" "$folder/bin/python" ;;
   '-m pip install'*)
     echo "pip $*" >> '{log}'
+    echo 'Collecting numpy==1.0 (from -r a file)'
+    echo 'Installing collected packages: numpy'
     [ ! -e '{log}.fail' ] ;;
 esac
 """
@@ -67,10 +70,10 @@ class MakeVenvTest(folder_testing.FolderTestCase):
     )
     path.chmod(0o755)
 
-  def _run(self, lock='lock.txt', **variables):
+  def _run(self, *more_locks, **variables):
     """Returns the finished process of the script."""
     return subprocess.run(
-        [str(_ROOT / 'tools/make_venv.sh'), 'env', lock],
+        [str(_ROOT / 'tools/make_venv.sh'), 'env', 'lock.txt', *more_locks],
         cwd=self.folder,
         env={'PATH': str(self.bin), **variables},
         capture_output=True,
@@ -98,8 +101,16 @@ class MakeVenvTest(folder_testing.FolderTestCase):
     process = self._run()
     self.assertEqual(process.returncode, 0, process.stderr)
     self.assertEmpty(process.stderr)
-    creating, ready = process.stdout.splitlines()
+    creating, *progress, ready = process.stdout.splitlines()
     self.assertStartsWith(creating, 'Creating env from lock.txt')
+    unpacking = '  All are here; unpacking them ...'
+    self.assertEqual(
+        progress,
+        [
+            *('  1 of 2: numpy==1.0', unpacking),  # The build tools.
+            *('  1 of 3: numpy==1.0', unpacking),
+        ],
+    )
     self.assertEqual(ready, 'env is ready.')
     venv, build_tools, packages = self._calls()
     self.assertEqual(venv, 'venv')
@@ -124,6 +135,39 @@ class MakeVenvTest(folder_testing.FolderTestCase):
     self.lock.write_text(_LOCK.replace('numpy==1.0', 'numpy==1.1'))
     self.assertEqual(self._run().returncode, 0)
     self.assertIn('venv', self._calls())
+
+  def test_another_lock_is_added_once(self):
+    self._add_python('python3', '3.11')
+    (self.folder / 'locks').mkdir()
+    (self.folder / 'locks/test.txt').write_text('pytest==1.0 \\\n')
+    self._run()
+    self._calls()
+    process = self._run('locks/test.txt')
+    self.assertEqual(process.returncode, 0, process.stderr)
+    (packages,) = self._calls()
+    self.assertEndsWith(packages, '--requirement locks/test.txt')
+    self.assertStartsWith(process.stdout, 'Adding locks/test.txt to env ...\n')
+    for locks in ((), ['locks/test.txt']):
+      self.assertEqual(self._run(*locks).returncode, 0)
+      self.assertEmpty(self._calls())
+    # An environment that is made anew has only what is asked for.
+    self.lock.write_text(_LOCK.replace('numpy==1.0', 'numpy==1.1'))
+    self.assertLen((self._run(), self._calls())[1], 3)
+    self.assertLen((self._run('locks/test.txt'), self._calls())[1], 1)
+
+  def test_addition_that_fails_is_done_again(self):
+    self._add_python('python3', '3.11')
+    (self.folder / 'test.txt').write_text('pytest==1.0 \\\n')
+    self._run()
+    failure = pathlib.Path(f'{self.log}.fail')
+    failure.touch()
+    process = self._run('test.txt')
+    self.assertEqual(process.returncode, 1)
+    self.assertIn('the same command tries again', process.stderr)
+    failure.unlink()
+    self._calls()
+    self.assertEqual(self._run('test.txt').returncode, 0)
+    self.assertLen(self._calls(), 1)
 
   def test_environment_of_another_checkout_is_left_alone(self):
     self._add_python('python3', '3.11')

@@ -8,143 +8,157 @@ import io
 import json
 import os
 import re
-import tarfile
 from unittest import mock
 
 from absl.testing import absltest
+from absl.testing import parameterized
 import pytest
 
 from experiments import published
 from experiments.report import figures
+from experiments.run_results import environments
+from experiments.run_results import run_folder
 from tests import folder_testing
 from tests import page_testing
 from tests import program_testing
+from tools import kept_runs
 from tools import results
 
 
-def _write_run(folder, num_rounds, total_rounds=2):
+def _write_run(folder, num_rounds, total_rounds=2, **hparams):
   folder.mkdir(parents=True)
-  (folder / 'hparams.json').write_text(
-      json.dumps({'total_rounds': total_rounds})
-  )
-  rows = ['round_num,clients/loss']
-  rows.extend(f'{i + 1},0.5' for i in range(num_rounds))
+  hparams = {'total_rounds': total_rounds, 'seed': 0, **hparams}
+  (folder / 'hparams.json').write_text(json.dumps(hparams))
+  rows = ['round_num,clients/loss,evaluation/accuracy,seconds']
+  rows.extend(f'{i + 1},0.5,{1 / (i + 3)},0.250' for i in range(num_rounds))
   (folder / 'metrics.csv').write_text('\n'.join([*rows, '']))
   os.utime(folder / 'metrics.csv', (1e9, 1e9))
-  (folder / 'environment.json').write_text('[]')
+  (folder / 'environment.json').write_text('[{"python": "3.12"}]')
   (folder / 'checkpoint').write_text('large')
 
 
-class ArchiveTest(folder_testing.FolderTestCase):
+def _names(folder):
+  return [path.name for path in folder.iterdir()]
+
+
+class KeptRunsTest(folder_testing.FolderTestCase):
 
   def setUp(self):
     super().setUp()
-    self.archive = self.folder / 'docs' / 'runs.tar.xz'
+    self.kept_dir = self.folder / 'kept'
+
+  def _pack(self, name):
+    results.pack(self.kept_dir, self.folder / name)
 
   def _unpack(self, name):
-    results.unpack(self.archive, self.folder / name)
+    results.unpack(self.kept_dir, self.folder / name)
     return self.folder / name
 
   def test_finished_runs_come_back_without_checkpoints(self):
-    _write_run(self.folder / 'runs' / 'table' / 'cell' / 'seed_0', 2)
-    _write_run(self.folder / 'runs' / 'table' / 'cell' / 'seed_1', 1)
-    results.pack(self.archive, self.folder / 'runs')
-    runs_dir = self._unpack('again')
-    files = [path for path in runs_dir.rglob('*') if path.is_file()]
-    cell = runs_dir / 'table' / 'cell' / 'seed_0'
+    cell = self.folder / 'runs' / 'paper' / 'table' / 'cell'
+    _write_run(cell / 'seed_0', 2, client_learning_rate=0.1)
+    _write_run(cell / 'seed_1', 1)
+    self._pack('runs')
+    run = self._unpack('again') / 'paper/table/cell/seed_0'
+    self.assertEqual(_names(run.parent), ['seed_0'])
     self.assertCountEqual(
-        files,
-        [
-            cell / name
-            for name in ('hparams.json', 'metrics.csv', 'environment.json')
-        ],
+        _names(run), ['hparams.json', 'metrics.csv', 'environment.json']
     )
-    # When a run ended is what the file system says.
-    self.assertEqual((cell / 'metrics.csv').stat().st_mtime, 1e9)
+    before, after = map(run_folder.read_run, (cell / 'seed_0', run))
+    self.assertEqual(after.hparams, before.hparams)
+    self.assertEqual(after.ended, before.ended)
+    self.assertEqual(after.started, before.started.replace(microsecond=0))
+    self.assertEqual(environments.read(run), [{'python': '3.12'}])
+    # No page shows the training loss.
+    self.assertEqual(
+        after.columns,
+        {k: v for k, v in before.columns.items() if 'ss' not in k},
+    )
 
-  def test_links_in_an_archive_are_not_unpacked(self):
-    _write_run(self.folder / 'runs' / 'seed_0', 2)
-    self.archive.parent.mkdir()
-    with tarfile.open(self.archive, 'w:xz') as file:
-      file.add(self.folder / 'runs' / 'seed_0', 'seed_0')
-      for name, kind in (('a', tarfile.SYMTYPE), ('b', tarfile.LNKTYPE)):
-        member = tarfile.TarInfo(f'seed_0/{name}')
-        member.type, member.linkname = kind, 'seed_0/hparams.json'
-        file.addfile(member)
-    found = self._unpack('again') / 'seed_0'
-    self.assertTrue((found / 'hparams.json').is_file())
-    self.assertFalse(any((found / name).is_symlink() for name in 'ab'))
-    self.assertFalse((found / 'b').exists())
+  def test_a_file_is_a_table_with_a_row_a_run(self):
+    for seed in range(2):
+      run = self.folder / 'runs' / 'rates' / f'seed_{seed}'
+      _write_run(run, 2, seed=seed, task='digits')
+    self._pack('runs')
+    (path,) = self.kept_dir.iterdir()
+    header, first, second = csv.reader(path.read_text().splitlines())
+    self.assertEqual(path.name, 'rates.csv')
+    row = dict(zip(header, first))
+    self.assertEqual(row['--task'], '"digits"')
+    self.assertEqual(row['seconds'], '1-2:1 .25*2')
+    # Of what is as above nothing is written.
+    changed = [name for name, text in zip(header, second) if text]
+    self.assertContainsSubset(['run', '--seed'], changed)
+    self.assertNoCommonElements(['--task', 'seconds', 'environments'], changed)
 
   def test_existing_files_stay(self):
     _write_run(self.folder / 'runs' / 'seed_0', 2)
-    results.pack(self.archive, self.folder / 'runs')
+    self._pack('runs')
     _write_run(self.folder / 'other' / 'seed_0', 2, total_rounds=1)
     runs_dir = self._unpack('other')
     hparams = json.loads((runs_dir / 'seed_0' / 'hparams.json').read_text())
-    self.assertEqual(hparams, {'total_rounds': 1})
-
-  def test_files_of_an_earlier_run_do_not_stay_beside_new_ones(self):
-    run = self.folder / 'runs' / 'seed_0'
-    _write_run(run, 2)
-    results.pack(self.archive, self.folder / 'runs')
-    (run / 'environment.json').unlink()
-    results.pack(self.archive, self.folder / 'runs')
-    found = self._unpack('again') / 'seed_0'
-    self.assertCountEqual(
-        [path.name for path in found.iterdir()], ['hparams.json', 'metrics.csv']
-    )
+    self.assertEqual(hparams['total_rounds'], 1)
 
   def test_an_interruption_leaves_whole_runs_or_none(self):
     for name in ('seed_0', 'seed_1'):
-      _write_run(self.folder / 'runs' / name, 2)
-    results.pack(self.archive, self.folder / 'runs')
-    extract = tarfile.TarFile.extractall
-
-    def extract_some(file, path, members, **kwargs):
-      extract(file, path, members[:2], **kwargs)
-      raise KeyboardInterrupt
-
-    with mock.patch.object(tarfile.TarFile, 'extractall', extract_some):
+      _write_run(self.folder / 'runs' / 'rates' / name, 2)
+    self._pack('runs')
+    with mock.patch.object(os, 'utime', side_effect=[0, 0, KeyboardInterrupt]):
       with self.assertRaises(KeyboardInterrupt):
         self._unpack('again')
-    self.assertEmpty(list((self.folder / 'again').iterdir()))
+    self.assertEmpty(_names(self.folder / 'again'))
     runs_dir = self._unpack('again')
     self.assertLen(list(runs_dir.rglob('metrics.csv')), 2)
 
-  def test_plots_belong_to_their_run(self):
+  def test_plots_that_a_page_shows_come_back(self):
     run = self.folder / 'runs' / 'seed_0'
     _write_run(run, 2)
+    shown = next(page_testing.ROOT.glob('docs/results/*/*.png'))
     (run / 'plots').mkdir()
-    (run / 'plots' / 'cka.png').write_text('a picture')
+    (run / 'plots' / 'cka.png').write_bytes(shown.read_bytes())
     out = io.StringIO()
     with contextlib.redirect_stdout(out):
-      results.pack(self.archive, self.folder / 'runs')
-      self._unpack('again')
+      self._pack('runs')
+      again = self._unpack('again')
     self.assertStartsWith(out.getvalue(), '1 runs, ')
-    self.assertIn('extracted 1 of 1 runs to ', out.getvalue())
-    self.assertTrue((self.folder / 'again/seed_0/plots/cka.png').is_file())
+    self.assertIn('wrote 1 of 1 runs to ', out.getvalue())
+    self.assertEqual(
+        (again / 'seed_0/plots/cka.png').read_bytes(), shown.read_bytes()
+    )
 
   def test_packing_elsewhere_loses_no_run(self):
     for name in ('first', 'second'):
-      _write_run(self.folder / name / f'{name}_cell' / 'seed_0', 2)
-      results.pack(self.archive, self.folder / name)
+      _write_run(self.folder / name / 'rates' / name / 'seed_0', 2)
+      self._pack(name)
     runs_dir = self._unpack('again')
-    self.assertCountEqual(
-        [path.name for path in runs_dir.iterdir()],
-        ['first_cell', 'second_cell'],
-    )
+    self.assertCountEqual(_names(runs_dir / 'rates'), ['first', 'second'])
 
   def test_a_run_that_is_begun_anew_does_not_take_the_place_of_a_finished_one(
       self,
   ):
     _write_run(self.folder / 'first' / 'seed_0', 2)
-    results.pack(self.archive, self.folder / 'first')
+    self._pack('first')
     _write_run(self.folder / 'second' / 'seed_0', 1)
-    results.pack(self.archive, self.folder / 'second')
+    self._pack('second')
     runs_dir = self._unpack('again')
     metrics = (runs_dir / 'seed_0' / 'metrics.csv').read_text()
     self.assertLen(metrics.splitlines(), 3)
+
+
+class SeriesTest(parameterized.TestCase):
+
+  @parameterized.parameters(
+      ([3], [0.1], '3 .1'),
+      ([1, 2, 3], [5.0, 5.0, 1e20], '1-3:1 5*2 100000000000000000000'),
+      ([2, 4, 6, 7], [-0.5, 0.1, 1e-7, 0.0], '2-6:2,7 -0.5 .1 1e-07 0'),
+      ([1], [0.03703703731298447], '1 float32 .037037037'),
+      # In float32 it would be another number.
+      ([1, 2], [0.03703703731298447, 0.3], '1-2:1 .03703703731298447 .3'),
+  )
+  def test_every_number_comes_back(self, rounds, values, text):
+    self.assertEqual(kept_runs.format_series(rounds, values), text)
+    found = kept_runs.parse_series(text)
+    self.assertEqual(found, dict(zip(rounds, values)))
 
 
 class PagesTest(absltest.TestCase):
@@ -153,9 +167,9 @@ class PagesTest(absltest.TestCase):
   def test_numbers_are_those_of_the_kept_runs(self):
     folder = folder_testing.new(self)
     runs_dir, output_dir = folder / 'runs', folder / 'results'
-    results.unpack(page_testing.ROOT / results.ARCHIVE, runs_dir)
+    results.unpack(results.KEPT_DIR, runs_dir)
     *commands, audit = results.build_commands(runs_dir, output_dir)
-    self.assertEqual(audit[0], 'experiments.audit')
+    self.assertEqual(audit[0], 'tools.audit')
     for module, *arguments in commands:
       result = program_testing.run(module, *arguments)
       self.assertEqual(result.returncode, 0, result.stderr)

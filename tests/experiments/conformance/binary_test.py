@@ -1,10 +1,9 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of the binary's adapters and matrix, as it is called."""
+"""Tests of the binary's adapters, as it is called."""
 
 import io
 import json
-from unittest import mock
 
 from absl import flags
 from absl.testing import parameterized
@@ -12,12 +11,10 @@ import pytest
 
 from experiments import command_line
 from experiments.conformance import __main__ as binary
-from experiments.conformance import matrix
 from tests import folder_testing
 from tests import program_testing
 from tests.experiments import binary_testing
 from tests.experiments.conformance import golden_testing
-from tests.tff_adaptive import file_testing
 
 
 def _write_goldens(folder, *configs):
@@ -108,26 +105,16 @@ class ConformanceTest(folder_testing.FolderTestCase):
 
   @parameterized.named_parameters(
       ('nothing', []),
-      ('both', ['--goldens=x', '--matrix']),
-      ('adapter', ['--matrix', '--adapter=stock_tff']),
-      ('timeout', ['--matrix', '--adapter_timeout=3']),
-      ('runtime', ['--matrix', '--runtime=native']),
+      ('adapter', ['--adapter=stock_tff']),
       (
           'runtime_of_a_command',
           ['--goldens=x', '--adapter=command:true', '--runtime=native'],
       ),
       ('no_command', ['--goldens=x', '--adapter_timeout=3']),
-      ('markdown', ['--goldens=x', '--markdown=y']),
   )
   def test_flags_that_do_not_fit_raise(self, arguments):
-    with self.assertRaisesRegex(flags.Error, 'give either --goldens=FILE'):
+    with self.assertRaisesRegex(flags.Error, 'give --goldens=FILE'):
       binary_testing.call(binary, *arguments)
-
-  def test_folder_of_the_matrix_must_exist(self):
-    with self.assertRaisesRegex(
-        command_line.UserError, 'does not exist; create it'
-    ):
-      binary_testing.call(binary, '--matrix', '--markdown=/no/x.md')
 
   @parameterized.named_parameters(
       ('name', 'stock_flower', "unknown adapter 'stock_flower'"),
@@ -137,27 +124,6 @@ class ConformanceTest(folder_testing.FolderTestCase):
     goldens = _write_goldens(self.folder, {})
     with self.assertRaisesRegex(command_line.UserError, message):
       binary_testing.call(binary, goldens, f'--adapter={adapter}')
-
-  def test_a_full_disk_leaves_the_file_of_the_matrix_as_it_was(self):
-    path = self.folder / 'matrix.md'
-    path.write_text('before', encoding='utf-8')
-    with (
-        mock.patch.object(matrix, 'to_markdown', return_value='after\n'),
-        file_testing.max_file_size(1),
-        self.assertRaisesRegex(command_line.UserError, 'could not write'),
-    ):
-      binary_testing.call(binary, '--matrix', f'--markdown={path}')
-    self.assertEqual(path.read_text(encoding='utf-8'), 'before')
-
-  @pytest.mark.slow
-  def test_matrix_is_printed_and_written(self):
-    path = self.folder / 'matrix.md'
-    result = program_testing.run(
-        'experiments.conformance', '--matrix', f'--markdown={path}'
-    )
-    self.assertEqual(result.returncode, 0, result.stderr)
-    self.assertStartsWith(result.stdout, '| FedAdam | Reddi |')
-    self.assertEqual(path.read_text(encoding='utf-8'), result.stdout)
 
   @pytest.mark.slow
   def test_stock_tff_is_replayed(self):

@@ -108,7 +108,7 @@ class LeaderboardTest(folder_testing.FolderTestCase):
     self.assertIn('12 runs to go, one after the other: ', stopped)
     self.assertIn('Stopped after 0 hours with 12 runs to go', stopped)
     self.assertIn('tuning trials: 4 to run', out)
-    self.assertEqual(again, f'{self.folder / "results" / "leaderboard.html"}\n')
+    self.assertEqual(again, f'{self.folder / "results" / "leaderboard.md"}\n')
     text = (self.folder / 'results' / 'leaderboard.md').read_text()
     self.assertIn('**With 2 trials to tune:', text)
     self.assertIn('--trials=2', text)

@@ -49,7 +49,7 @@ class ReportTest(page_testing.PageTestCase):
         f'--output_dir={self.output_dir}',
     )
     out = _call(*arguments)
-    self.assertIn('delta_sgd/table_1.html: ', out)
+    self.assertIn('delta_sgd/table_1.md: ', out)
     text = (self.output_dir / 'delta_sgd' / 'table_1.md').read_text()
     self.assertIn("--table=delta_sgd/table_1 '--groups=alpha = 1'", text)
     self.assertIn(f'--output_dir={self.output_dir}\n', text)
@@ -119,7 +119,7 @@ class ReportTest(page_testing.PageTestCase):
         '--runs_dir=/nowhere',
         f'--output_dir={self.output_dir}',
     )
-    self.assertIn('figure_3.html: 1 pictures, without runs', out)
+    self.assertIn('figure_3.md: 1 pictures, without runs', out)
 
   def test_names_with_commas_are_given_in_quotes(self):
     for name in ('a=1,b=1', 'a=1,b=2'):

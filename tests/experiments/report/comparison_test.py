@@ -34,7 +34,7 @@ class ComparisonTest(page_testing.PageTestCase):
         text,
     )
     self.assert_plotted('comparison')
-    self.assertTrue((self.output_dir / 'comparison.html').exists())
+    self.assertTrue((self.output_dir / 'comparison.md').exists())
 
   def test_a_run_that_stopped_early_is_finished(self):
     made_up_runs.write_run(

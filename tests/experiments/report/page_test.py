@@ -78,7 +78,7 @@ class PageTest(page_testing.PageTestCase):
     made_up_runs.write_cell(self.runs_dir, table.cells[2], [[0.5], [0.5]])
     out = self.write(table)
     self.assertEqual(
-        out, f'{self.output_dir}/paper/table_1.html: 2 of 4 cells measured\n'
+        out, f'{self.output_dir}/paper/table_1.md: 2 of 4 cells measured\n'
     )
     text = self.read('.md')
     command = published.build_sweep_command(
@@ -107,9 +107,7 @@ class PageTest(page_testing.PageTestCase):
     self.assertNotIn('## First and second places', text)
     self.assertIn('![Made-up numbers: by round', text)
     self.assert_plotted()
-    html = self.read('.html')
-    self.assertIn('<strong>92.5</strong> (0.0)', html)
-    self.assertIn('src="data:image/png;base64,', html)
+    self.assertIn('**92.5** (0.0)', text)
 
   def test_csv_has_every_cell(self):
     table = made_up_runs.build_table(numbers=_PUBLISHED)
@@ -172,7 +170,7 @@ class PageTest(page_testing.PageTestCase):
     (plots / 'partition.png').write_bytes(made_up_runs.PNG + b'one')
     self.write(table)
     before = file_testing.read_files(self.output_dir)
-    self.assertLen(before, 4)
+    self.assertLen(before, 3)
     (plots / 'partition.png').write_bytes(made_up_runs.PNG + b'twice')
     for max_size in (1, 100):  # The picture fits into the second one.
       with (

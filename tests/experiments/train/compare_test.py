@@ -243,7 +243,7 @@ class CompareTest(folder_testing.FolderTestCase):
     page = (home / 'comparison.md').read_text(encoding='utf-8')
     self.assertIn('# digits: test accuracy (%) of 2 methods\n', page)
     self.assertIn('experiments.train --compare=fedavg,fedadam --', page)
-    for name in ('comparison.html', 'comparison.png', 'comparison.pdf'):
+    for name in ('comparison.md', 'comparison.png', 'comparison.pdf'):
       self.assertTrue((home / name).exists())
     for method in ('FedAvg', 'FedAdam'):
       starts = home / method / 'seed_0.starts'
