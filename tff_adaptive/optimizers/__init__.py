@@ -75,6 +75,9 @@ from tff_adaptive.optimizers.client_reports import Report
 from tff_adaptive.optimizers.federated_optimizer import FederatedOptimizer
 from tff_adaptive.optimizers.federated_optimizer import Survey
 from tff_adaptive.optimizers.optimizer import ExtraArgsOptimizer
+from tff_adaptive.optimizers.server.fed_schedule_free import (
+    build_fed_schedule_free,
+)
 from tff_adaptive.optimizers.server.fedadamom import build_fedadamom
 from tff_adaptive.optimizers.server.fedavg import build_fedavg
 from tff_adaptive.optimizers.server.fedavg import build_fedavgm

@@ -90,6 +90,7 @@ _FIRST: dict[str, dict[str, Any]] = {
     'yogi': dict(learning_rate=0.05),
     'fedadamom': dict(learning_rate=0.2),
     'gpa': dict(learning_rate=0.5),
+    'fed_schedule_free': dict(learning_rate=0.5),
     'fedavgm_nesterov': dict(learning_rate=0.1),
     'fedavg': dict(learning_rate=0.7),
     'fedavgm': dict(learning_rate=0.1),

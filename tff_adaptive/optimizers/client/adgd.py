@@ -13,6 +13,8 @@ from tff_adaptive.optimizers import optimizer
 from tff_adaptive.optimizers.client import delta_sgd
 
 _VERSIONS = ('2023', '2023_root', '2020')
+# Stands for an infinite theta in the state, which must be finite.
+_INFINITE = 1e30
 
 
 class _AdGD(delta_sgd.DeltaSGD):
@@ -43,32 +45,30 @@ class _AdGD(delta_sgd.DeltaSGD):
 
   def step_size(self, state, changes, hparams):
     rate, first_theta = hparams['learning_rate'], hparams['theta']
-    weight_change, gradient_change = changes
     last, theta = state['last_step_size'], state['last_theta']
     added = 2.0 / 3.0 if self._version == '2023' else 1.0
-    grown = tf.sqrt(added + theta) * last
-    limit = self._limit(weight_change, gradient_change, last)
-    new = tf.minimum(grown, limit)
+    grown = tf.where(theta < _INFINITE, tf.sqrt(added + theta) * last, math.inf)
+    new = tf.minimum(grown, self._limit(*changes, last))
     # With an infinite theta and no estimate there is nothing to go by.
     stays = tf.math.is_inf(new)
     new_theta = tf.where(stays, theta, tf.math.divide_no_nan(new, last))
     new = tf.where(stays, last, new)
-    is_finite = tf.math.is_finite(weight_change + gradient_change)
+    is_finite = tf.math.is_finite(changes[0] + changes[1])
     new = tf.where(is_finite, new, float('nan'))
     is_first = self.is_first(state)
-    return delta_sgd.StepSize(
-        tf.where(is_first, rate, new),
-        tf.where(is_first, first_theta, new_theta),
-        tf.where(is_first, rate, limit),
-        tf.where(is_first, rate, grown),
-    )
+    step_size = tf.where(is_first, rate, new)
+    theta = tf.where(is_first, first_theta, new_theta)
+    theta = tf.minimum(theta, tf.cast(_INFINITE, theta.dtype))
+    return delta_sgd.StepSize(step_size, theta, step_size, step_size)
 
   def _limit(self, weight_change, gradient_change, last):
     """Returns the limit from the smoothness, infinite without an estimate."""
     if self._version == '2023':
       smoothness = tf.math.divide_no_nan(gradient_change, weight_change)
-      bracket = tf.nn.relu(2.0 * tf.square(last * smoothness) - 1.0)
-      has_limit, limit = bracket > 0.0, tf.math.rsqrt(bracket) * last
+      bracket = 2.0 * tf.square(last * smoothness) - 1.0
+      has_limit = bracket > 0.0
+      # Not the root of what is not chosen, whose derivative is NaN.
+      limit = last / tf.sqrt(tf.where(has_limit, bracket, 1.0))
     else:
       factor = 0.5 if self._version == '2020' else math.sqrt(0.5)
       has_limit = (weight_change > 0.0) & (gradient_change > 0.0)
@@ -77,7 +77,7 @@ class _AdGD(delta_sgd.DeltaSGD):
 
   def report(self, state):
     report = super().report(state)
-    # Limits and theta may be infinite.
+    # Neither limits, which the state does not have, nor theta.
     names = ('step_size', 'relative_step_size', 'gradient_evaluations')
     return collections.OrderedDict((name, report[name]) for name in names)
 

@@ -38,8 +38,7 @@ class FedPAC(
   with the mean of the preconditioners that they sent in the last one.
 
   Attributes:
-    preconditioner_keys: The parts of the state that make up the preconditioner,
-      among `moment_keys`.
+    preconditioner_keys: The parts of the state that make up the preconditioner.
     blends: Whether P is scaled by 1 - alpha.
   """
 
@@ -69,31 +68,40 @@ class FedPAC(
     summed, moved = fedcm.move(state, x, direction, hparams['learning_rate'])
     return {**changed, **summed}, moved
 
-  def initialize_shared(self, specs):
-    shared = collections.OrderedDict(
-        [
-            (fedcm.DIRECTION_KEY, vectors.fill_moments(specs)),
-            (NUM_STEPS_KEY, tf.zeros([])),
-        ]
+  def initialize_preconditioner(self, specs: Any) -> dict[str, Any]:
+    """Returns the first values of `preconditioner_keys`; zeros by default.
+
+    Args:
+      specs: A structure of `tf.TensorSpec`s, the weights.
+    """
+    return {
+        key: vectors.fill_moments(specs) for key in self.preconditioner_keys
+    }
+
+  def _share(self, direction: Any, num_steps: Any, parts: Any) -> Any:
+    # TFF cannot average nothing, so that empty parts are left out.
+    filled = {
+        key: parts[key]
+        for key in self.preconditioner_keys
+        if tf.nest.flatten(parts[key])
+    }
+    return collections.OrderedDict(
+        {fedcm.DIRECTION_KEY: direction, NUM_STEPS_KEY: num_steps, **filled}
     )
-    for key in self.preconditioner_keys:
-      shared[key] = vectors.fill_moments(specs)
-    return shared
+
+  def initialize_shared(self, specs):
+    parts = self.initialize_preconditioner(specs)
+    return self._share(vectors.fill_moments(specs), tf.zeros([]), parts)
 
   def start_round(self, state, shared, kept, round_num):
     del kept, round_num  # Unused.
     keys = (fedcm.DIRECTION_KEY, *self.preconditioner_keys)
-    return collections.OrderedDict(state, **{key: shared[key] for key in keys})
+    held = {key: shared[key] for key in keys if key in shared}
+    return collections.OrderedDict(state, **held)
 
   def finish_round(self, state):
     num_steps = tf.cast(state[vector_optimizer.NUM_STEPS_KEY], tf.float32)
-    sent = collections.OrderedDict(
-        [
-            (fedcm.DIRECTION_KEY, state[fedcm.SUM_KEY]),
-            (NUM_STEPS_KEY, num_steps),
-            *((key, state[key]) for key in self.preconditioner_keys),
-        ]
-    )
+    sent = self._share(state[fedcm.SUM_KEY], num_steps, state)
     return sent, collections.OrderedDict()
 
   def update_shared(self, shared, mean_sent, num_clients):

@@ -49,6 +49,7 @@ class _FedPACSOAP(fedpac.FedPAC):
       **fedpac.FedPAC.checks,
       'shampoo_beta': arguments.check_share,
   }
+  preconditioner_keys = (_GRAM_KEY,)
   moment_keys = (
       _FIRST_MOMENT_KEY,
       _SECOND_MOMENT_KEY,
@@ -98,24 +99,14 @@ class _FedPACSOAP(fedpac.FedPAC):
         ]
     )
 
-  def initialize_shared(self, specs):
-    shared, matrices = super().initialize_shared(specs), self._fill(specs)
-    if matrices:  # TFF cannot average nothing.
-      shared[_GRAM_KEY] = matrices
-    return shared
+  def initialize_preconditioner(self, specs):
+    return {_GRAM_KEY: self._fill(specs)}
 
   def start_round(self, state, shared, kept, round_num):
     state = super().start_round(state, shared, kept, round_num)
-    state[_GRAM_KEY] = shared.get(_GRAM_KEY, ())
     first, later = self._waits
     state[_WAIT_KEY] = tf.where(tf.equal(round_num, 0), first, later)
     return state
-
-  def finish_round(self, state):
-    sent, kept = super().finish_round(state)
-    if state[_GRAM_KEY]:
-      sent[_GRAM_KEY] = state[_GRAM_KEY]
-    return sent, kept
 
   def precondition(self, state, g, hparams, extra):
     moves = state[vector_optimizer.NUM_STEPS_KEY] >= state[_WAIT_KEY]
@@ -146,7 +137,9 @@ class _FedPACSOAP(fedpac.FedPAC):
         _SECOND_MOMENT_KEY: vectors.choose(moves, v, state[_SECOND_MOMENT_KEY]),
         _NUM_MOVES_KEY: num_moves,
         _BASES_KEY: bases,
-        _GRAM_KEY: self._accumulate(state[_GRAM_KEY], g, hparams),
+        _GRAM_KEY: vectors.average(
+            hparams['shampoo_beta'], state[_GRAM_KEY], self._grams(g)
+        ),
     }
     return changed, vectors.choose(moves, adam, still)
 
@@ -176,13 +169,10 @@ class _FedPACSOAP(fedpac.FedPAC):
 
     return tf.nest.map_structure(turn, structure)
 
-  def _accumulate(
-      self, held: Sequence[tf.Tensor], g: Any, hparams: Any
-  ) -> tuple[tf.Tensor, ...]:
-    grams = tuple(
-        _gram(t, axis) for t in tf.nest.flatten(g) for axis in self._axes(t)
-    )
-    return vectors.average(hparams['shampoo_beta'], tuple(held), grams)
+  def _grams(self, structure: Any) -> tuple[tf.Tensor, ...]:
+    """Returns the Gram matrices of all axes of all tensors."""
+    leaves = tf.nest.flatten(structure)
+    return tuple(_gram(t, axis) for t in leaves for axis in self._axes(t))
 
 
 def build_fedpac_soap(
