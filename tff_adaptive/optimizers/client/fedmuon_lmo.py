@@ -110,10 +110,10 @@ def build_fedmuon_lmo(
 
     >>> rule = build_fedmuon_lmo(num_clients=10, learning_rate=0.5)
     >>> state = rule.initialize(tf.TensorSpec([2], tf.float32))
-    >>> g = tf.constant([3.0, 4.0])
+    >>> g = tf.constant([0.0, 4.0])
     >>> _, x = rule.next(state, tf.ones([2]), g, value=tf.constant(1.0))
-    >>> x.numpy().round(4).tolist()
-    [0.7, 0.6]
+    >>> x.numpy().tolist()
+    [1.0, 0.5]
 
   References:
     Takezawa, Koloskova, Jiang, Stich, FedMuon: Federated Learning with
