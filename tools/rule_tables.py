@@ -150,6 +150,12 @@ _IN_STOCK_TFF = {
         'do not use: a client sends its last point'
     ),
 }
+# The same at the server, where no last step is missing.
+_AT_STOCK_SERVER = {
+    'a last step that sends the mean of the iterates': (
+        'works: evaluate its `final_weights`'
+    ),
+}
 
 
 def stock_tff() -> str:
@@ -167,10 +173,14 @@ def stock_tff() -> str:
     for row, builder in _rules(kind):
       key = (side, _needs(_build(row, builder)))
       builders.setdefault(key, []).append(f'build_{row.name}')
+  found = {
+      'clients': _IN_STOCK_TFF,
+      'server': {**_IN_STOCK_TFF, **_AT_STOCK_SERVER},
+  }
   return pages.text_table(
       ('side', 'optimizer', 'needs besides a gradient', 'in stock TFF'),
       [
-          (side, _names(names), needs, _IN_STOCK_TFF.get(needs, 'refused'))
+          (side, _names(names), needs, found[side].get(needs, 'refused'))
           for (side, needs), names in builders.items()
       ],
   )

@@ -20,7 +20,7 @@ from experiments.benchmark import workloads
 from experiments.sweep import processes
 from tff_adaptive import _files
 
-GOLDENS = ('goldens', 'tuning_free')
+GOLDENS = ('goldens', 'tuning_free', 'methods_2026')
 # 10,000 clients would take two of the ten minutes on a GPU.
 WORKLOADS = tuple(name for name in workloads.OF_RUNTIMES if name != 'scaling')
 PROTOCOLS = published.ROOT / 'experiments/presets/simulators'

@@ -308,6 +308,8 @@ def _shared_fields(client_work: Any, weights: Any) -> dict[str, Any]:
       for key, name in names.items()
       if key in shared
   }
+  if 'gram' in shared:
+    fields['gram'] = problems.flatten_weights(shared['gram'])
   if 'num_steps' in shared:
     fields['t0'] = shared['num_steps']
   if 'mean_second_moment' in shared:
@@ -340,6 +342,8 @@ def _server_fields(state: Any) -> dict[str, Any]:
       ('velocity', 'z'),
       ('previous_change', 'prev'),
       ('mean_dual', 'mean_dual'),
+      ('average', 'gpa_x'),
+      ('base_weights', 'gpa_z'),
   ):
     if key in held:
       fields[name] = problems.flatten_weights(held[key])
@@ -374,8 +378,9 @@ def _compare_round(
     # The state has it divided by the number of clients.
     held['prev_D'] = len(reference['clients']) * held['prev_D']
   for name in {'x', *(set(held) & set(reference['server']))}:
-    expected = np.asarray(reference['server'][name])
-    if expected.ndim:
+    expected = reference['server'][name]
+    if isinstance(expected, list):
+      expected = np.asarray(tf.nest.flatten(expected))
       differences.append(np.max(np.abs(held[name] - expected)))
     else:
       differences.append(_scalar_difference(held[name], expected))
@@ -384,6 +389,7 @@ def _compare_round(
       ('etas', 'step_size'),
       ('etas', 'rate'),
       ('d', 'distance'),
+      ('scales', 'scale'),
       ('thetas', 'theta'),
       ('backtracks', 'backtracks'),
   ):

@@ -133,6 +133,7 @@ _WITH_EQUAL_WEIGHTS = (
     'fafed',
     'fedcada_adam',
     'feddyn',
+    'fedmuon_lmo',
     'scaffold_sgd',
 )
 _WITH_SOME_WEIGHTS = ('fedspeed',)
@@ -145,6 +146,14 @@ ALGORITHMS = (
         rows.Part(_OF_SERVER, 'line_search_step'),
     ),
     _algorithm('fedli_lu', rows.Part(_OF_SERVER, 'frank_wolfe')),
+    *(
+        _algorithm(
+            name,
+            rows.Part(_OF_CLIENTS, 'armijo', is_fixed=False),
+            rows.Part(_OF_SERVER, server, is_fixed=False),
+        )
+        for name, server in (('fedsls', 'fedavg'), ('fedexpsls', 'fedexp'))
+    ),
     _algorithm('scaffold', rows.Part(_OF_CLIENTS, 'scaffold_sgd')),
     *(
         _algorithm(name, rows.Part(_OF_CLIENTS, name))

@@ -7,6 +7,8 @@ import os
 from typing import Any, Optional
 
 import attrs
+import numpy as np
+import tensorflow as tf
 import tensorflow_federated as tff
 
 from experiments import hparams
@@ -18,6 +20,7 @@ from tff_adaptive.data import checks
 from tff_adaptive.data import client_data
 from tff_adaptive.data import cohort
 from tff_adaptive.data import sampling
+from tff_adaptive.optimizers import optimizer
 from tff_adaptive.simulation import callbacks
 from tff_adaptive.simulation import client_states
 from tff_adaptive.simulation import cohorts
@@ -259,6 +262,35 @@ def build_process(
           for kind in (registry.CLIENT_SCHEDULE, registry.SERVER_SCHEDULE)
       },
   )
+
+
+def build_get_weights(
+    choices: _Choices, process: tff.learning.templates.LearningProcess
+) -> Callable[[Any], tff.learning.models.ModelWeights]:
+  """Builds the function from a state of a run to the weights to evaluate.
+
+  Args:
+    choices: The chosen rows; only the server optimizer is used.
+    process: The process.
+
+  Returns:
+    A function from the state to the model's weights, or to those at which a
+    server optimizer that averages over rounds ends.
+  """
+  rule = choices[registry.SERVER_OPTIMIZER].build()
+  if not optimizer.takes_extra_args(rule):
+    return process.get_model_weights
+
+  def get_weights(state):
+    weights = process.get_model_weights(state)
+    # A schedule of the server's rate wraps the state of the rule.
+    held = state.finalizer.get('inner', state.finalizer)
+    final = optimizer.final_weights(rule, held, weights.trainable)
+    return tff.learning.models.ModelWeights(
+        tf.nest.map_structure(np.asarray, final), weights.non_trainable
+    )
+
+  return get_weights
 
 
 def build_cohort_fn(

@@ -179,7 +179,7 @@ class _Run:
     uses_total_rounds: The kinds of rows that depend on the number of rounds,
       such as schedules.
     task: The task.
-    process: The learning process.
+    get_weights: Maps a state to the weights that are evaluated.
     evaluations: The evaluations.
     train: Trains from the newest checkpoint.
   """
@@ -188,7 +188,7 @@ class _Run:
   hparams: Mapping[str, Any]
   uses_total_rounds: Sequence[str]
   task: task_lib.Task
-  process: tff.learning.templates.LearningProcess
+  get_weights: Callable[[Any], tff.learning.models.ModelWeights]
   evaluations: evaluations_lib.Evaluations
   train: Callable[[], training_loop.TrainingResult]
 
@@ -312,6 +312,7 @@ def _build(
   run_callbacks = run_parts.build_callbacks(settings, directory)
   task = run_parts.build_task(choices, settings)
   process = run_parts.build_process(choices, settings, task)
+  get_weights = run_parts.build_get_weights(choices, process)
   initial_state_fn = start.initial_state_fn(process, task)
   choices = _choose_plan(choices)
   cohort_fn = run_parts.build_cohort_fn(choices, settings, task)
@@ -340,6 +341,7 @@ def _build(
         writers=_build_writers(settings, values, directory),
         callbacks=run_callbacks,
         initial_state_fn=initial_state_fn,
+        get_weights=get_weights,
         client_store=client_store,
         adjust_state_fn=rate_tuner,
         # Ray workers read the data of their clients themselves.
@@ -353,7 +355,7 @@ def _build(
       hparams=values,
       uses_total_rounds=uses_total_rounds,
       task=task,
-      process=process,
+      get_weights=get_weights,
       evaluations=evaluations,
       train=run_training,
   )
@@ -405,7 +407,7 @@ def _evaluate_at_end(
 ) -> Mapping[str, float]:
   """Runs the final evaluations; returns the metrics on all test examples."""
   evaluations = run.evaluations
-  weights = run.process.get_model_weights(result.state)
+  weights = run.get_weights(result.state)
   found = {
       name: evaluate(weights) for name, evaluate in evaluations.final.items()
   }

@@ -76,6 +76,30 @@ RULES = {
         ('global_direction', 'num_steps', 'momentum'),
         (),
     ),
+    'fedpac_soap': (
+        optimizers.build_fedpac_soap,
+        optimizers.build_fedavg,
+        ('global_direction', 'num_steps', 'gram'),
+        (),
+    ),
+    'fedpac_sophia': (
+        optimizers.build_fedpac_sophia,
+        optimizers.build_fedavg,
+        ('global_direction', 'num_steps', 'mean_second_moment'),
+        (),
+    ),
+    'fedlion': (
+        optimizers.build_fedlion,
+        optimizers.build_fedavg,
+        ('momentum',),
+        (),
+    ),
+    'fedmuon_lmo': (
+        lambda: optimizers.build_fedmuon_lmo(NUM_CLIENTS),
+        optimizers.build_fedavg,
+        ('control',),
+        (),
+    ),
     'fedhyper_client_local': (
         optimizers.build_fedhyper_client_local,
         optimizers.build_fedhyper_global,

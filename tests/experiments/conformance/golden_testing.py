@@ -11,6 +11,7 @@ from experiments import conformance
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 GOLDENS = ROOT / 'tests/goldens/goldens.json'
 TUNING_FREE = ROOT / 'tests/goldens/tuning_free.json'
+METHODS_2026 = ROOT / 'tests/goldens/methods_2026.json'
 NUMPY_COMMAND = shlex.join(
     [sys.executable, str(ROOT / 'experiments/conformance/numpy_adapter.py')]
 )

@@ -17,10 +17,11 @@ from tests.experiments.conformance import golden_testing
 from tff_adaptive import runtime
 
 _RUNS, _PROBLEMS = conformance.read_goldens(golden_testing.GOLDENS)
-_TUNING_FREE_RUNS, _TUNING_FREE_PROBLEMS = conformance.read_goldens(
-    golden_testing.TUNING_FREE
-)
-_RUNS += _TUNING_FREE_RUNS
+_OTHERS = [
+    conformance.read_goldens(path)
+    for path in (golden_testing.TUNING_FREE, golden_testing.METHODS_2026)
+]
+_RUNS += [run for runs, _ in _OTHERS for run in runs]
 
 
 def _all_runs():
@@ -37,9 +38,11 @@ def _named(keys):
 class ReplayerTest(tf.test.TestCase, parameterized.TestCase):
 
   def test_files_of_goldens_share_their_problems(self):
-    self.assertNotEmpty(_TUNING_FREE_PROBLEMS)
-    for name, problem in _TUNING_FREE_PROBLEMS.items():
-      self.assertEqual(problem, _PROBLEMS[name])
+    for _, problems_of_file in _OTHERS:
+      self.assertNotEmpty(problems_of_file)
+      for name, problem in problems_of_file.items():
+        self.assertEqual(problem, _PROBLEMS[name])
+    self.assertLen(_all_runs(), len(_RUNS))
 
   def test_right_numbers_pass(self):
     result = replay.replay(*golden_testing.create_tiny_run())

@@ -7,6 +7,7 @@ import tempfile
 from unittest import mock
 
 from absl.testing import parameterized
+import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
@@ -16,6 +17,7 @@ from tests.experiments import hparams_testing
 from tff_adaptive import algorithms
 from tff_adaptive import optimizers
 from tff_adaptive import privacy
+from tff_adaptive import runtime
 from tff_adaptive.algorithms import fed_opt
 from tff_adaptive.simulation import callbacks
 from tff_adaptive.simulation import client_states
@@ -46,6 +48,8 @@ _ALGORITHMS = (
         optimizers.build_frank_wolfe,
         _EXAMPLES,
     ),
+    ('fedsls', optimizers.build_armijo, optimizers.build_fedavg, _EXAMPLES),
+    ('fedexpsls', optimizers.build_armijo, optimizers.build_fedexp, _EXAMPLES),
     (
         'scaffold',
         lambda: optimizers.build_scaffold_sgd(20),
@@ -173,6 +177,28 @@ class BuildProcessTest(tf.test.TestCase, parameterized.TestCase):
           rule.initialize_shared(spec), change, tf.constant(5)
       )['control']
       self.assertAllClose(control, 5 / 20)
+
+  @parameterized.parameters(
+      ('--server_optimizer=gpa',),
+      ('--server_optimizer=fed_schedule_free', '--server_schedule=exp_decay'),
+  )
+  def test_mean_of_an_averaging_server_is_evaluated(self, *arguments):
+    choices, settings = _read(*arguments)
+    process = run_parts.build_process(choices, settings, self._task)
+    get_weights = run_parts.build_get_weights(choices, process)
+    with runtime.CompiledContext():
+      state = process.initialize()
+      first = get_weights(state)
+      trained = process.get_model_weights(state)
+    self.assertAllClose(first.trainable, trained.trainable)
+    held = state.finalizer.get('inner', state.finalizer)
+    held['num_steps'] = np.int32(1)
+    held['average'] = tf.nest.map_structure(np.ones_like, held['average'])
+    with runtime.CompiledContext():
+      found = get_weights(state)
+    self.assertIsInstance(found.trainable[0], np.ndarray)
+    for weight in found.trainable:
+      self.assertAllEqual(weight, np.ones_like(weight))
 
   def test_flags_reach_the_options(self):
     found = self._arguments_of_build_fed_opt(

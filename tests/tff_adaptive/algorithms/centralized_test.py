@@ -32,6 +32,11 @@ _OPTIMIZERS = {
 _OPTIMIZERS |= {
     'adam': functools.partial(optimizers.build_adam, 0.05),
     'sgdm': functools.partial(optimizers.build_sgd, momentum=0.9),
+    **{
+        # With their defaults these hardly move in six steps.
+        name: functools.partial(_OPTIMIZERS[name], initial_scale=0.01)
+        for name in ('mechanic_adam', 'mechanic_sgd')
+    },
 }
 _OF_FEDERATIONS = {
     'fedcada_adam': optimizers.build_fedcada_adam,

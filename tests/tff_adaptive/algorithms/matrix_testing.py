@@ -38,6 +38,12 @@ _CLIENTS = {
             optimizers.build_prodigy,
         )
     },
+    'mechanic_adam': functools.partial(
+        optimizers.build_mechanic_adam, initial_scale=0.01
+    ),
+    'mechanic_sgd': functools.partial(
+        optimizers.build_mechanic_sgd, initial_scale=0.01
+    ),
     'prodigy_kept': functools.partial(
         optimizers.build_prodigy, initial_distance=0.01, carry_state=True
     ),

@@ -19,7 +19,19 @@ from tff_adaptive.optimizers import optimizer as optimizer_lib
 
 # These wait for a round, pull to where they begin, or take steps that do not
 # shrink.
-_NOT_TO_THE_MINIMUM = ('fafed', 'feddyn', 'fedspeed', 'fedmuon')
+_NOT_TO_THE_MINIMUM = (
+    'fafed',
+    'feddyn',
+    'fedspeed',
+    'fedmuon',
+    'fedmuon_nesterov',
+    'fedmuon_lmo',
+    'fedpac_sophia',
+    'fedlion',
+    'mechanic_sgd',
+    'mechanic_sgd_kept',
+    'mechanic_adam',
+)
 # The step size of this rule is a factor of an average that begins at zero.
 _OF_AVERAGES = ('momo_star',)
 _WITH_RATE = [
@@ -28,7 +40,13 @@ _WITH_RATE = [
     if 'learning_rate' in inspect.signature(row[1]).parameters
 ]
 # The steps of these depend on the shapes of the tensors.
-_PER_TENSOR = ('fedadamw', 'fedmuon')
+_PER_TENSOR = (
+    'fedadamw',
+    'fedmuon',
+    'fedmuon_nesterov',
+    'fedmuon_lmo',
+    'fedpac_soap',
+)
 _STRUCTURES = (
     ('scalar', np.array(2.0)),
     ('nested', collections.OrderedDict(a=np.ones([2, 3]), b=(np.ones([4]),))),
@@ -45,6 +63,9 @@ _BAD_ARGUMENTS = (
     *_bad('AdaAlter', optimizers.build_adaalter, epsilon=-2.0),
     *_bad('AdaAlter', optimizers.build_adaalter, initial_second_moment=-0.5),
     *_bad('AdaGrad-Norm', optimizers.build_adagrad_norm, initial_norm=-1.0),
+    *_bad('AdGD', optimizers.build_adgd, learning_rate=0.0, theta=-1.0),
+    *_bad('AdGD', optimizers.build_adgd, version='2019'),
+    *_bad('AdGD', optimizers.build_adgd, previous_gradient='previous_batch'),
     *_bad(
         'Armijo', optimizers.build_armijo, max_step_size=0.0, c=1.0, beta=1.0
     ),
@@ -55,6 +76,7 @@ _BAD_ARGUMENTS = (
     *_bad(
         'Delta-SGD', optimizers.build_delta_sgd, learning_rate=0.0, delta=-1.0
     ),
+    *_bad('COCOB', optimizers.build_cocob, alpha=0.0, epsilon=0.0),
     *_bad('Delta-SGD', optimizers.build_delta_sgd, gamma=math.nan, theta=-1.0),
     *_bad('Delta-SGD', optimizers.build_delta_sgd, previous_gradient='both'),
     *_bad('Delta-SGD', optimizers.build_delta_sgd, growth='never'),
@@ -74,6 +96,7 @@ _BAD_ARGUMENTS = (
     *_bad(
         'FedAdam', optimizers.build_fedadam, epsilon=-1.0, second_moment_of='x'
     ),
+    *_bad('FedAdamom', optimizers.build_fedadamom, beta_0=1.0, epsilon=1.1),
     *_bad('FedAMS', optimizers.build_fedams, option=3, beta_1=1.0, beta_2=-0.1),
     *_bad('FedAMS', optimizers.build_fedams, epsilon=-1.0),
     *_bad('FedCAda', optimizers.build_fedcada_adam, beta_1=1.0, beta_2=-0.1),
@@ -84,9 +107,23 @@ _BAD_ARGUMENTS = (
     *_bad('FedCM', optimizers.build_fedcm, alpha=1.5),
     *_bad('FedDyn', optimizers.build_feddyn, num_clients=0, alpha=-1.0),
     *_bad('FedMuon', optimizers.build_fedmuon, orthogonalize='qr', ns_steps=0),
+    *_bad(
+        r'FedMuon \(LMO\)', optimizers.build_fedmuon_lmo, num_clients=0, alpha=2
+    ),
+    *_bad('FedPAC with SOAP', optimizers.build_fedpac_soap, frequency=0),
+    *_bad('FedPAC with SOAP', optimizers.build_fedpac_soap, cold_steps=0),
+    *_bad('FedPAC with SOAP', optimizers.build_fedpac_soap, skip='never'),
+    *_bad('FedPAC with SOAP', optimizers.build_fedpac_soap, max_dimension=2.5),
+    *_bad('FedPAC with Sophia', optimizers.build_fedpac_sophia, rho=0.0),
     *_bad('FedSAM', optimizers.build_fedsam, rho=-1.0, epsilon=-1.0),
     *_bad('FedSpeed', optimizers.build_fedspeed, proximal_lambda=0.0),
     *_bad('FedSpeed', optimizers.build_fedspeed, dual_mean='some'),
+    *_bad('GPA', optimizers.build_gpa, eval_coefficient=1.0),
+    *_bad('GPA', optimizers.build_gpa, train_coefficient=0.0),
+    *_bad('Mechanic with SGD', optimizers.build_mechanic_sgd, num_betas=0),
+    *_bad(
+        'Mechanic with Adam', optimizers.build_mechanic_adam, initial_scale=0.0
+    ),
     *_bad('MimeLite', optimizers.build_mimelite, momentum=1.0),
     *_bad('MoFedSAM', optimizers.build_mofedsam, rho=-1.0),
     *_bad('MoMo', optimizers.build_momo, beta=1.0, weight_decay=-1.0),
@@ -100,6 +137,13 @@ _BAD_ARGUMENTS = (
         r=-1.0,
         warmup_steps=-1,
     ),
+    *_bad(
+        'Schedule-Free Polyak SGD',
+        optimizers.build_schedule_free_polyak_sgd,
+        beta=1.0,
+        max_step_size=0.0,
+    ),
+    *_bad(r'ScheduleFree\+', optimizers.build_schedule_free_plus, max_beta=1.0),
     *_bad('SGD', optimizers.build_sgd, momentum=-0.1),
     *_bad('SGD', optimizers.build_sgd, momentum=1.1),
     *_bad('SM3', optimizers.build_sm3, version='iii', delay=0),
@@ -356,6 +400,9 @@ class OptimizerConformanceTest(tf.test.TestCase, parameterized.TestCase):
       (optimizers.build_sps, False, '`value`.*build_fed_opt'),
       (optimizers.build_sps_max, False, '`value`.*build_fed_opt'),
       (optimizers.build_sps_smooth, False, '`value`.*build_fed_opt'),
+      (optimizers.build_schedule_free_polyak_sgd, False, 'Polyak SGD sets its'),
+      (optimizers.build_schedule_free_plus, False, r'ScheduleFree\+ sets its'),
+      (optimizers.build_adgd, True, "previous_gradient='reuse'"),
       (optimizers.build_momo, False, 'MoMo sets its step.*`value`'),
       (optimizers.build_fedsam, True, 'FedSAM evaluates a batch again.*rho=0'),
       (optimizers.build_fafed, True, 'FAFED keeps state.*algorithms'),
@@ -377,6 +424,7 @@ class OptimizerConformanceTest(tf.test.TestCase, parameterized.TestCase):
           dict(previous_gradient='reuse'),
           'Delta-SGD',
       ),
+      (optimizers.build_mechanic_sgd, {}, 'Mechanic with SGD'),
   )
   def test_a_rule_that_keeps_state_needs_a_loop_with_rounds(
       self, build, arguments, title

@@ -68,9 +68,30 @@ _FIRST: dict[str, dict[str, Any]] = {
     'fedhyper_server_local': dict(learning_rate=0.5),
     'fedadamw': dict(learning_rate=0.1, weight_decay=0.0),
     'fedmuon': dict(learning_rate=0.1, weight_decay=0.0),
+    'fedmuon_nesterov': dict(learning_rate=0.1, weight_decay=0.0),
+    'fedmuon_lmo': dict(learning_rate=0.1),
+    'fedpac_soap': dict(
+        learning_rate=0.1, alpha=0.0, beta_2=0.999, weight_decay=0.0
+    ),
+    'fedpac_sophia': dict(learning_rate=0.1, weight_decay=0.0),
+    'fedlion': dict(learning_rate=0.1),
+    'cocob': dict(alpha=10.0),
+    'adgd': dict(learning_rate=0.1),
+    'adgd_2020': dict(learning_rate=0.1),
+    'mechanic_sgd': dict(learning_rate=1.0, initial_scale=0.1),
+    'mechanic_sgd_kept': dict(learning_rate=1.0, initial_scale=0.1),
+    'mechanic_adam': dict(learning_rate=1.0, initial_scale=0.1),
+    # The mean of all iterates would remember the first ones.
+    'schedule_free_polyak_sgd': dict(beta=0.0, max_step_size=0.5),
+    'schedule_free_polyak_adam': dict(beta=0.0, max_step_size=0.5),
+    'schedule_free_plus': dict(learning_rate=1.0, beta=0.5, r=10.0),
     'sm3': dict(learning_rate=1.0),
     'sm3_delay': dict(learning_rate=1.0),
     'yogi': dict(learning_rate=0.05),
+    'fedadamom': dict(learning_rate=0.2),
+    'gpa': dict(learning_rate=0.5),
+    'fed_schedule_free': dict(learning_rate=0.5),
+    'fedavgm_nesterov': dict(learning_rate=0.1),
     'fedavg': dict(learning_rate=0.7),
     'fedavgm': dict(learning_rate=0.1),
     'fedadagrad': dict(learning_rate=0.5),
@@ -128,10 +149,31 @@ _SECOND: dict[str, dict[str, Any]] = {
     'fedhyper_server_local': dict(hyper_learning_rate=0.5, min_scale=0.2),
     'fedadamw': dict(alpha=0.2, beta_1=0.5, beta_2=0.9, epsilon=0.1),
     'fedmuon': dict(alpha=0.2, beta=0.5, beta_1=0.5, beta_2=0.9, epsilon=0.1),
+    'fedmuon_nesterov': dict(alpha=0.2, beta=0.5),
+    'fedmuon_lmo': dict(alpha=0.5),
+    'fedpac_soap': dict(alpha=0.2, beta_1=0.5, beta_2=0.9, shampoo_beta=0.5),
+    'fedpac_sophia': dict(alpha=0.2, beta_1=0.5, beta_2=0.9, rho=2.0),
+    'fedlion': dict(beta_1=0.5, beta_2=0.8, weight_decay=0.1),
+    'cocob': dict(alpha=4.0, epsilon=0.1, weight_decay=0.1),
+    'adgd': dict(learning_rate=0.2, theta=1.0),
+    'adgd_2020': dict(theta=0.5),
+    'mechanic_sgd': dict(initial_scale=0.2, momentum=0.5, weight_decay=0.0),
+    'mechanic_sgd_kept': dict(initial_scale=0.2, epsilon=1e-4),
+    'mechanic_adam': dict(initial_scale=0.2, beta_1=0.5, beta_2=0.9),
+    'schedule_free_polyak_sgd': dict(
+        beta=0.5, lower_bound=-0.1, min_squared_norm=0.1
+    ),
+    'schedule_free_polyak_adam': dict(beta=0.5, beta_2=0.9, epsilon=0.1),
+    'schedule_free_plus': dict(
+        beta=0.4, max_beta=0.6, anneal_steps=2, norm_decay=0.5, r=2.0
+    ),
     'sm3': dict(epsilon=0.1),
     'sm3_delay': dict(epsilon=0.1),
     'yogi': dict(beta_1=0.5, beta_2=0.9, epsilon=0.1),
+    'fedadamom': dict(beta_0=0.5, epsilon=0.1),
+    'gpa': dict(eval_coefficient=0.5, train_coefficient=0.8),
     'fedavgm': dict(momentum=0.5),
+    'fedavgm_nesterov': dict(momentum=0.5),
     'fedadagrad': dict(learning_rate=0.1),
     'fedadam': dict(beta_1=0.5, beta_2=0.9),
     'fedyogi': dict(beta_1=0.5, beta_2=0.9),
@@ -156,6 +198,10 @@ _VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
         dict(bias_correction=True, estimate_lower_bound=True),
     ),
     'prodigy_kept': ('prodigy', dict(bias_correction=True, carry_state=True)),
+    'fedmuon_nesterov': ('fedmuon', dict(nesterov=True)),
+    'adgd_2020': ('adgd', dict(version='2020', previous_gradient='reuse')),
+    'mechanic_sgd_kept': ('mechanic_sgd', dict(carry_state=True)),
+    'fedavgm_nesterov': ('fedavgm', dict(nesterov=True)),
     'sm3_delay': ('sm3', dict(version='i', delay=2)),
     'fedams_amsgrad': ('fedams', dict(option=2, bias_correction=True)),
 }
@@ -181,7 +227,7 @@ RULES = tuple(map(_special, _FIRST)) + tuple(
     (name, build, {}, {}) for name, build in _ALL.items() if name not in _FIRST
 )
 # Rules of servers alone: their names in `RULES`.
-SERVER_RULES = (*_SERVERS, 'fedams_amsgrad')
+SERVER_RULES = (*_SERVERS, 'fedams_amsgrad', 'fedavgm_nesterov')
 
 
 def specs(weights):

@@ -29,6 +29,7 @@ _SHARES = {
     ('feddyn', 'change'): 1 + _SIZE / payloads_testing.NUM_CLIENTS,
     ('scaffold', 'control'): _SIZE / payloads_testing.NUM_CLIENTS,
     ('scaffold_and_fedexp', 'control'): _SIZE / payloads_testing.NUM_CLIENTS,
+    ('fedmuon_lmo', 'control'): _SIZE / payloads_testing.NUM_CLIENTS,
     ('fedhyper_client_local', 'mean_change'): 1 / _SIZE,
     ('mimelite', 'momentum'): 1 - 0.9,
 }

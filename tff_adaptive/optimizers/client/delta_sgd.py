@@ -14,7 +14,7 @@ from tff_adaptive.optimizers import optimizer
 from tff_adaptive.optimizers import vector_optimizer
 from tff_adaptive.optimizers import vectors
 
-# In the order of `_StepSize`'s fields.
+# In the order of `StepSize`'s fields.
 _LAST_KEYS = (
     'last_step_size',
     'last_theta',
@@ -30,10 +30,10 @@ _LARGEST_REPORTED_LIMIT = 1e30
 _CHANGE_KEYS = ('last_weight_change', 'last_gradient_change')
 
 # The norms of the changes of the weights and of the gradient.
-_Changes = tuple[tf.Tensor, tf.Tensor]
+Changes = tuple[tf.Tensor, tf.Tensor]
 
 
-class _StepSize(NamedTuple):
+class StepSize(NamedTuple):
   """The step size of a step and its limits, scalars.
 
   Attributes:
@@ -65,7 +65,7 @@ def _next_step_size(
     *,
     growth: str,
     max_step_size: float,
-) -> _StepSize:
+) -> StepSize:
   """Returns the step size of a step after the first; see `build_delta_sgd`.
 
   Args:
@@ -98,10 +98,10 @@ def _next_step_size(
   smooth = tf.where(is_finite, smooth, float('nan'))
   step_size = tf.where(is_finite, tf.minimum(smooth, grown), float('nan'))
   theta = tf.math.divide_no_nan(step_size, last_step_size)
-  return _StepSize(step_size, theta, smooth, grown)
+  return StepSize(step_size, theta, smooth, grown)
 
 
-class _DeltaSGD(vector_optimizer.VectorOptimizer):
+class DeltaSGD(vector_optimizer.VectorOptimizer):
   """Delta-SGD, see `build_delta_sgd`."""
 
   name = 'Delta-SGD'
@@ -153,7 +153,7 @@ class _DeltaSGD(vector_optimizer.VectorOptimizer):
           _distance(x, state['previous_weights']),
           _distance(g, at_previous),
       )
-    taken = self._step_size(state, changes, hparams)
+    taken = self.step_size(state, changes, hparams)
     moved = vectors.descend(x, g, taken.step_size)
     changed: dict[str, Any] = dict(zip(_LAST_KEYS, taken))
     if self._previous_gradient == 'previous_batch':
@@ -182,9 +182,7 @@ class _DeltaSGD(vector_optimizer.VectorOptimizer):
     )
     return tf.nest.pack_sequence_as(g, leaves)
 
-  def _step_size(
-      self, state: Any, changes: _Changes, hparams: Any
-  ) -> _StepSize:
+  def step_size(self, state: Any, changes: Changes, hparams: Any) -> StepSize:
     """Returns the step size of this step."""
     learning_rate, initial_theta, gamma, delta = (
         hparams[key] for key in ('learning_rate', 'theta', 'gamma', 'delta')
@@ -200,7 +198,7 @@ class _DeltaSGD(vector_optimizer.VectorOptimizer):
     )
     if self._amplify_first:
       theta = tf.math.divide_no_nan(step_size, learning_rate)
-    first = _StepSize(step_size, theta, step_size, step_size)
+    first = StepSize(step_size, theta, step_size, step_size)
     later = _next_step_size(
         *changes,
         state['last_step_size'],
@@ -212,7 +210,7 @@ class _DeltaSGD(vector_optimizer.VectorOptimizer):
     )
     is_first = self.is_first(state)
     pairs = zip(first, later)
-    return _StepSize(*(tf.where(is_first, *pair) for pair in pairs))
+    return StepSize(*(tf.where(is_first, *pair) for pair in pairs))
 
   def report(self, state):
     evaluations = tf.ones([], tf.int32)
@@ -361,7 +359,7 @@ def build_delta_sgd(
   hparams = collections.OrderedDict(
       learning_rate=learning_rate, theta=theta, gamma=gamma, delta=delta
   )
-  rule = _DeltaSGD(
+  rule = DeltaSGD(
       hparams,
       previous_gradient=previous_gradient,
       amplify_first=amplify_first,

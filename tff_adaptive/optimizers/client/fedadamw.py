@@ -11,62 +11,13 @@ from tff_adaptive.optimizers import arguments
 from tff_adaptive.optimizers import federated_optimizer
 from tff_adaptive.optimizers import vector_optimizer
 from tff_adaptive.optimizers import vectors
-from tff_adaptive.optimizers.client import fedcm
+from tff_adaptive.optimizers.client import fedpac
 
 FIRST_MOMENT_KEY = 'first_moment'
 SECOND_MOMENT_KEY = 'second_moment'
 
 _MEAN_SECOND_MOMENT_KEY = 'mean_second_moment'
-# The mean number of steps over clients, summed over all earlier rounds.
 _START_KEY = 'global_steps'
-_NUM_STEPS_KEY = 'num_steps'
-
-
-class GlobalDirectionOptimizer(
-    vector_optimizer.VectorOptimizer, federated_optimizer.FederatedOptimizer
-):
-  """A rule that adds the mean direction of the last round to every step.
-
-  It shares G = -D / (K learning_rate), with D the mean update and K the mean
-  number of steps.
-  """
-
-  def initialize_shared(self, specs):
-    return collections.OrderedDict(
-        [
-            (fedcm.DIRECTION_KEY, vectors.fill_moments(specs)),
-            (_NUM_STEPS_KEY, tf.zeros([])),
-        ]
-    )
-
-  def start_round(self, state, shared, kept, round_num):
-    del kept, round_num  # Unused.
-    return collections.OrderedDict(
-        state, **{fedcm.DIRECTION_KEY: shared[fedcm.DIRECTION_KEY]}
-    )
-
-  def finish_round(self, state):
-    num_steps = tf.cast(state[vector_optimizer.NUM_STEPS_KEY], tf.float32)
-    sent = collections.OrderedDict(
-        [
-            (fedcm.DIRECTION_KEY, state[fedcm.SUM_KEY]),
-            (_NUM_STEPS_KEY, num_steps),
-        ]
-    )
-    return sent, collections.OrderedDict()
-
-  def update_shared(self, shared, mean_sent, num_clients):
-    del num_clients  # Unused.
-    # Noise may leave less than one step.
-    num_steps = tf.maximum(mean_sent[_NUM_STEPS_KEY], 1.0)
-    direction = vectors.divide(mean_sent[fedcm.DIRECTION_KEY], num_steps)
-    return collections.OrderedDict(
-        mean_sent,
-        **{
-            fedcm.DIRECTION_KEY: direction,
-            _NUM_STEPS_KEY: shared[_NUM_STEPS_KEY] + num_steps,
-        },
-    )
 
 
 def _mean(tensor: tf.Tensor) -> tf.Tensor:
@@ -76,16 +27,14 @@ def _mean(tensor: tf.Tensor) -> tf.Tensor:
   return tf.reduce_mean(tensor)
 
 
-class _FedAdamW(GlobalDirectionOptimizer):
+class _FedAdamW(fedpac.FedPAC):
   """FedAdamW, see `build_fedadamw`."""
 
   name = 'FedAdamW'
-  checks = {'alpha': arguments.check_closed_share}
   moment_keys = (
       FIRST_MOMENT_KEY,
       SECOND_MOMENT_KEY,
-      fedcm.DIRECTION_KEY,
-      fedcm.SUM_KEY,
+      *fedpac.FedPAC.moment_keys,
   )
 
   def __init__(self, hparams: Any, second_moment: str, blend: bool):
@@ -94,7 +43,7 @@ class _FedAdamW(GlobalDirectionOptimizer):
         'second_moment', second_moment, ('tensor_mean', 'full'), self.name
     )
     self._sends_means = second_moment == 'tensor_mean'
-    self._blends = blend
+    self.blends = blend
 
   def initialize_rule(self, specs, dtype):
     return collections.OrderedDict([(_START_KEY, tf.zeros([]))])
@@ -121,7 +70,7 @@ class _FedAdamW(GlobalDirectionOptimizer):
         state[SECOND_MOMENT_KEY],
         shared[_MEAN_SECOND_MOMENT_KEY],
     )
-    state[_START_KEY] = shared[_NUM_STEPS_KEY]
+    state[_START_KEY] = shared[fedpac.NUM_STEPS_KEY]
     return state
 
   def finish_round(self, state):
@@ -129,7 +78,7 @@ class _FedAdamW(GlobalDirectionOptimizer):
     sent[_MEAN_SECOND_MOMENT_KEY] = self._summarize(state[SECOND_MOMENT_KEY])
     return sent, kept
 
-  def step(self, state, x, g, hparams, extra):
+  def precondition(self, state, g, hparams, extra):
     beta_1, beta_2 = hparams['beta_1'], hparams['beta_2']
     num_steps = state[vector_optimizer.NUM_STEPS_KEY] + 1
     m = vectors.average(beta_1, state[FIRST_MOMENT_KEY], g)
@@ -138,20 +87,13 @@ class _FedAdamW(GlobalDirectionOptimizer):
     time = state[_START_KEY] + tf.cast(num_steps, tf.float32)
     root = tf.sqrt(vectors.complement(beta_2, time))
     adam = vectors.over_root(m, v, hparams['epsilon'], root)
-    alpha = hparams['alpha']
-    share = 1.0 - alpha if self._blends else tf.ones_like(alpha)
     direction = vectors.combine(
-        share / vectors.complement(beta_1, num_steps),
+        1.0 / vectors.complement(beta_1, num_steps),
         adam,
-        share * hparams['weight_decay'],
+        hparams['weight_decay'],
         extra.decaying,
     )
-    direction = vectors.combine(
-        1.0, direction, alpha, state[fedcm.DIRECTION_KEY]
-    )
-    changed, moved = fedcm.move(state, x, direction, hparams['learning_rate'])
-    changed.update({FIRST_MOMENT_KEY: m, SECOND_MOMENT_KEY: v})
-    return changed, moved
+    return {FIRST_MOMENT_KEY: m, SECOND_MOMENT_KEY: v}, direction
 
 
 def build_fedadamw(
@@ -195,7 +137,8 @@ def build_fedadamw(
       (`'tensor_mean'`, the default) or all of v (`'full'`, as in the published
       code).
     blend: Whether to scale Adam's part of the step by 1 - alpha, as in releases
-      of the published code. Default False.
+      of the published code. With `'full'` this is FedPAC with AdamW. Default
+      False.
 
   Returns:
     A `FederatedOptimizer` whose hyperparameters are the numeric arguments. It

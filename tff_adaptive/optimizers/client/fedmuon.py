@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """FedMuon: orthogonalized matrix momentum, shared between clients."""
 
-import collections
+from collections.abc import Callable
 from typing import Any, Literal, Optional
 
 import tensorflow as tf
@@ -12,7 +12,7 @@ from tff_adaptive.optimizers import federated_optimizer
 from tff_adaptive.optimizers import vector_optimizer
 from tff_adaptive.optimizers import vectors
 from tff_adaptive.optimizers.client import fedadamw
-from tff_adaptive.optimizers.client import fedcm
+from tff_adaptive.optimizers.client import fedpac
 
 _MOMENTUM_KEY = 'momentum'
 # The coefficients of a quintic polynomial that moves singular values near 1.
@@ -50,75 +50,94 @@ def orthogonalize_by_newton_schulz(
   return tf.transpose(x) if is_tall else x
 
 
-def _is_matrix(tensor: tf.Tensor) -> bool:
+def is_matrix(tensor: tf.Tensor) -> bool:
+  """Returns whether a tensor has two or more axes."""
   return tensor.shape.rank >= 2
 
 
-class _FedMuon(fedadamw.GlobalDirectionOptimizer):
+def _size(tensor: tf.Tensor) -> float:
+  """Returns the factor of an orthogonalized tensor."""
+  columns = tensor.shape[-1]
+  rows = (tensor.shape.num_elements() or 1) / max(columns, 1)
+  return max(1.0, columns / rows) ** 0.5
+
+
+def choose_orthogonalize(
+    method: str, num_steps: int, owner: str
+) -> Callable[[tf.Tensor], tf.Tensor]:
+  """Returns a function that orthogonalizes tensors with two or more axes.
+
+  Args:
+    method: `'newton_schulz'` or `'svd'`.
+    num_steps: The number of Newton-Schulz iterations, positive.
+    owner: The rule's name, for messages.
+
+  Returns:
+    The function. The last axis of a tensor is the columns of its matrix.
+  """
+  choices = ('newton_schulz', 'svd')
+  arguments.check_choice('orthogonalize', method, choices, owner)
+  arguments.check_count('ns_steps', num_steps, owner)
+
+  def orthogonalize(tensor):
+    if not tensor.shape.num_elements():
+      return tensor
+    matrix = tf.reshape(tensor, [-1, tensor.shape[-1]])
+    if method == 'svd':
+      result = orthogonalize_by_svd(matrix)
+    else:
+      result = orthogonalize_by_newton_schulz(matrix, num_steps)
+    return tf.reshape(result, tensor.shape)
+
+  return orthogonalize
+
+
+class _FedMuon(fedpac.FedPAC):
   """FedMuon, see `build_fedmuon`."""
 
   name = 'FedMuon'
-  checks = {'alpha': arguments.check_closed_share}
+  preconditioner_keys = (_MOMENTUM_KEY,)
   moment_keys = (
       _MOMENTUM_KEY,
       fedadamw.FIRST_MOMENT_KEY,
       fedadamw.SECOND_MOMENT_KEY,
-      fedcm.DIRECTION_KEY,
-      fedcm.SUM_KEY,
+      *fedpac.FedPAC.moment_keys,
   )
 
-  def __init__(self, hparams: Any, orthogonalize: str, ns_steps: int):
+  def __init__(
+      self, hparams: Any, orthogonalize: str, ns_steps: int, nesterov: bool
+  ):
     super().__init__(hparams)
-    arguments.check_choice(
-        'orthogonalize', orthogonalize, ('newton_schulz', 'svd'), self.name
+    self._orthogonalize = choose_orthogonalize(
+        orthogonalize, ns_steps, self.name
     )
-    arguments.check_count('ns_steps', ns_steps, self.name)
-    self._uses_svd = orthogonalize == 'svd'
-    self._ns_steps = ns_steps
+    self._nesterov = nesterov
 
-  def initialize_shared(self, specs):
-    return collections.OrderedDict(
-        super().initialize_shared(specs), momentum=vectors.fill_moments(specs)
-    )
-
-  def start_round(self, state, shared, kept, round_num):
-    state = super().start_round(state, shared, kept, round_num)
-    state[_MOMENTUM_KEY] = shared[_MOMENTUM_KEY]
-    return state
-
-  def finish_round(self, state):
-    sent, kept = super().finish_round(state)
-    sent[_MOMENTUM_KEY] = state[_MOMENTUM_KEY]
-    return sent, kept
-
-  def step(self, state, x, g, hparams, extra):
-    alpha, rate = hparams['alpha'], hparams['learning_rate']
+  def precondition(self, state, g, hparams, extra):
+    rate = hparams['learning_rate']
     vector_rate = hparams.get('vector_learning_rate', rate)
-    momentum = tf.nest.map_structure(
-        lambda m, g: (
-            tf.cast(hparams['beta'], m.dtype) * m + g if _is_matrix(m) else m
-        ),
-        state[_MOMENTUM_KEY],
-        g,
-    )
+
+    def accumulate(m, g):
+      if not is_matrix(m):
+        return m
+      return tf.cast(hparams['beta'], m.dtype) * m + g
+
+    momentum = tf.nest.map_structure(accumulate, state[_MOMENTUM_KEY], g)
     moments, adam = self._adam(state, g, hparams)
+    ahead = momentum
+    if self._nesterov:
+      ahead = tf.nest.map_structure(accumulate, momentum, g)
 
     def direct(m, a, w):
-      u = self._orthogonalize(m) if _is_matrix(m) else a
+      u = _size(m) * self._orthogonalize(m) if is_matrix(m) else a
       u += tf.cast(hparams['weight_decay'], u.dtype) * w
-      if _is_matrix(m):
+      if is_matrix(m):
         return u
       # Scaled such that the step has the size `vector_learning_rate`.
       return tf.cast(tf.math.divide_no_nan(vector_rate, rate), u.dtype) * u
 
-    direction = vectors.average(
-        alpha,
-        state[fedcm.DIRECTION_KEY],
-        tf.nest.map_structure(direct, momentum, adam, extra.decaying),
-    )
-    changed, moved = fedcm.move(state, x, direction, rate)
-    changed.update(moments, momentum=momentum)
-    return changed, moved
+    direction = tf.nest.map_structure(direct, ahead, adam, extra.decaying)
+    return {**moments, _MOMENTUM_KEY: momentum}, direction
 
   def _adam(self, state: Any, g: Any, hparams: Any) -> tuple[Any, Any]:
     """Returns Adam's moments and direction of tensors that are not matrices."""
@@ -126,7 +145,7 @@ class _FedMuon(fedadamw.GlobalDirectionOptimizer):
     beta_1, beta_2 = hparams['beta_1'], hparams['beta_2']
     num_steps = state[vector_optimizer.NUM_STEPS_KEY] + 1
     g = tf.nest.map_structure(
-        lambda t: tf.zeros_like(t) if _is_matrix(t) else t, g
+        lambda t: tf.zeros_like(t) if is_matrix(t) else t, g
     )
     squares = tf.nest.map_structure(tf.square, g)
     moments = {
@@ -142,20 +161,6 @@ class _FedMuon(fedadamw.GlobalDirectionOptimizer):
         lambda u: tf.cast(scale, u.dtype) * u, direction
     )
 
-  def _orthogonalize(self, tensor: tf.Tensor) -> tf.Tensor:
-    """Returns the scaled orthogonalized tensor, in its original shape."""
-    columns = tensor.shape[-1]
-    if not tensor.shape.num_elements():
-      return tensor
-    matrix = tf.reshape(tensor, [-1, columns])
-    rows = matrix.shape[0]
-    if self._uses_svd:
-      result = orthogonalize_by_svd(matrix)
-    else:
-      result = orthogonalize_by_newton_schulz(matrix, self._ns_steps)
-    scale = max(1.0, columns / rows) ** 0.5
-    return tf.reshape(scale * result, tensor.shape)
-
 
 def build_fedmuon(
     learning_rate: float = 0.01,
@@ -169,6 +174,7 @@ def build_fedmuon(
     *,
     orthogonalize: Literal['newton_schulz', 'svd'] = 'newton_schulz',
     ns_steps: int = 5,
+    nesterov: bool = False,
 ) -> federated_optimizer.FederatedOptimizer:
   """Builds FedMuon's client rule.
 
@@ -179,6 +185,7 @@ def build_fedmuon(
   ```
   M_i = beta M_i + g                                      (M at the first step)
   u   = sqrt(max(1, columns / rows)) * orthogonalize(M_i)
+                                              (of g + beta M_i with `nesterov`)
   x   = x - learning_rate * ((1 - alpha) (u + weight_decay x) + alpha G)
   ```
 
@@ -205,6 +212,9 @@ def build_fedmuon(
       values of about 0.7 to 1.2, or an exact decomposition (`'svd'`).
     ns_steps: The number of Newton-Schulz iterations, positive. Default 5, as in
       Muon. Unused with `'svd'`.
+    nesterov: Whether to orthogonalize g + beta M_i, as the published code and
+      FedPAC with Muon do, whose average of the gradients differs from M_i by a
+      factor that is forgotten. Default False, as in the paper.
 
   Returns:
     A `FederatedOptimizer` whose hyperparameters are the numeric arguments but
@@ -226,8 +236,9 @@ def build_fedmuon(
   References:
     Liu et al., FedMuon: Accelerating Federated Learning with Matrix
     Orthogonalization, 2025, https://arxiv.org/abs/2510.27403, Algorithm 1.
-    Deviations: no Nesterov momentum, unlike the published code, and no low-rank
-    compression of the upload.
+    Deviations: Nesterov momentum, as in the published code, is an option, and
+    uploads are not compressed to a low rank. FedPAC with Muon: see
+    `build_fedpac_soap`.
   """
   hparams = dict(
       learning_rate=learning_rate,
@@ -239,4 +250,4 @@ def build_fedmuon(
       beta_2=beta_2,
       epsilon=epsilon,
   )
-  return _FedMuon(hparams, orthogonalize, ns_steps)
+  return _FedMuon(hparams, orthogonalize, ns_steps, nesterov)

@@ -2,7 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """SCAFFOLD's client rule: gradient descent with control variates."""
 
+import abc
 import collections
+from typing import Any
 
 import tensorflow as tf
 import tensorflow_federated as tff
@@ -13,25 +15,29 @@ from tff_adaptive.optimizers import vector_optimizer
 from tff_adaptive.optimizers import vectors
 
 
-class _ScaffoldSGD(
+class ControlledOptimizer(
     vector_optimizer.VectorOptimizer, federated_optimizer.FederatedOptimizer
 ):
-  """SCAFFOLD's client rule, see `build_scaffold_sgd`."""
+  """A rule with a control variate at each client, and their mean at the server.
+
+  Its state holds both of the round: c_i and the correction c - c_i.
+  """
 
   client_weighting = tff.learning.ClientWeighting.UNIFORM
-  name = 'SCAFFOLD'
-  # The correction, c - c_i, is frozen in the round and added to every gradient.
-  moment_keys = ('client_control', 'correction', 'gradient_sum')
-  step_size_key = 'learning_rate'
+  moment_keys: tuple[str, ...] = ('client_control', 'correction')
   # The controls also move weights that have no gradient.
   moves_all = True
   # The server control is a mean over clients, whatever their examples.
   averages_uniformly = True
 
-  def __init__(self, num_clients: int, learning_rate: float):
+  def __init__(self, num_clients: int, hparams: Any):
     arguments.check_count('num_clients', num_clients, self.name)
-    super().__init__({'learning_rate': learning_rate})
+    super().__init__(hparams)
     self._num_clients = num_clients
+
+  @abc.abstractmethod
+  def new_control(self, state: Any) -> Any:
+    """Returns the client's control after its last step."""
 
   def initialize_shared(self, specs):
     return collections.OrderedDict(control=vectors.fill_moments(specs))
@@ -49,10 +55,7 @@ class _ScaffoldSGD(
     )
 
   def finish_round(self, state):
-    # c_i - c + (x_t - y_K) / (K eta) is the mean gradient of the local steps,
-    # each of which moves the model by -eta (g - c_i + c).
-    num_steps = tf.maximum(state['num_steps'], 1)
-    control = vectors.divide(state['gradient_sum'], num_steps)
+    control = self.new_control(state)
     change = tf.nest.map_structure(
         tf.subtract, control, state['client_control']
     )
@@ -67,6 +70,20 @@ class _ScaffoldSGD(
       return control + share * mean_change
 
     return tf.nest.map_structure(add, shared, mean_sent)
+
+
+class _ScaffoldSGD(ControlledOptimizer):
+  """SCAFFOLD's client rule, see `build_scaffold_sgd`."""
+
+  name = 'SCAFFOLD'
+  moment_keys = (*ControlledOptimizer.moment_keys, 'gradient_sum')
+  step_size_key = 'learning_rate'
+
+  def new_control(self, state):
+    # c_i - c + (x_t - y_K) / (K eta) is the mean gradient of the local steps,
+    # each of which moves the model by -eta (g - c_i + c).
+    num_steps = tf.maximum(state['num_steps'], 1)
+    return vectors.divide(state['gradient_sum'], num_steps)
 
   def step(self, state, x, g, hparams, extra):
     del extra  # Unused.
@@ -124,4 +141,4 @@ def build_scaffold_sgd(
     Karimireddy et al., SCAFFOLD: Stochastic Controlled Averaging for Federated
     Learning, ICML 2020, https://arxiv.org/abs/1910.06378, Algorithm 1.
   """
-  return _ScaffoldSGD(num_clients, learning_rate)
+  return _ScaffoldSGD(num_clients, {'learning_rate': learning_rate})

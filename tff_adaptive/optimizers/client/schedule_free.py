@@ -13,23 +13,50 @@ from tff_adaptive.optimizers import vector_optimizer
 from tff_adaptive.optimizers import vectors
 
 # x, z and Adam's v; the loop holds the weights y.
-_AVERAGE_KEY = 'average'
-_BASE_KEY = 'base_weights'
+AVERAGE_KEY = 'average'
+BASE_KEY = 'base_weights'
 _SECOND_MOMENT_KEY = 'second_moment'
 
 _WEIGHT_SUM_KEY = 'weight_sum'
 _MAX_RATE_KEY = 'max_rate'
 
 
-def _check_beta(name: str, value: Any, owner: str) -> None:
+def check_share_of_average(name: str, value: Any, owner: str) -> None:
+  """Raises unless `value` is in (0, 1]."""
   arguments.check_positive(name, value, owner)
   arguments.check_closed_share(name, value, owner)
 
 
-class _ScheduleFree(vector_optimizer.VectorOptimizer):
+class Averaging(vector_optimizer.VectorOptimizer):
+  """A rule whose weights y lie between iterates z and their mean x.
+
+  x and z are in the state, and x is the result.
+  """
+
+  moment_keys: tuple[str, ...] = (AVERAGE_KEY, BASE_KEY)
+
+  def start(self, state: Any, y: Any) -> tuple[Any, Any]:
+    """Returns x and z before a step: y before the first one."""
+    is_first = self.is_first(state)
+    return (
+        vectors.choose(is_first, y, state[AVERAGE_KEY]),
+        vectors.choose(is_first, y, state[BASE_KEY]),
+    )
+
+  def final_weights(self, state, weights):
+    # Before the first step, x is not in the state.
+    is_first = self.is_first(state)
+    return tf.nest.map_structure(
+        lambda w, average: tf.where(is_first, w, tf.cast(average, w.dtype)),
+        weights,
+        state[AVERAGE_KEY],
+    )
+
+
+class _ScheduleFree(Averaging):
   """Schedule-Free SGD and AdamW, see their builders."""
 
-  checks = {'beta': _check_beta}
+  checks = {'beta': check_share_of_average}
   scalar_keys = (_WEIGHT_SUM_KEY, _MAX_RATE_KEY)
 
   def __init__(self, hparams: Any, corrects_in_weight: bool = False):
@@ -37,7 +64,6 @@ class _ScheduleFree(vector_optimizer.VectorOptimizer):
     self.name = f'Schedule-Free {"AdamW" if self._is_adam else "SGD"}'
     super().__init__(hparams)
     self._corrects_in_weight = corrects_in_weight
-    self.moment_keys = (_AVERAGE_KEY, _BASE_KEY)
     if self._is_adam:
       self.moment_keys += (_SECOND_MOMENT_KEY,)
 
@@ -45,12 +71,7 @@ class _ScheduleFree(vector_optimizer.VectorOptimizer):
     y = x
     num_steps = state[vector_optimizer.NUM_STEPS_KEY] + 1
     dtype = hparams['learning_rate'].dtype
-    # x, y and z start at the received model.
-    is_first = self.is_first(state)
-    average, base = (
-        vectors.choose(is_first, y, state[key])
-        for key in (_AVERAGE_KEY, _BASE_KEY)
-    )
+    average, base = self.start(state, y)
     warm_up = tf.math.divide_no_nan(
         tf.cast(num_steps, dtype), hparams['warmup_steps']
     )
@@ -80,23 +101,14 @@ class _ScheduleFree(vector_optimizer.VectorOptimizer):
     average = vectors.move_towards(average, base, share)
     changed.update(
         {
-            _AVERAGE_KEY: average,
-            _BASE_KEY: base,
+            AVERAGE_KEY: average,
+            BASE_KEY: base,
             _WEIGHT_SUM_KEY: weight_sum,
             _MAX_RATE_KEY: max_rate,
         }
     )
     rest = vectors.complement(hparams['beta'])
     return changed, vectors.move_towards(average, base, rest)
-
-  def final_weights(self, state, weights):
-    # Before the first step, x is not in the state.
-    is_first = self.is_first(state)
-    return tf.nest.map_structure(
-        lambda w, average: tf.where(is_first, w, tf.cast(average, w.dtype)),
-        weights,
-        state[_AVERAGE_KEY],
-    )
 
 
 def build_schedule_free_sgd(

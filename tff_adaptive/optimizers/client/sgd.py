@@ -18,7 +18,7 @@ _State = collections.OrderedDict[str, Any]
 class SGD(optimizer.HparamsInState, tff.learning.optimizers.Optimizer):
   """Stochastic gradient descent, see `build_sgd`."""
 
-  def __init__(self, learning_rate: Any, momentum: Any):
+  def __init__(self, learning_rate: Any, momentum: Any, nesterov: bool = False):
     arguments.check_rate('learning_rate', learning_rate, 'SGD')
     arguments.check_closed_share('momentum', momentum, 'SGD')
     hparams = {'learning_rate': learning_rate}
@@ -26,6 +26,7 @@ class SGD(optimizer.HparamsInState, tff.learning.optimizers.Optimizer):
     self._has_momentum = tf.is_symbolic_tensor(momentum) or momentum > 0.0
     if self._has_momentum:
       hparams['momentum'] = momentum
+    self._nesterov = nesterov
     super().__init__(hparams)
 
   def initialize(self, specs: Any) -> _State:
@@ -51,11 +52,15 @@ class SGD(optimizer.HparamsInState, tff.learning.optimizers.Optimizer):
         return a
       return tf.cast(state['momentum'], a.dtype) * a + g
 
+    def direct(a, g):
+      # A weight without a gradient does not move, whatever its accumulator
+      # holds.
+      if g is None:
+        return None
+      return accumulate(a, g) if self._nesterov else a
+
     accumulator = tf.nest.map_structure(accumulate, accumulator, gradients)
-    # A weight without a gradient does not move, whatever its accumulator holds.
-    direction = tf.nest.map_structure(
-        lambda a, g: None if g is None else a, accumulator, gradients
-    )
+    direction = tf.nest.map_structure(direct, accumulator, gradients)
     new_state = collections.OrderedDict(state, accumulator=accumulator)
     moved = vectors.descend(weights, direction, state['learning_rate'])
     return new_state, moved

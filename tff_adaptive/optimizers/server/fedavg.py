@@ -47,22 +47,27 @@ def build_fedavg(
 
 
 def build_fedavgm(
-    learning_rate: float = 1.0, momentum: float = 0.9
+    learning_rate: float = 1.0, momentum: float = 0.9, *, nesterov: bool = False
 ) -> tff.learning.optimizers.Optimizer:
   """Builds the server rule of FedAvgM.
 
   ```
   u_t     = momentum * u_{t-1} + D_t            (u_{-1} = 0)
   x_{t+1} = x_t + learning_rate * u_t
+            x_t + learning_rate * (momentum * u_t + D_t)             (nesterov)
   ```
 
   where `D_t` is the weighted mean of the clients' updates. TFF passes `-D_t` to
   a server optimizer, so the state's `accumulator` is `-u_t`.
 
+  With `nesterov` and AdamW on the clients this is DiLoCo, whose server rate is
+  0.7; with one client it is SNOO.
+
   Args:
     learning_rate: The server's step size, per round, not negative. Default 1.
     momentum: The momentum coefficient, in [0, 1]. Default 0.9, section 4 of
       Reddi et al.
+    nesterov: Whether to look one round ahead, as DiLoCo does. Default False.
 
   Returns:
     A `tff.learning.optimizers.Optimizer` with the hyperparameters
@@ -82,6 +87,10 @@ def build_fedavgm(
     Hsu, Qi, Brown, Measuring the Effects of Non-Identical Data Distribution
     for Federated Visual Classification, 2019, https://arxiv.org/abs/1909.06335,
     section 4.3; Reddi et al., Adaptive Federated Optimization, ICLR 2021,
-    https://arxiv.org/abs/2003.00295, section 4.
+    https://arxiv.org/abs/2003.00295, section 4. Nesterov's form: Douillard et
+    al., DiLoCo: Distributed Low-Communication Training of Language Models,
+    2023, https://arxiv.org/abs/2311.08105, Algorithm 1; SNOO, 2025,
+    https://arxiv.org/abs/2510.15830; it equals that of `torch.optim.SGD` and
+    `optax.sgd`.
   """
-  return sgd.build_sgd(learning_rate, momentum)
+  return sgd.SGD(learning_rate, momentum, nesterov)

@@ -95,6 +95,11 @@ def build_line_search_step(
             a constant            (a number)
   ```
 
+  FedLi's authors replaced FedLi-LS and FedLi-LU by FedSLS and FedExpSLS; use
+  these: `build_armijo` on the clients, and `build_fedavg` or `build_fedexp` on
+  the server. They have no server step from the clients' steps, which nothing
+  bounds for the objective of all clients.
+
   FedLi-LS has `tff_adaptive.optimizers.build_armijo` on the clients; `'max'`
   needs a client rule with a step size. The objective of all clients together
   may increase even if every client's line search succeeds and all objectives
@@ -246,6 +251,9 @@ def build_frank_wolfe(
     ] = 'local_mean',
 ) -> server_optimizer.ServerOptimizer:
   """Builds the server rule of FedLi-LU.
+
+  FedLi's authors replaced this method; use FedSLS or FedExpSLS, see
+  `build_line_search_step`.
 
   With Delta = -sum_i w_i delta_i, minus the weighted mean of the clients'
   updates, fbar the weighted mean of their losses, and r = weight_decay * x_t:
