@@ -14,6 +14,7 @@ from typing import Optional
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tff_adaptive import models
 from tff_adaptive.client_works import loss_terms
 from tff_adaptive.client_works import model_adapter
 from tff_adaptive.data import specs
@@ -41,8 +42,10 @@ class KerasForms:
   """Both TFF forms of a Keras model.
 
   Attributes:
-    functional: The model in functional form, with its own initial weights. None
-      if its predictions for an example depend on others in the batch.
+    functional: The model in functional form, with its own initial weights. The
+      moving averages of batch normalization are aggregated like the update.
+      None if its predictions for an example always depend on others in the
+      batch.
     variable_fn: Returns a new model with variables, with the same initial
       weights.
     representation_fn: Maps (trainable weights, batch) to the inputs of the last
@@ -80,7 +83,17 @@ class KerasForms:
     input_spec = collections.OrderedDict(specs.batched(element_spec))
     self.functional: Optional[tff.learning.models.FunctionalModel] = None
     # Also the layers of a model that is a layer.
-    if not any(map(_mixes_examples, keras_model.submodules)):
+    layers = list(keras_model.submodules)
+    batch_norm = tf.keras.layers.BatchNormalization
+    if any(isinstance(layer, batch_norm) for layer in layers):
+      self.functional = models.from_keras(
+          keras_model,
+          build_loss(),
+          list(build_metrics()),
+          input_spec=input_spec,
+          batch_statistics='aggregate',
+      )
+    elif not any(getattr(layer, 'mixes_examples', False) for layer in layers):
       self.functional = add_penalties(
           tff.learning.models.functional_model_from_keras(
               keras_model,
@@ -115,12 +128,6 @@ class KerasForms:
     if len(model.trainable_weights) == len(last.trainable_weights):
       return None
     return loss_terms.build_keras_representation(model, self._input_spec)
-
-
-def _mixes_examples(layer: tf.keras.layers.Layer) -> bool:
-  """Returns whether a layer's output for an example depends on its batch."""
-  is_batch_norm = isinstance(layer, tf.keras.layers.BatchNormalization)
-  return is_batch_norm or getattr(layer, 'mixes_examples', False)
 
 
 def add_penalties(

@@ -27,11 +27,14 @@ class Prediction(NamedTuple):
     outputs: The outputs of the Keras model.
     masks: The mask of each output, or `None`; empty if there are none.
     losses: The sum of the losses that the model adds; empty if there are none.
+    moved: The new values of the weights that the layers assign in training, if
+      they are asked for.
   """
 
   outputs: Any
   masks: tuple[Any, ...] = ()
   losses: tuple[tf.Tensor, ...] = ()
+  moved: tuple[tf.Tensor, ...] = ()
 
   def masked_outputs(self) -> Any:
     """Returns the outputs with their masks attached, as Keras has them."""
@@ -42,7 +45,8 @@ class Prediction(NamedTuple):
 
   def to_output(self) -> Any:
     """Returns the outputs alone if there is nothing else."""
-    return self if self.masks or self.losses else self.outputs
+    has_parts = self.masks or self.losses
+    return self._replace(moved=()) if has_parts else self.outputs
 
   @classmethod
   def from_output(cls, output: Any) -> 'Prediction':

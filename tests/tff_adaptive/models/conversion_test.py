@@ -280,16 +280,79 @@ class RefusalsTest(parameterized.TestCase):
       _convert(_sequential(version), metrics=metrics)
 
   @parameterized.named_parameters(*_VERSIONS)
-  def test_table_raises(self, version):
-    lookup = version.layers.IntegerLookup(
-        vocabulary=[3, 4], output_mode='one_hot', name='lookup'
+  def test_table_without_words_raises(self, version):
+    lookup = version.layers.TextVectorization(
+        output_sequence_length=2, name='lookup'
     )
-    model = _sequential(version, lookup, shape=(1,), dtype='int32')
-    spec = (tf.TensorSpec([None, 1], tf.int32), _SPEC[1])
+    model = _sequential(version, lookup, shape=(1,), dtype='string')
+    spec = (tf.TensorSpec([None, 1], tf.string), _SPEC[1])
     with self.assertRaisesRegex(
-        ValueError, "layer 'lookup' looks .* table.*map"
+        ValueError, "layer 'lookup' looks .* without words: .*`adapt`"
     ):
       _convert(model, spec=spec)
+
+  def test_table_that_changes_raises(self):
+    class Looks(keras.layers.Layer):
+
+      def build(self, shape):
+        self.table = tf.lookup.experimental.MutableHashTable(
+            tf.int32, tf.float32, 0.0
+        )
+
+      def call(self, x):
+        return tf.ensure_shape(self.table.lookup(x), x.shape)
+
+      def compute_output_spec(self, x):
+        return keras.KerasTensor(x.shape, 'float32')
+
+    model = _sequential(keras, Looks(), dtype='int32')
+    spec = (tf.TensorSpec([None, 5], tf.int32), _SPEC[1])
+    with self.assertRaisesRegex(ValueError, "keeps 'a resource'"):
+      _convert(model, spec=spec)
+
+  def test_table_in_the_form_of_tff_raises(self):
+    model = tf.keras.Sequential(
+        [
+            tf.keras.Input([5], dtype='int32'),
+            tf.keras.layers.IntegerLookup(vocabulary=[3], name='lookup'),
+            tf.keras.layers.Embedding(2, 3),
+            tf.keras.layers.GlobalAveragePooling1D(),
+        ]
+    )
+    functional_model = tff.learning.models.functional_model_from_keras(
+        model,
+        tf.keras.losses.SparseCategoricalCrossentropy(),
+        (tf.TensorSpec([None, 5], tf.int32), _SPEC[1]),
+    )
+    with self.assertRaisesRegex(ValueError, "'lookup' looks .*from_keras"):
+      _build(functional_model)
+
+  def test_unknown_treatment_of_batch_statistics_raises(self):
+    with self.assertRaisesRegex(ValueError, "'batch', 'aggregate', 'local'"):
+      _convert(_sequential(keras), batch_statistics='mean')
+
+  @parameterized.named_parameters(*_VERSIONS)
+  def test_integers_without_mean_raise(self, version):
+    class Counts(version.layers.Layer):
+
+      def build(self, shape):
+        self.count = self.add_weight(
+            name='count',
+            shape=(),
+            dtype='int32',
+            initializer='zeros',
+            trainable=False,
+        )
+
+      def call(self, x, training=False):
+        if training:
+          self.count.assign(self.count + 1)
+        return x
+
+    model = _sequential(version, Counts())
+    _convert(model, batch_statistics='local')
+    with self.assertRaisesRegex(ValueError, "count'.* int32 .*'local'"):
+      _convert(model, batch_statistics='aggregate')
 
   @parameterized.named_parameters(*_VERSIONS)
   def test_constraint_raises(self, version):
