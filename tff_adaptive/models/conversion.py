@@ -101,8 +101,9 @@ def from_keras(
       Keras 2 (`tf.keras.Model`): functional, sequential or subclassed, with its
       weights made. They are the initial weights.
     loss: As for `Model.compile`: a loss, its name, a function, or a structure
-      of them, one for each output. Default `None`: the losses that the model
-      adds are all.
+      of them, one for each output. If it has the attribute `counts_padding`,
+      and it is true, masks do not reach loss and metrics, as in TFF's forms of
+      a Keras model. Default `None`: the losses that the model adds are all.
     metrics: As for `Model.compile`. Default `None`: only losses.
     input_spec: The `tf.TensorSpec`s of a batch, such as `dataset.element_spec`:
       a tuple (x, y) or (x, y, sample_weight), or a mapping with these names. x
@@ -162,6 +163,7 @@ def from_keras(
           model,
           features,
           returns_moved=batch_statistics != keras_checks.BATCH,
+          keeps_masks=not getattr(loss, 'counts_padding', False),
       )
       keras_checks.check_moved(forward.moved, batch_statistics)
       if loss is None and not forward.prediction.losses:

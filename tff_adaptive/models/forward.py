@@ -48,6 +48,7 @@ class Forward:
       model: Any,
       x: Any,
       returns_moved: bool = False,
+      keeps_masks: bool = True,
   ):
     """Traces the forward pass.
 
@@ -57,6 +58,7 @@ class Forward:
       x: The specs of a batch of features.
       returns_moved: Whether a prediction in training has the moved weights.
         Default False.
+      keeps_masks: Whether a prediction has the masks of outputs. Default True.
 
     Raises:
       HiddenStateError: If the model has other state than its variables.
@@ -64,6 +66,7 @@ class Forward:
     self._keras = keras
     self._model = model
     self._returns_moved = returns_moved
+    self._keeps_masks = keeps_masks
     self.variables = Variables(
         list(model.trainable_weights),
         list(model.non_trainable_weights),
@@ -107,7 +110,7 @@ class Forward:
     moved = list(itertools.compress(new, changed[:num_weights]))
     if training:
       self.moved = list(itertools.compress(variables, changed[:num_weights]))
-    masks = compiled.find_masks(outputs)
+    masks = compiled.find_masks(outputs) if self._keeps_masks else ()
     added = (tf.add_n(losses),) if losses else ()
     is_returned = training and self._returns_moved
     return compiled.Prediction(

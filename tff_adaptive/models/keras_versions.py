@@ -11,7 +11,9 @@ from collections.abc import Callable, Iterator, Sequence
 import contextlib
 import importlib
 import inspect
+import json
 from typing import Any
+import zipfile
 
 import tensorflow as tf
 
@@ -159,6 +161,25 @@ def find(model: Any) -> Keras:
       '`model` must be a model of Keras 3 (`keras.Model`) or Keras 2 '
       f'(`tf.keras.Model`), found {type(model).__name__}.'
   )
+
+
+def load(path: Any) -> Any:
+  """Returns the model of a `.keras` file, of the version that wrote it.
+
+  Args:
+    path: The file.
+
+  Raises:
+    ValueError: If the file is no intact `.keras` file.
+  """
+  try:
+    with zipfile.ZipFile(path) as archive:
+      version = json.loads(archive.read('metadata.json'))['keras_version']
+    is_keras_2 = version.startswith('2.')
+    keras = tf.keras if is_keras_2 else importlib.import_module('keras')
+    return keras.models.load_model(path, compile=False)
+  except (zipfile.BadZipFile, KeyError, TypeError, ValueError) as error:
+    raise ValueError(f'{path} is not an intact Keras file ({error})') from error
 
 
 def is_keras_3(model: Any) -> bool:

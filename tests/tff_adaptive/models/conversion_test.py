@@ -237,6 +237,10 @@ class ToKerasTest(tf.test.TestCase, parameterized.TestCase):
       path = str(pathlib.Path(folder, 'model.keras'))
       keras_model.save(path)
       loaded = version.models.load_model(path)
+    # The file is a warm start.
+    initial, _ = _convert(loaded).initial_weights
+    for found, wanted in zip(initial, weights.trainable, strict=True):
+      self.assertAllEqual(found, wanted)
     x, _ = _examples()
     found = model.predict_on_batch(
         (tuple(weights.trainable), ()), x, training=False
