@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from docs.examples import wine
 from tasks import catalogue
 from tasks import definitions
 from tasks import seeded_layers
@@ -105,6 +106,18 @@ class Keras3Test(tf.test.TestCase, parameterized.TestCase):
     self.assertAllClose(losses, expected_losses, rtol=1e-5, atol=1e-5)
     for found, wanted in zip(weights, expected_weights, strict=True):
       self.assertAllClose(found, wanted, rtol=1e-5, atol=1e-5)
+
+  def test_task_with_a_model_of_keras_3_has_both_forms(self):
+    functional = wine.WINE.build_functional_model('mlp', seed=1)
+    self.assertIsInstance(functional.keras_model, keras.Model)
+    clients = [_client(functional.input_spec, 3, 4 + i, i) for i in range(3)]
+    weights, losses = _train(functional, clients)
+    of_variables, variable_losses = _train(
+        wine.WINE.build_variable_model_fn('mlp', seed=1), clients
+    )
+    self.assertAllClose(losses, variable_losses, rtol=1e-6, atol=1e-6)
+    for found, wanted in zip(of_variables, weights, strict=True):
+      self.assertAllClose(found, wanted, rtol=1e-6, atol=1e-6)
 
 
 if __name__ == '__main__':
