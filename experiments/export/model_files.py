@@ -17,6 +17,7 @@ from experiments import command_line
 from experiments import hparams
 from experiments import registry
 from tff_adaptive.models import keras_checks
+from tff_adaptive.models import keras_versions
 from tff_adaptive.simulation import callbacks
 from tff_adaptive.simulation import checkpoints
 from tff_adaptive.simulation import kept_weights
@@ -139,9 +140,8 @@ def _making(output: pathlib.Path) -> Iterator[pathlib.Path]:
 
 def _variables(model: Any) -> tff.learning.models.ModelWeights:
   """Returns the variables of a model of Keras 2 or Keras 3."""
-  return tff.learning.models.ModelWeights(
-      tuple(model.trainable_weights), tuple(model.non_trainable_weights)
-  )
+  parts = keras_versions.split_weights(model)
+  return tff.learning.models.ModelWeights(*map(tuple, parts))
 
 
 def _write(

@@ -68,9 +68,7 @@ class Forward:
     self._returns_moved = returns_moved
     self._keeps_masks = keeps_masks
     self.variables = Variables(
-        list(model.trainable_weights),
-        list(model.non_trainable_weights),
-        keras.seeds(model),
+        *keras_versions.split_weights(model), keras.seeds(model)
     )
     # Which seeds are used, by whether the model is trained.
     self._used: dict[bool, list[bool]] = {}

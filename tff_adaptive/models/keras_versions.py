@@ -182,6 +182,18 @@ def load(path: Any) -> Any:
     raise ValueError(f'{path} is not an intact Keras file ({error})') from error
 
 
+def split_weights(model: Any) -> tuple[list[Any], list[Any]]:
+  """Returns a model's trainable weights, and its others.
+
+  Args:
+    model: A Keras model. To Keras 2, the words of a lookup are a weight, too,
+      which is left out.
+  """
+  parts = (model.trainable_weights, model.non_trainable_weights)
+  trainable, others = ([w for w in p if hasattr(w, 'shape')] for p in parts)
+  return trainable, others
+
+
 def is_keras_3(model: Any) -> bool:
   """Returns whether an object is of a class of Keras 3."""
   return any(c.__module__.startswith('keras.') for c in type(model).__mro__)

@@ -205,15 +205,12 @@ def _of_keras(path):
     model = keras_versions.load(path)
   except ValueError as error:
     raise WeightsFileError(str(error)) from error
-  parts = {
-      'trainable': model.trainable_weights,
-      'non_trainable': model.non_trainable_weights,
-  }
+  parts = keras_versions.split_weights(model)
   return StoredWeights(
       path,
       {
           f'{part}/{i}/{weight.name}': weight.numpy()
-          for part, weights in parts.items()
+          for part, weights in zip(('trainable', 'non_trainable'), parts)
           for i, weight in enumerate(weights)
       },
   )

@@ -13,6 +13,7 @@ from tests.tff_adaptive.models import zoo_testing
 from tff_adaptive import algorithms
 from tff_adaptive import models
 from tff_adaptive import optimizers
+from tff_adaptive.models import keras_versions
 
 VERSIONS = {'keras_3': keras, 'keras_2': tf.keras}
 BATCH_SIZE = 4
@@ -66,7 +67,7 @@ def fit(version, animal, dataset):
 
 def split_weights(model):
   """Returns the trainable weights of a Keras model, and the others."""
-  parts = model.trainable_weights, model.non_trainable_weights
+  parts = keras_versions.split_weights(model)
   return [[weight.numpy() for weight in part] for part in parts]
 
 
