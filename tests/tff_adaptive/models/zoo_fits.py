@@ -53,7 +53,7 @@ def build(model):
   )
 
 
-def fit(version, animal, dataset):
+def fit(version, animal, dataset, **options):
   """Trains the Keras model; returns its metrics."""
   animal.model.compile(
       version.optimizers.SGD(_RATE, momentum=_MOMENTUM),
@@ -61,7 +61,9 @@ def fit(version, animal, dataset):
       **animal.options,
   )
   # One epoch of all, as metrics are those of a whole round.
-  history = animal.model.fit(dataset, verbose=0, shuffle=False).history
+  history = animal.model.fit(
+      dataset, verbose=0, shuffle=False, **options
+  ).history
   return {name: values[0] for name, values in history.items()}
 
 

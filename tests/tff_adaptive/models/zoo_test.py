@@ -128,6 +128,26 @@ class ZooTest(tf.test.TestCase, parameterized.TestCase):
         1e-5,
     )
 
+  @parameterized.parameters(*zoo_fits.VERSIONS)
+  @pytest.mark.sample(1)
+  def test_class_weights_are_sample_weights(self, version):
+    version = zoo_fits.VERSIONS[version]
+    animal = zoo_testing.ZOO['dense'](version)
+    class_weights = {0: 0.5, 1: 2.0, 2: 1.0}
+    x, y = animal.sample(zoo_fits.NUM_EXAMPLES, seed=0)
+    weights = np.vectorize(class_weights.get)(y).astype('f')
+    dataset = zoo_fits.dataset((x, y, weights))
+    process = zoo_fits.build(zoo_fits.convert(animal, dataset))
+    with runtime.CompiledContext():
+      output = process.next(process.initialize(), [dataset])
+    zoo_fits.fit(
+        version, animal, zoo_fits.dataset((x, y)), class_weight=class_weights
+    )
+    self._assert_close(
+        process.get_model_weights(output.state).trainable,
+        animal.model.trainable_weights,
+    )
+
   @parameterized.parameters(*_MOVING_CELLS)
   @pytest.mark.sample(2)
   def test_aggregated_statistics_are_those_of_fit(self, name, version):
