@@ -130,11 +130,11 @@ def from_keras(
     TypeError: If `model` is not a Keras model, or the batches have ragged
       tensors.
     ValueError: If `input_spec` has other parts or `batch_statistics` is another
-      word; if there is no loss; if the
-      model has no weights yet, trains in
-      its own way (`train_step`), constrains weights, or keeps state besides its
-      weights, such as a table of words; or if the state of a metric is not a
-      sum, and so cannot be added over clients. Names the layer or metric.
+      word; if there is no loss; if the model has no weights yet, trains in its
+      own way (`train_step`), constrains weights, looks up in a table without
+      words, or keeps other state besides its weights; if it moves integers that
+      should be averaged; or if the state of a metric is not a sum, and so
+      cannot be added over clients. Names the layer or metric.
 
   Example:
     >>> import keras
