@@ -204,9 +204,7 @@ def export(run: pathlib.Path, checkpoint: str, form: str, output: pathlib.Path):
   ):
     recorded = directory.read_hparams() or {}
     model = _build_keras_model(directory, recorded)
-    template = tf.nest.map_structure(
-        lambda v: tf.TensorSpec(v.shape, v.dtype), _variables(model)
-    )
+    template = tf.nest.map_structure(lambda v: v.numpy(), _variables(model))
     stored = _read_weights(directory, checkpoint, recorded, template)
     weights = stored.to_model_weights(template)
     with _making(output) as temporary:
