@@ -4,6 +4,7 @@
 
 import collections
 import contextlib
+from typing import Any
 from unittest import mock
 
 from absl.testing import parameterized
@@ -25,7 +26,7 @@ from tff_adaptive.layers import keras_3
 
 _NUM_ROUNDS = 3
 # Those without dropout, whose masks differ: task, model, arguments, classes.
-_MODELS = (
+_MODELS: tuple[Any, ...] = (
     ('digits', 'logistic', {}, 10),
     ('digits', 'cnn', {}, 10),
     ('mnist', 'mlp', {}, 10),

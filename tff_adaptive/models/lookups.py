@@ -9,8 +9,7 @@ function is traced, its tables are replaced by searches in sorted constants.
 from collections.abc import Iterator
 import contextlib
 import threading
-from typing import Any
-from unittest import mock
+from typing import Any, Optional
 
 import numpy as np
 import tensorflow as tf
@@ -18,21 +17,28 @@ import tensorflow as tf
 # The number of fingerprints of words.
 _NUM_FINGERPRINTS = 2**63 - 1
 
+_LOOKUP = tf.lookup.StaticHashTable.lookup
 _lock = threading.RLock()
 
 
 @contextlib.contextmanager
 def as_tensors() -> Iterator[None]:
   """Traces lookups in tables as searches, with the same results."""
-  lookup = tf.lookup.StaticHashTable.lookup
+  with _lock:
+    before = tf.lookup.StaticHashTable.lookup
+    tf.lookup.StaticHashTable.lookup = _traced_lookup
+    try:
+      yield
+    finally:
+      tf.lookup.StaticHashTable.lookup = before
 
-  def search(table, keys, name=None):
-    if not tf.executing_eagerly() and isinstance(keys, tf.Tensor):
-      return _search(table, keys)
-    return lookup(table, keys, name)
 
-  with _lock, mock.patch.object(tf.lookup.StaticHashTable, 'lookup', search):
-    yield
+def _traced_lookup(
+    table: tf.lookup.StaticHashTable, keys: Any, name: Optional[str] = None
+) -> Any:
+  if tf.executing_eagerly() or not isinstance(keys, tf.Tensor):
+    return _LOOKUP(table, keys, name)
+  return _search(table, keys)
 
 
 def _search(table: tf.lookup.StaticHashTable, keys: tf.Tensor) -> tf.Tensor:
