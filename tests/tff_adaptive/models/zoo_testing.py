@@ -5,6 +5,7 @@
 Each function of `ZOO` takes Keras, of either version, and returns an `Animal`.
 """
 
+import collections
 from collections.abc import Callable
 import dataclasses
 from typing import Any
@@ -548,7 +549,10 @@ def _named_inputs(keras):
   )
   return Animal(
       keras.Model({'image': image, 'vector': vector}, layers.Dense(1)(x)),
-      lambda *args: {'vector': _VECTOR(*args), 'image': _IMAGE(*args)},
+      # TFF's runtime takes no other mappings.
+      lambda *args: collections.OrderedDict(
+          vector=_VECTOR(*args), image=_IMAGE(*args)
+      ),
       _normal(1),
       'mse',
       {'metrics': ['mae']},
