@@ -125,6 +125,7 @@ class CompiledFunctions:
   def _run(self, y: Any, prediction: Prediction, weight: Any) -> tf.Tensor:
     """Updates all metrics, as `fit` does, and returns the loss."""
     outputs = prediction.masked_outputs()
+    y, weight = _in_order_of(outputs, y, weight)
     loss = self._keras.compute_loss(
         self._compiled, y, outputs, weight, list(prediction.losses)
     )
@@ -134,6 +135,7 @@ class CompiledFunctions:
   def _compute_loss(self, state, y, prediction, weight):
     with self._keras.stateless(self._variables, state):
       outputs = prediction.masked_outputs()
+      y, weight = _in_order_of(outputs, y, weight)
       return self._keras.compute_loss(
           self._compiled, y, outputs, weight, list(prediction.losses)
       )
@@ -192,6 +194,10 @@ class CompiledFunctions:
             'metric out, or let its variables begin with zeros, to which '
             '`update_state` adds.'
         )
+
+
+def _in_order_of(outputs: Any, *parts: Any) -> Iterator[Any]:
+  return (keras_versions.in_order_of(outputs, part) for part in parts)
 
 
 def _parts(metrics: Sequence[Any]) -> Iterator[Any]:

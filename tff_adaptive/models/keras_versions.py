@@ -7,7 +7,8 @@ interface has what is called differently in the two versions.
 """
 
 import abc
-from collections.abc import Callable, Iterator, Sequence
+import collections
+from collections.abc import Callable, Iterator, Mapping, Sequence
 import contextlib
 import importlib
 import inspect
@@ -76,6 +77,8 @@ class Keras(abc.ABC):
 
   def call(self, model: Any, x: Any, training: bool) -> Any:
     """Calls a model as `fit` does."""
+    # Keras 3 takes the values of an `OrderedDict` in their order.
+    x = in_order_of(getattr(model, '_inputs_struct', None), x)
     parameters = inspect.signature(model.call).parameters
     kinds = [parameter.kind for parameter in parameters.values()]
     if 'training' in parameters or inspect.Parameter.VAR_KEYWORD in kinds:
@@ -180,6 +183,16 @@ def load(path: Any) -> Any:
     return keras.models.load_model(path, compile=False)
   except (zipfile.BadZipFile, KeyError, TypeError, ValueError) as error:
     raise ValueError(f'{path} is not an intact Keras file ({error})') from error
+
+
+def in_order_of(structure: Any, values: Any) -> Any:
+  """Returns named values as a mapping like another one with these names."""
+  are_mappings = all(isinstance(s, Mapping) for s in (structure, values))
+  if not are_mappings or set(structure) != set(values):
+    return values
+  is_ordered = isinstance(structure, collections.OrderedDict)
+  container = collections.OrderedDict if is_ordered else dict
+  return container((name, values[name]) for name in structure)
 
 
 def split_weights(model: Any) -> tuple[list[Any], list[Any]]:

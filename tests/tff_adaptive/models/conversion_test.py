@@ -165,6 +165,38 @@ class FromKerasTest(tf.test.TestCase, parameterized.TestCase):
     self.assertAllClose(losses[0] + 7.0, losses[1])
 
   @parameterized.named_parameters(*_VERSIONS)
+  def test_named_inputs_and_outputs_in_another_order(self, version):
+    a, b = version.Input([2], name='a'), version.Input([3], name='b')
+    dense = version.layers.Dense
+    outputs = {'p': dense(2, name='p')(a), 'q': dense(3, name='q')(b)}
+    keras_model = version.Model({'a': a, 'b': b}, outputs)
+    specs = {
+        name: tf.TensorSpec([None, size])
+        for name, size in dict(a=2, b=3, p=2, q=3).items()
+    }
+
+    def pick(values, *names):
+      return collections.OrderedDict((name, values[name]) for name in names)
+
+    spec = pick(specs, 'b', 'a'), pick(specs, 'q', 'p')
+    model = _convert(keras_model, {'p': 'mse', 'q': 'mae'}, spec)
+    generator = np.random.default_rng(0)
+    values = {
+        name: generator.normal(size=[4, s.shape[1]]).astype('f')
+        for name, s in specs.items()
+    }
+    output = model.predict_on_batch(
+        model.initial_weights, pick(values, 'b', 'a'), training=False
+    )
+    expected = keras_model({'a': values['a'], 'b': values['b']})
+    self.assertAllClose(output['p'], expected['p'])
+    self.assertAllClose(
+        model.loss(output, pick(values, 'q', 'p')),
+        np.mean((expected['p'] - values['p']) ** 2)
+        + np.mean(np.abs(expected['q'] - values['q'])),
+    )
+
+  @parameterized.named_parameters(*_VERSIONS)
   def test_mapping_with_sample_weights(self, version):
     spec = collections.OrderedDict(
         sample_weight=tf.TensorSpec([None]), x=_SPEC[0], y=_SPEC[1]

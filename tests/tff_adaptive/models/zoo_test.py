@@ -12,6 +12,7 @@ import tensorflow as tf
 
 from tests import page_testing
 from tests.tff_adaptive.models import zoo_fits
+from tests.tff_adaptive.models import zoo_page
 from tests.tff_adaptive.models import zoo_testing
 from tff_adaptive import evaluation
 from tff_adaptive import models
@@ -62,6 +63,14 @@ class ZooTest(tf.test.TestCase, parameterized.TestCase):
     rows = page_testing.table_rows(page_testing.read('docs/models.md'), 'kind')
     listed = page_testing.names_in(models for _, models in rows)
     self.assertCountEqual(listed, zoo_testing.ZOO)
+
+  def test_results_have_all_models(self):
+    page = page_testing.read('docs/results/keras_models.md')
+    rows = page_testing.table_rows(page, 'model')
+    cells = [(name, f'keras_{version}') for name, version, *_ in rows]
+    self.assertCountEqual(cells, zoo_fits.CELLS)
+    for name, _, *numbers in rows:
+      self.assertTrue(zoo_page.is_close(name, max(map(float, numbers))), name)
 
   # Training of a moving scale depends on its moved weight.
   @parameterized.parameters(

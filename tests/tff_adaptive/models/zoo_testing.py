@@ -549,9 +549,9 @@ def _named_inputs(keras):
   )
   return Animal(
       keras.Model({'image': image, 'vector': vector}, layers.Dense(1)(x)),
-      # TFF's runtime takes no other mappings.
+      # TFF's runtime and Keras 3 take no mapping in another order.
       lambda *args: collections.OrderedDict(
-          vector=_VECTOR(*args), image=_IMAGE(*args)
+          image=_IMAGE(*args), vector=_VECTOR(*args)
       ),
       _normal(1),
       'mse',
