@@ -1,8 +1,8 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
 
-# Python for the environments. An empty value means the first of python3.12,
-# python3.13, python3.11 and python3 that runs and is one of them.
+# Python for the environments. An empty value means the newest of 3.13, 3.12 and
+# 3.11 that is on the path, under whatever name, or that pyenv has.
 PYTHON ?=
 export PYTHON
 

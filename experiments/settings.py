@@ -147,7 +147,8 @@ class Settings:
       about the size of the model.
     seed: The seed of initial weights, partition, sampling and shuffling.
     initial_weights: Start from the weights in this file of experiments.export,
-      checkpoint or best.npz, or in the newest checkpoint of this run folder.
+      checkpoint, best.npz or .keras file, or in the newest checkpoint of this
+      run folder.
       Default: the task's own, from --seed.
     bad_clients: If clients are empty or contain NaN, stop before training
       (error) or exclude them (reject). Labels out of range always stop.

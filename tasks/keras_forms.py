@@ -9,40 +9,48 @@ includes; here both forms include them.
 
 import collections
 from collections.abc import Callable, Mapping, Sequence
-from typing import Optional
+import inspect
+from typing import Any, Optional
 
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tff_adaptive import models
 from tff_adaptive.client_works import loss_terms
 from tff_adaptive.client_works import model_adapter
 from tff_adaptive.data import specs
+from tff_adaptive.models import keras_versions
 
 _Penalty = Callable[[tf.Tensor], tf.Tensor]
 
 
-def build_softmax_loss() -> tf.keras.losses.Loss:
+def build_softmax_loss(keras: Any = tf.keras) -> Any:
   """Builds softmax cross entropy of logits and integer labels.
 
   If labels are sequences, padding counts like any token, as in TFF's baselines:
   Keras' mask does not reach the loss there.
+
+  Args:
+    keras: The version of Keras. Defaults to Keras 2.
   """
-  loss = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+  loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
   loss.counts_padding = True
   return loss
 
 
-def build_accuracy() -> list[tf.keras.metrics.Metric]:
-  """Builds the metric 'accuracy'."""
-  return [tf.keras.metrics.SparseCategoricalAccuracy(name='accuracy')]
+def build_accuracy(keras: Any = tf.keras) -> list[Any]:
+  """Builds the metric 'accuracy' of a version of Keras, by default Keras 2."""
+  return [keras.metrics.SparseCategoricalAccuracy(name='accuracy')]
 
 
 class KerasForms:
-  """Both TFF forms of a Keras model.
+  """Both TFF forms of a model of Keras 2 or Keras 3.
 
   Attributes:
-    functional: The model in functional form, with its own initial weights. None
-      if its predictions for an example depend on others in the batch.
+    functional: The model in functional form, with its own initial weights. The
+      moving averages of batch normalization are aggregated like the update.
+      None if its predictions for an example always depend on others in the
+      batch.
     variable_fn: Returns a new model with variables, with the same initial
       weights.
     representation_fn: Maps (trainable weights, batch) to the inputs of the last
@@ -63,24 +71,40 @@ class KerasForms:
 
   def __init__(
       self,
-      build_keras_model: Callable[[], tf.keras.Model],
+      build_keras_model: Callable[[], Any],
       element_spec: Mapping[str, tf.TensorSpec],
-      build_loss: Callable[[], tf.keras.losses.Loss],
-      build_metrics: Callable[[], Sequence[tf.keras.metrics.Metric]],
+      build_loss: Callable[..., Any],
+      build_metrics: Callable[..., Sequence[Any]],
   ):
     """Initializes the forms.
 
     Args:
       build_keras_model: Builds a new model.
       element_spec: The specs of an example's 'x' and 'y'.
-      build_loss: Builds the loss of a batch.
-      build_metrics: Builds the metrics, with different names.
+      build_loss: Builds the loss of a batch, of the model's version of Keras,
+        which it gets as `keras` if it has this argument.
+      build_metrics: Builds the metrics, with different names; the same.
     """
     keras_model = build_keras_model()
     input_spec = collections.OrderedDict(specs.batched(element_spec))
+    self._keras_model = keras_model
+    self._input_spec = input_spec
+    if keras_versions.is_keras_3(keras_model):
+      self._convert_keras_3(build_loss, build_metrics)
+      return
     self.functional: Optional[tff.learning.models.FunctionalModel] = None
     # Also the layers of a model that is a layer.
-    if not any(map(_mixes_examples, keras_model.submodules)):
+    layers = list(keras_model.submodules)
+    batch_norm = tf.keras.layers.BatchNormalization
+    if any(isinstance(layer, batch_norm) for layer in layers):
+      self.functional = models.from_keras(
+          keras_model,
+          build_loss(),
+          list(build_metrics()),
+          input_spec=input_spec,
+          batch_statistics='aggregate',
+      )
+    elif not any(getattr(layer, 'mixes_examples', False) for layer in layers):
       self.functional = add_penalties(
           tff.learning.models.functional_model_from_keras(
               keras_model,
@@ -102,8 +126,29 @@ class KerasForms:
       )
 
     self.variable_fn = variable_fn
-    self._keras_model = keras_model
-    self._input_spec = input_spec
+
+  def _convert_keras_3(self, build_loss: Any, build_metrics: Any):
+    """Sets both forms of a model of Keras 3."""
+    # Only for those who use it.
+    import keras  # pylint: disable=g-import-not-at-top
+
+    functional = models.from_keras(
+        self._keras_model,
+        _call_for(keras, build_loss),
+        list(_call_for(keras, build_metrics)),
+        input_spec=self._input_spec,
+        batch_statistics='aggregate',
+    )
+    # A `VariableModel` of TFF has metrics of Keras 2.
+    metrics = [
+        lambda place=place: _call_for(tf.keras, build_metrics)[place]
+        for place, metric in enumerate(_call_for(tf.keras, build_metrics))
+        if isinstance(metric, tf.keras.metrics.Metric)
+    ]
+    self.functional = functional
+    self.variable_fn = lambda: tff.learning.models.model_from_functional(
+        functional, metrics
+    )
 
   @property
   def representation_fn(self) -> Optional[model_adapter.RepresentationFn]:
@@ -117,10 +162,10 @@ class KerasForms:
     return loss_terms.build_keras_representation(model, self._input_spec)
 
 
-def _mixes_examples(layer: tf.keras.layers.Layer) -> bool:
-  """Returns whether a layer's output for an example depends on its batch."""
-  is_batch_norm = isinstance(layer, tf.keras.layers.BatchNormalization)
-  return is_batch_norm or getattr(layer, 'mixes_examples', False)
+def _call_for(keras: Any, build: Callable[..., Any]) -> Any:
+  """Calls a builder, with the version of Keras if it takes that."""
+  takes_version = 'keras' in inspect.signature(build).parameters
+  return build(keras=keras) if takes_version else build()
 
 
 def add_penalties(

@@ -10,8 +10,8 @@
 # The finished environment keeps copies of its locks, each written last. If a copy
 # equals the lock, there is nothing to do; an interrupted installation, a changed
 # first lock or another Python version starts over. The variable PYTHON names the
-# Python to use; by default it is the first of python3.12, python3.13 etc.,
-# python3 and python that runs and has a version that the lock supports.
+# Python to use; by default it is the newest that the lock supports among
+# python3.13, python3.12 etc., python3 and python, and those of pyenv.
 
 set -eu
 
@@ -19,8 +19,9 @@ readonly VENV="$1"
 readonly LOCK="$2"
 shift 2
 readonly STAMP="$VENV/installed.lock"
-readonly WANTED='3.12 3.13 3.11'
-readonly BEST="${WANTED%% *}"
+readonly WANTED='3.13 3.12 3.11'
+# Debian and Ubuntu have it.
+readonly BEST='3.12'
 root="$(cd "$(dirname "$0")/.." && pwd)"
 readonly root
 
@@ -39,16 +40,17 @@ find_python() {
     set -- "$PYTHON"
   else
     # shellcheck disable=SC2046,SC2086  # Splits into one word per version.
-    set -- $(printf 'python%s ' $WANTED) python3 python
+    set -- $(printf 'python%s ' $WANTED) python3 python \
+      "${PYENV_ROOT:-${HOME:-}/.pyenv}"/versions/*/bin/python
   fi
-  for candidate in "$@"; do
-    version="$(version_of "$candidate")" || continue
-    case " $WANTED " in
-      *" $version "*)
+  for wanted in $WANTED; do
+    for candidate in "$@"; do
+      version="$(version_of "$candidate")" || continue
+      if [ "$version" = "$wanted" ]; then
         echo "$candidate"
         return
-        ;;
-    esac
+      fi
+    done
   done
 }
 

@@ -7,29 +7,29 @@ from tasks import definitions
 
 def build_mlp(input_shape, num_classes, seed):
   """Builds two dense layers; weights depend on the seed alone."""
-  import tensorflow as tf  # Here, so that --help is quick.
+  import keras  # Here, so that --help is quick.
 
-  return tf.keras.Sequential(
+  return keras.Sequential(
       [
-          tf.keras.Input(input_shape),
-          tf.keras.layers.Dense(
+          keras.Input(input_shape),
+          keras.layers.Dense(
               16,
               activation='relu',
-              kernel_initializer=tf.keras.initializers.GlorotUniform(seed),
+              kernel_initializer=keras.initializers.GlorotUniform(seed),
           ),
-          tf.keras.layers.Dense(num_classes, kernel_initializer='zeros'),
+          keras.layers.Dense(num_classes, kernel_initializer='zeros'),
       ]
   )
 
 
 def build_logistic(input_shape, num_classes):
   """Builds logistic regression, which begins with zeros."""
-  import tensorflow as tf
+  import keras
 
-  return tf.keras.Sequential(
+  return keras.Sequential(
       [
-          tf.keras.Input(input_shape),
-          tf.keras.layers.Dense(num_classes, kernel_initializer='zeros'),
+          keras.Input(input_shape),
+          keras.layers.Dense(num_classes, kernel_initializer='zeros'),
       ]
   )
 

@@ -16,6 +16,8 @@ import tensorflow_federated as tff
 from experiments import command_line
 from experiments import hparams
 from experiments import registry
+from tff_adaptive.models import keras_checks
+from tff_adaptive.models import keras_versions
 from tff_adaptive.simulation import callbacks
 from tff_adaptive.simulation import checkpoints
 from tff_adaptive.simulation import kept_weights
@@ -25,14 +27,14 @@ from tff_adaptive.simulation import weights_files
 
 _HOW_TO_LOAD = {
     'npz': "np.load('{0}'), or train on with --initial_weights={0}",
-    'keras': "tf.keras.models.load_model('{0}')",
+    'keras': "{1}.models.load_model('{0}')",
     'saved_model': "tf.saved_model.load('{0}')",
 }
 
 
 def _build_keras_model(
     directory: run_directory.RunDirectory, recorded: Mapping[str, Any]
-) -> tf.keras.Model:
+) -> Any:
   """Returns the model of a run, with initial weights."""
   try:
     choice = hparams.recorded_choice(registry.TASK, recorded)
@@ -136,23 +138,34 @@ def _making(output: pathlib.Path) -> Iterator[pathlib.Path]:
     os.rename(temporary, output)
 
 
+def _variables(model: Any) -> tff.learning.models.ModelWeights:
+  """Returns the variables of a model of Keras 2 or Keras 3."""
+  parts = keras_versions.split_weights(model)
+  return tff.learning.models.ModelWeights(*map(tuple, parts))
+
+
 def _write(
-    model: tf.keras.Model,
+    model: Any,
     weights: tff.learning.models.ModelWeights,
     form: str,
     path: pathlib.Path,
 ):
   """Writes a model, or only its weights, in one of the formats."""
-  variables = tff.learning.models.ModelWeights.from_model(model)
+  variables = _variables(model)
   if form == 'npz':
     names = structures.map_with_path(
-        lambda _, variable: variable.name.partition(':')[0], variables
+        lambda _, variable: keras_checks.name_of(variable), variables
     )
     weights_files.write_weights(path, weights, names)
     return
   tf.nest.map_structure(lambda v, value: v.assign(value), variables, weights)
   tf.get_logger().setLevel(logging.ERROR)  # The model was never compiled.
-  model.save(path, save_format='tf' if form == 'saved_model' else 'keras')
+  if form == 'keras':
+    model.save(path)
+  elif isinstance(model, tf.keras.Model):
+    model.save(path, save_format='tf')
+  else:
+    model.export(path, verbose=False)
 
 
 def _size(path: pathlib.Path) -> str:
@@ -191,11 +204,13 @@ def export(run: pathlib.Path, checkpoint: str, form: str, output: pathlib.Path):
   ):
     recorded = directory.read_hparams() or {}
     model = _build_keras_model(directory, recorded)
-    template = tff.learning.models.ModelWeights.from_model(model)
+    template = tf.nest.map_structure(lambda v: v.numpy(), _variables(model))
     stored = _read_weights(directory, checkpoint, recorded, template)
     weights = stored.to_model_weights(template)
     with _making(output) as temporary:
       _write(model, weights, form, temporary)
   which = 'average in ' if checkpoint == 'average' else ''
   print(f'weights: {which}{stored.path}')
-  print(f'{output} ({_size(output)}): {_HOW_TO_LOAD[form].format(output)}')
+  keras = 'tf.keras' if isinstance(model, tf.keras.Model) else 'keras'
+  how = _HOW_TO_LOAD[form].format(output, keras)
+  print(f'{output} ({_size(output)}): {how}')

@@ -71,8 +71,11 @@ class Cifar(data.Data):
             'norm',
             'group',
             'The normalization of resnet18 and resnet50: by groups of '
-            'channels, or by the statistics of each batch.',
-            choices=('group', 'batch'),
+            'channels, by the statistics of each batch alone (batch), with '
+            'moving averages in evaluation that are aggregated like the update '
+            '(batch_moving), or with these only in the stem and the shortcuts, '
+            'as in the Delta-SGD code (batch_delta_sgd).',
+            choices=('group', 'batch', 'batch_moving', 'batch_delta_sgd'),
             models=('resnet18', 'resnet50'),
         ),
         Argument(

@@ -10,6 +10,8 @@ from tasks.images import batch_statistics
 # PyTorch's epsilon of batch and group normalization.
 _EPSILON = 1e-5
 _GROUPS = 32
+# One minus that of PyTorch.
+_MOMENTUM = 0.9
 _STAGE_FILTERS = (64, 128, 256, 512)
 # The convolutions of a block: the size of the kernel, and the output channels
 # as a multiple of the stage's. The last but one has the strides.
@@ -41,8 +43,10 @@ def build_resnet18(
       biases are uniform in [-1 / sqrt(fan_in), 1 / sqrt(fan_in)], as in
       PyTorch.
     norm: 'group' (the default) for `tf.keras.layers.GroupNormalization` with 32
-      groups, 'batch' for batch normalization without running statistics, see
-      `batch_statistics`.
+      groups; 'batch' for batch normalization without moving averages, see
+      `batch_statistics`; 'batch_moving' for Keras' with momentum 0.9;
+      'batch_delta_sgd' for the latter in the stem and the shortcuts, and the
+      former elsewhere.
 
   Returns:
     A model from images to logits.
@@ -57,10 +61,8 @@ def build_resnet18(
     https://arxiv.org/abs/1512.03385; in the form of
     https://github.com/kuangliu/pytorch-cifar, which Kim et al., Adaptive
     Federated Learning with Auto-Tuned Clients, ICLR 2024,
-    https://arxiv.org/abs/2306.11201, train. They keep running statistics in the
-    stem and the shortcuts; TFF's processes average only trainable weights, so
-    running statistics would keep their initial values. Groups: Wu and He, Group
-    Normalization, ECCV 2018, https://arxiv.org/abs/1803.08494.
+    https://arxiv.org/abs/2306.11201, train, with 'batch_delta_sgd'. Groups: Wu
+    and He, Group Normalization, ECCV 2018, https://arxiv.org/abs/1803.08494.
   """
   network = _Network(seed, norm)
   return network.build(input_shape, num_classes, (2, 2, 2, 2), _BASIC)
@@ -154,12 +156,21 @@ class _Network:
     return self._normalization(f'{name}_norm')(convolution(x))
 
   def _normalization(self, name):
-    if self._norm == 'batch':
+    norm = self._norm
+    if norm == 'batch_delta_sgd':
+      has_averages = name.startswith('stem') or 'shortcut' in name
+      norm = 'batch_moving' if has_averages else 'batch'
+    if norm == 'batch':
       return batch_statistics.BatchStatisticsNormalization(_EPSILON, name=name)
-    if self._norm == 'group':
+    if norm == 'batch_moving':
+      return tf.keras.layers.BatchNormalization(
+          momentum=_MOMENTUM, epsilon=_EPSILON, name=name
+      )
+    if norm == 'group':
       return tf.keras.layers.GroupNormalization(
           _GROUPS, epsilon=_EPSILON, name=name
       )
     raise ValueError(
-        f"`norm` must be 'batch' or 'group', found {self._norm!r}."
+        "`norm` must be 'group', 'batch', 'batch_moving' or "
+        f"'batch_delta_sgd', found {norm!r}."
     )

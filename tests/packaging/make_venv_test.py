@@ -200,24 +200,33 @@ class MakeVenvTest(folder_testing.FolderTestCase):
     self._add_python('python3.13', '3.13')
     self._run()
     self._calls()
-    self.assertEqual(self._run(PYTHON='python3.12').returncode, 0)
-    self.assertEmpty(self._calls())
     self.assertEqual(self._run(PYTHON='python3.13').returncode, 0)
+    self.assertEmpty(self._calls())
+    self.assertEqual(self._run(PYTHON='python3.12').returncode, 0)
     self.assertIn('venv', self._calls())
 
-  def test_best_python_is_taken(self):
-    for version in ('3.11', '3.13', '3.12'):
-      self._add_python(f'python{version}', version)
-    self._run()
-    self.assertIn("echo '3.12'", (self.folder / 'env/bin/python').read_text())
+  @parameterized.named_parameters(
+      ('by_its_name', 'bin/python3.13'),
+      ('by_a_name_without_version', 'bin/python'),
+      ('of_pyenv', 'pyenv/versions/3.13.0/bin/python'),
+  )
+  def test_newest_python_is_taken(self, newest):
+    self._add_python('python3.11', '3.11')
+    self._add_python('python3', '3.12')
+    self._add_python('newest', '3.13')
+    path = self.folder / newest
+    path.parent.mkdir(parents=True, exist_ok=True)
+    (self.bin / 'newest').rename(path)
+    self._run(PYENV_ROOT=str(self.folder / 'pyenv'))
+    self.assertIn("echo '3.13'", (self.folder / 'env/bin/python').read_text())
 
   def test_python_that_does_not_run_is_passed_over(self):
-    shim = self.bin / 'python3.12'
+    shim = self.bin / 'python3.13'
     shim.write_text(
-        '#!/bin/sh\necho "python3.12: command not found" >&2\nexit 127\n'
+        '#!/bin/sh\necho "python3.13: command not found" >&2\nexit 127\n'
     )
     shim.chmod(0o755)
-    self._add_python('python3.13', '3.13')
+    self._add_python('python3.12', '3.12')
     process = self._run()
     self.assertEqual(process.returncode, 0, process.stderr)
     self.assertEmpty(process.stderr)
@@ -227,7 +236,7 @@ class MakeVenvTest(folder_testing.FolderTestCase):
     self._add_python('python3', version)
     self._assert_one_sentence(
         self._run(),
-        r'Python 3\.12, 3\.13 or 3\.11 is needed to make env, but python3 is '
+        r'Python 3\.13, 3\.12 or 3\.11 is needed to make env, but python3 is '
         rf'{version}: install it .*apt-get install python3\.12 ',
     )
 

@@ -29,6 +29,7 @@ _LIBRARY = {
         'aggregators',
         'client_works',
         'data',
+        'models',
         'optimizers',
         'privacy',
     ),
@@ -41,7 +42,7 @@ _LIBRARY = {
         'optimizers',
         'runtime',
     ),
-    'simulation': ('client_works', 'data', 'privacy'),
+    'simulation': ('client_works', 'data', 'models', 'privacy'),
     'analysis': ('data', 'evaluation', 'runtime', 'simulation'),
 }
 # The files of the runtime that need no folder, and what each folder may import

@@ -147,10 +147,10 @@ class DefinitionsTest(folder_testing.FolderTestCase):
     self.assertAlmostEqual(float(task.central_test['x'].max()), 0.2)
 
   @parameterized.parameters('batch_norm', 'nested_batch_norm')
-  def test_batch_normalization_has_no_functional_form(self, model_id):
+  def test_averages_of_batch_normalization_are_aggregated(self, model_id):
     task = self._create(model_id=model_id)
-    self.assertIsNone(task.functional_model)
-    self.assertIsNotNone(task.variable_model_fn)
+    self.assertTrue(task.functional_model.moved.is_sent)
+    self.assertIsNone(task.representation_fn)
 
   def test_clients_own_the_examples_that_the_file_says(self):
     data = attrs.evolve(LEAVES.data, client_ids='owners')

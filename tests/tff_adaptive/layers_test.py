@@ -9,6 +9,7 @@ from typing import Any
 from unittest import mock
 
 from absl.testing import parameterized
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -19,7 +20,14 @@ from tff_adaptive import algorithms
 from tff_adaptive import layers
 from tff_adaptive import optimizers
 from tff_adaptive import runtime
+from tff_adaptive.layers import keras_3
+from tff_adaptive.layers import recurrence
 
+# The layers, and Keras'.
+_VERSIONS = {
+    'keras_2': (layers, tf.keras.layers),
+    'keras_3': (keras_3, keras.layers),
+}
 _UNITS, _SIZE, _TIME = 6, 3, 7
 # Relative to the largest entry: rounding of sums in another order.
 _TOLERANCE = {tf.float32: 1e-6, tf.float64: 1e-14}
@@ -33,13 +41,17 @@ def _inputs(batch_size: int, dtype: tf.DType = tf.float32) -> tf.Tensor:
 
 def _build(layer_class: Any, dtype: tf.DType, **kwargs: Any) -> Any:
   """Returns a layer whose weights are all other than zero."""
-  layer = layer_class(_UNITS, dtype=dtype, **kwargs)
+  layer = layer_class(_UNITS, dtype=dtype.name, **kwargs)
   layer(tf.zeros([1, _TIME, _SIZE], dtype))
   generator = np.random.default_rng(1)
   layer.set_weights(
       [generator.normal(size=w.shape) for w in layer.get_weights()]
   )
   return layer
+
+
+def _variable(weight: Any) -> tf.Variable:
+  return weight if isinstance(weight, tf.Variable) else weight.value
 
 
 def _weigh(outputs: tf.Tensor) -> tf.Tensor:
@@ -60,7 +72,7 @@ def _differentiate(layer: Any, inputs: tf.Tensor, **kwargs: Any) -> Any:
       outputs = tf.nest.flatten(layer(inputs, **kwargs))
       # Every entry counts differently.
       loss = tf.add_n([tf.reduce_sum(_weigh(o)) for o in outputs])
-    sources = [inputs, *states, *layer.trainable_weights]
+    sources = [inputs, *states, *map(_variable, layer.trainable_weights)]
     return outputs, tape.gradient(loss, sources)
 
   return run(inputs, kwargs.pop('states', []))
@@ -76,15 +88,20 @@ class LSTMTest(tf.test.TestCase, parameterized.TestCase):
       self.assertAllClose(f, e, rtol=0, atol=_TOLERANCE[dtype] * scale)
 
   def assert_same_as_keras(
-      self, inputs: tf.Tensor, layer_kwargs: Any, **kwargs: Any
+      self,
+      inputs: tf.Tensor,
+      layer_kwargs: Any,
+      version: str = 'keras_2',
+      **kwargs: Any,
   ):
-    with mock.patch.object(layers, 'lstm', wraps=layers.lstm) as lstm:
+    fast, slow = _VERSIONS[version]
+    with mock.patch.object(recurrence, 'lstm', wraps=recurrence.lstm) as lstm:
       found = _differentiate(
-          _build(layers.LSTM, inputs.dtype, **layer_kwargs), inputs, **kwargs
+          _build(fast.LSTM, inputs.dtype, **layer_kwargs), inputs, **kwargs
       )
     lstm.assert_called()
     expected = _differentiate(
-        _build(tf.keras.layers.LSTM, inputs.dtype, **layer_kwargs),
+        _build(slow.LSTM, inputs.dtype, **layer_kwargs),
         inputs,
         **kwargs,
     )
@@ -94,12 +111,16 @@ class LSTMTest(tf.test.TestCase, parameterized.TestCase):
       return_sequences=[False, True],
       return_state=[False, True],
       dtype=[tf.float32, tf.float64],
+      version=list(_VERSIONS),
   )
   @pytest.mark.sample(2)
-  def test_outputs_and_gradients(self, return_sequences, return_state, dtype):
+  def test_outputs_and_gradients(
+      self, return_sequences, return_state, dtype, version
+  ):
     self.assert_same_as_keras(
         _inputs(4, dtype),
         dict(return_sequences=return_sequences, return_state=return_state),
+        version,
     )
 
   @parameterized.parameters(1, 5)
@@ -107,36 +128,42 @@ class LSTMTest(tf.test.TestCase, parameterized.TestCase):
   def test_sizes_of_batch(self, batch_size):
     self.assert_same_as_keras(_inputs(batch_size), dict(return_sequences=True))
 
-  def test_initial_state(self):
+  @parameterized.parameters(*_VERSIONS)
+  def test_initial_state(self, version):
     states = [_inputs(4)[:, 0, :1] * np.ones(_UNITS, np.float32)] * 2
     self.assert_same_as_keras(
         _inputs(4),
         dict(return_sequences=True, return_state=True),
+        version,
         states=states,
     )
 
-  @parameterized.parameters(False, True)
+  @parameterized.product(
+      return_sequences=[False, True], version=list(_VERSIONS)
+  )
   @pytest.mark.sample(1)
-  def test_mask(self, return_sequences):
+  def test_mask(self, return_sequences, version):
     # At the end, at the start, in the middle, everywhere and nowhere.
     mask = np.ones([5, _TIME], bool)
     mask[0, 4:] = mask[1, :3] = mask[2, 2:4] = mask[3] = False
     self.assert_same_as_keras(
         _inputs(5),
         dict(return_sequences=return_sequences, return_state=True),
+        version,
         mask=tf.constant(mask),
     )
 
-  @parameterized.parameters(False, True)
-  def test_zeros_of_keras_at_masked_steps(self, bidirectional):
+  @parameterized.product(bidirectional=[False, True], version=list(_VERSIONS))
+  def test_zeros_of_keras_at_masked_steps(self, bidirectional, version):
     mask = np.ones([3, _TIME], bool)
     mask[0, 4:] = mask[1, :3] = False
     inputs, found = _inputs(3), []
-    for layer_class in (layers.LSTM, tf.keras.layers.LSTM):
+    fast, slow = _VERSIONS[version]
+    for layer_class in (fast.LSTM, slow.LSTM):
       layer = _build(layer_class, tf.float32, return_sequences=True)
       options = {'mask': tf.constant(mask)}
       if bidirectional:
-        both = tf.keras.layers.Bidirectional(layer)
+        both = slow.Bidirectional(layer)
         both.build(inputs.shape)
         both.set_weights(2 * layer.get_weights())
         layer = both
@@ -145,26 +172,31 @@ class LSTMTest(tf.test.TestCase, parameterized.TestCase):
       found.append(layer(inputs, **options))
     self.assert_same(*found)
 
-  @parameterized.parameters(
-      dict(activation='relu'),
-      dict(recurrent_activation='hard_sigmoid'),
-      dict(use_bias=False),
-      dict(go_backwards=True),
-      dict(unroll=True),
+  @parameterized.product(
+      kwargs=[
+          dict(activation='relu'),
+          dict(recurrent_activation='hard_sigmoid'),
+          dict(use_bias=False),
+          dict(go_backwards=True),
+          dict(unroll=True),
+      ],
+      version=list(_VERSIONS),
   )
   @pytest.mark.sample(1)
-  def test_others_are_keras(self, **kwargs):
-    with mock.patch.object(layers, 'lstm') as lstm:
+  def test_others_are_keras(self, kwargs, version):
+    fast, slow = _VERSIONS[version]
+    with mock.patch.object(recurrence, 'lstm') as lstm:
       found, expected = (
           _differentiate(_build(cls, tf.float32, **kwargs), _inputs(4))
-          for cls in (layers.LSTM, tf.keras.layers.LSTM)
+          for cls in (fast.LSTM, slow.LSTM)
       )
     lstm.assert_not_called()
     self.assert_same(found, expected)
 
-  def test_dropout_is_keras_while_training_only(self):
-    layer = _build(layers.LSTM, tf.float32, dropout=0.5)
-    with mock.patch.object(layers, 'lstm', wraps=layers.lstm) as lstm:
+  @parameterized.parameters(*_VERSIONS)
+  def test_dropout_is_keras_while_training_only(self, version):
+    layer = _build(_VERSIONS[version][0].LSTM, tf.float32, dropout=0.5)
+    with mock.patch.object(recurrence, 'lstm', wraps=recurrence.lstm) as lstm:
       layer(_inputs(4), training=True)
       lstm.assert_not_called()
       layer(_inputs(4), training=False)
@@ -197,15 +229,16 @@ class LSTMTest(tf.test.TestCase, parameterized.TestCase):
     keras.set_weights(layer.get_weights())
     self.assert_same(layer(_inputs(2)), keras(_inputs(2)))
 
-  def test_saved_model_is_loaded_without_custom_objects(self):
-    model = tf.keras.Sequential(
-        [tf.keras.Input([_TIME, _SIZE]), layers.LSTM(_UNITS)]
+  @parameterized.parameters((layers, tf.keras), (keras_3, keras))
+  def test_saved_model_is_loaded_without_custom_objects(self, fast, version):
+    model = version.Sequential(
+        [version.Input([_TIME, _SIZE]), fast.LSTM(_UNITS)]
     )
     folder = self.enter_context(tempfile.TemporaryDirectory())
     path = os.path.join(folder, 'model.keras')
     model.save(path)
-    loaded = tf.keras.models.load_model(path)
-    self.assertIsInstance(loaded.layers[-1], layers.LSTM)
+    loaded = version.models.load_model(path)
+    self.assertIsInstance(loaded.layers[-1], fast.LSTM)
     self.assert_same(loaded(_inputs(2)), model(_inputs(2)))
 
 
@@ -304,10 +337,11 @@ _FREQUENCIES = np.array(
 )
 
 
-def _layers(**kwargs):
+def _layers(version='keras_2', **kwargs):
   """Returns the layer and the dense one, with the same weights."""
-  layer = layers.BagOfWordsDense(_NUM_OUTPUTS, _NUM_WORDS, **kwargs)
-  dense = tf.keras.layers.Dense(_NUM_OUTPUTS, **kwargs)
+  fast, slow = _VERSIONS[version]
+  layer = fast.BagOfWordsDense(_NUM_OUTPUTS, _NUM_WORDS, **kwargs)
+  dense = slow.Dense(_NUM_OUTPUTS, **kwargs)
   layer.build([None, 4])
   dense.build([None, _NUM_WORDS])
   generator = np.random.default_rng(0)
@@ -323,25 +357,28 @@ class BagOfWordsDenseTest(tf.test.TestCase, parameterized.TestCase):
     found = layers.to_frequencies(_WORDS, _NUM_WORDS)
     self.assertAllClose(found, _FREQUENCIES)
 
-  @parameterized.parameters(False, True)
-  def test_numbers_and_gradients_are_those_of_dense(self, use_bias):
-    layer, dense = _layers(use_bias=use_bias)
+  @parameterized.product(use_bias=[False, True], version=list(_VERSIONS))
+  def test_numbers_and_gradients_are_those_of_dense(self, use_bias, version):
+    layer, dense = _layers(version, use_bias=use_bias)
     results = []
     for each, inputs in ((layer, _WORDS), (dense, _FREQUENCIES)):
       with tf.GradientTape() as tape:
         outputs = each(inputs)
         loss = tf.reduce_sum(tf.square(outputs))
-      gradients = tape.gradient(loss, each.trainable_weights)
+      gradients = tape.gradient(
+          loss, list(map(_variable, each.trainable_weights))
+      )
       results.append([outputs, *map(tf.convert_to_tensor, gradients)])
     self.assertLen(results[0], 2 + use_bias)
     for found, expected in zip(*results):
       self.assertAllClose(found, expected, rtol=1e-6, atol=1e-6)
 
-  def test_gradient_has_the_rows_of_the_words_only(self):
-    layer, _ = _layers()
+  @parameterized.parameters(*_VERSIONS)
+  def test_gradient_has_the_rows_of_the_words_only(self, version):
+    layer, _ = _layers(version)
     with tf.GradientTape() as tape:
       loss = tf.reduce_sum(layer(_WORDS))
-    gradient = tape.gradient(loss, layer.kernel)
+    gradient = tape.gradient(loss, _variable(layer.kernel))
     self.assertIsInstance(gradient, tf.IndexedSlices)
     self.assertAllEqual(gradient.values.shape, [_WORDS.size, _NUM_OUTPUTS])
 
@@ -358,17 +395,18 @@ class BagOfWordsDenseTest(tf.test.TestCase, parameterized.TestCase):
     again.set_weights(layer.get_weights())
     self.assertAllEqual(again(_WORDS), layer(_WORDS))
 
-  def test_saved_model_is_loaded_without_custom_objects(self):
-    model = tf.keras.Sequential(
+  @parameterized.parameters((layers, tf.keras), (keras_3, keras))
+  def test_saved_model_is_loaded_without_custom_objects(self, fast, version):
+    model = version.Sequential(
         [
-            tf.keras.Input([4], dtype=tf.int32),
-            layers.BagOfWordsDense(_NUM_OUTPUTS, _NUM_WORDS),
+            version.Input([4], dtype='int32'),
+            fast.BagOfWordsDense(_NUM_OUTPUTS, _NUM_WORDS),
         ]
     )
     folder = self.enter_context(tempfile.TemporaryDirectory())
     path = os.path.join(folder, 'model.keras')
     model.save(path)
-    loaded = tf.keras.models.load_model(path)
+    loaded = version.models.load_model(path)
     self.assertAllEqual(loaded(_WORDS), model(_WORDS))
 
   def test_frequencies_are_refused(self):

@@ -29,6 +29,7 @@ from tff_adaptive.client_works import local_training
 from tff_adaptive.client_works import loss_terms
 from tff_adaptive.client_works import model_adapter
 from tff_adaptive.client_works import model_checks
+from tff_adaptive.models import moved_weights
 from tff_adaptive.optimizers import client_reports
 from tff_adaptive.optimizers import federated_optimizer
 from tff_adaptive.optimizers import optimizer as optimizer_lib
@@ -120,8 +121,9 @@ def build_fed_opt(
       loss, examples and steps, the smallest and largest step size) and the
       total weight are always summed in the clear.
     payload_aggregators: Aggregation factories, by name, for what clients send
-      besides the update: the parts that a `FederatedOptimizer` shares and the
-      reports that the server optimizer needs (see their builders). The default
+      besides the update: the parts that a `FederatedOptimizer` shares, the
+      reports that the server optimizer needs (see their builders) and the
+      'batch_statistics' of `tff_adaptive.models.from_keras`. The default
       is a mean in the clear, so a secure `model_aggregator` needs secure ones
       here, too. A private `model_aggregator` without any for them is rejected.
     privacy: Clips, sums and noises the update and all other payloads, in place
@@ -229,7 +231,7 @@ def build_fed_opt(
   sent_type = train.next.type_signature.result.result.member
   aggregate = sent_aggregator.create(sent_type.update, sent_type.update_weight)
   update = measured_update.build_measured_update_finalizer(
-      server_rule, adapter.weights_type
+      server_rule, adapter.weights_type, adapter.moved_weights
   )
   process = tff.learning.templates.compose_learning_process(
       tff.tensorflow.computation(adapter.initial_weights),
@@ -313,7 +315,7 @@ def _choose_aggregators(
           privacy,
           model_aggregator,
           payload_aggregators or {},
-          payloads=_payloads(client_optimizer, reports, adapter.weights_spec),
+          payloads=_payloads(client_optimizer, reports, adapter),
           trainable_type=adapter.weights_type.trainable,
           weighs_examples=weighs_examples,
       )
@@ -324,16 +326,26 @@ def _choose_aggregators(
           model_aggregator, weighs_examples, '`model_aggregator`'
       )
   )
+  parts: dict[str, tff.aggregators.WeightedAggregationFactory] = {}
   if reports:
-    reports_factory = reports_lib.build_reports_factory(
+    parts['reports'] = reports_lib.build_reports_factory(
         {name: report.reduction for name, report in reports.items()},
         payload_aggregators,
         weighs_examples,
         num_expected_clients,
     )
-    sent = reports_lib.NamedFactory(
-        {'change': sent, 'reports': reports_factory}
+  in_update = [*reports]
+  if adapter.moved_weights.is_sent:
+    in_update.append(moved_weights.BATCH_STATISTICS)
+    parts[moved_weights.BATCH_STATISTICS] = weighting.WidenedFactory(
+        weighting.to_weighted(
+            payload_aggregators.get(moved_weights.BATCH_STATISTICS),
+            weighs_examples,
+            f'The aggregator of {moved_weights.BATCH_STATISTICS!r}',
+        )
     )
+  if parts:
+    sent = reports_lib.NamedFactory({'change': sent, **parts})
   if num_expected_clients is None:
     # With privacy, a round without change would reveal that no healthy client
     # participated.
@@ -341,7 +353,7 @@ def _choose_aggregators(
   shared = {
       name: aggregator
       for name, aggregator in payload_aggregators.items()
-      if name not in reports
+      if name not in in_update
   }
   return sent, shared
 
@@ -349,7 +361,7 @@ def _choose_aggregators(
 def _payloads(
     client_optimizer: Any,
     reports: Mapping[str, client_reports.Report],
-    weights_spec: Any,
+    adapter: model_adapter.ModelAdapter,
 ) -> dict[str, str]:
   """Returns how what clients send besides the update is reduced, by name."""
   payloads: dict[str, str] = {
@@ -357,8 +369,10 @@ def _payloads(
       for name, report in reports.items()
       if report.reduction != 'count'
   }
+  if adapter.moved_weights.is_sent:
+    payloads[moved_weights.BATCH_STATISTICS] = 'mean'
   if isinstance(client_optimizer, federated_optimizer.FederatedOptimizer):
-    specs = tuple(tf.nest.flatten(weights_spec.trainable))
+    specs = tuple(tf.nest.flatten(adapter.weights_spec.trainable))
     with tf.Graph().as_default():
       shared = client_optimizer.initialize_shared(specs)
     payloads.update(dict.fromkeys(shared, 'mean'))

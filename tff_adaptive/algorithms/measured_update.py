@@ -10,11 +10,13 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_adaptive import _autograph
+from tff_adaptive.models import moved_weights
 from tff_adaptive.optimizers import optimizer as optimizer_lib
 from tff_adaptive.optimizers import server_optimizer
 from tff_adaptive.optimizers import vectors
 
 _OrderedDict = collections.OrderedDict
+_CHANGE = 'change'
 
 
 def _is_spoilt(old: Any, new: Any) -> tf.Tensor:
@@ -29,25 +31,34 @@ def _is_spoilt(old: Any, new: Any) -> tf.Tensor:
 
 def _apply(
     rule: server_optimizer.ServerOptimizer,
+    moved: moved_weights.MovedWeights,
     state: Any,
     weights: tff.learning.models.ModelWeights,
     update: Any,
 ) -> Any:
   """Returns the state, the weights and the measurements after a round."""
-  change, reports = update, {}
-  if rule.client_reports:
-    change, reports = update['change'], update['reports']
-  reports = server_optimizer.Reports(reports)
+  is_alone = not (rule.client_reports or moved.is_sent)
+  parts = {_CHANGE: update} if is_alone else update
+  change = parts[_CHANGE]
+  reports = server_optimizer.Reports(parts.get('reports', {}))
   before = (state, weights.trainable)
-  after = _autograph.call(rule.next, *before, change, reports=reports)
-  after = optimizer_lib.check_step(after, *before, rule)
-  rejected = ~vectors.all_finite(update) | _is_spoilt(before, after)
+  stepped = _autograph.call(rule.next, *before, change, reports=reports)
+  stepped = optimizer_lib.check_step(stepped, *before, rule)
+  non_trainable = weights.non_trainable
+  if moved.is_sent:
+    non_trainable = moved.add_change(
+        non_trainable, parts[moved_weights.BATCH_STATISTICS]
+    )
+  after = (*stepped, non_trainable)
+  rejected = ~vectors.all_finite(update) | _is_spoilt(
+      (*before, weights.non_trainable), after
+  )
 
   def stay():
     held = _autograph.call(rule.after_rejection, state, change, reports)
-    return held, weights.trainable
+    return held, weights.trainable, weights.non_trainable
 
-  new_state, new_trainable = tf.cond(rejected, stay, lambda: after)
+  new_state, *new_weights = tf.cond(rejected, stay, lambda: after)
   norm = vectors.norm(change, vectors.step_dtype(change))
   measurements = _OrderedDict(
       update_non_finite=tf.cast(rejected, tf.int32),
@@ -56,14 +67,17 @@ def _apply(
   report = _autograph.call(rule.report, new_state)
   for name, value in optimizer_lib.reported_scalars(report, rule).items():
     measurements[name] = tf.where(rejected, float('nan'), value)
-  new_weights = tff.learning.models.ModelWeights(
-      new_trainable, weights.non_trainable
+  return (
+      new_state,
+      tff.learning.models.ModelWeights(*new_weights),
+      measurements,
   )
-  return new_state, new_weights, measurements
 
 
 def build_measured_update_finalizer(
-    optimizer: tff.learning.optimizers.Optimizer, weights_type: tff.Type
+    optimizer: tff.learning.optimizers.Optimizer,
+    weights_type: tff.Type,
+    moved: moved_weights.MovedWeights = moved_weights.NONE,
 ) -> tff.learning.templates.FinalizerProcess:
   """Builds the finalizer that takes one step of a server optimizer.
 
@@ -78,6 +92,9 @@ def build_measured_update_finalizer(
       `change`, the gradient, and `reports`.
     weights_type: The unplaced `tff.Type` of the model's
       `tff.learning.models.ModelWeights`.
+    moved: The moved weights. If clients send their change, it is the part
+      `batch_statistics` of the update, beside `change`, and is subtracted from
+      them. None by default.
 
   Returns:
     A `tff.learning.templates.FinalizerProcess`. It measures
@@ -102,11 +119,19 @@ def build_measured_update_finalizer(
   rule = server_optimizer.to_server_optimizer(optimizer)
   specs = tff.types.type_to_tf_tensor_specs(weights_type.trainable)
   update_type = weights_type.trainable
+  parts = {}
   if rule.client_reports:
     reports = [(name, np.float32) for name in rule.client_reports]
-    update_type = tff.to_type(
-        _OrderedDict(change=update_type, reports=_OrderedDict(reports))
+    parts['reports'] = _OrderedDict(reports)
+  if moved.is_sent:
+    specs_of_moved = moved.take(
+        tff.types.type_to_tf_tensor_specs(weights_type.non_trainable)
     )
+    parts[moved_weights.BATCH_STATISTICS] = tff.types.tensorflow_to_type(
+        specs_of_moved
+    )
+  if parts:
+    update_type = tff.to_type(_OrderedDict({_CHANGE: update_type, **parts}))
 
   @tff.tensorflow.computation
   def initial_state():
@@ -117,7 +142,7 @@ def build_measured_update_finalizer(
   @tff.tensorflow.computation(state_type, weights_type, update_type)
   @tf.function
   def apply(state, weights, update):
-    return _apply(rule, state, weights, update)
+    return _apply(rule, moved, state, weights, update)
 
   @tff.federated_computation
   def initialize():

@@ -13,6 +13,7 @@ import tensorflow_federated as tff
 from tff_adaptive.client_works import local_training
 from tff_adaptive.client_works import model_adapter
 from tff_adaptive.data import cohort
+from tff_adaptive.models import moved_weights
 from tff_adaptive.optimizers import vectors
 
 _OrderedDict = collections.OrderedDict
@@ -43,7 +44,10 @@ class ClientUpdate:
     self.weighs_examples = weighs_examples
     self.specs = tuple(tf.nest.flatten(adapter.weights_spec.trainable))
     kept = tff.tensorflow.computation(
-        lambda: training.initial_kept(vectors.zeros(self.specs))
+        lambda: training.initial_kept(
+            vectors.zeros(self.specs),
+            vectors.zeros(self._kept_moved(adapter.weights_spec)),
+        )
     )
     kept_type = kept.type_signature.result
     data_type = tff.SequenceType(adapter.element_type)
@@ -63,6 +67,11 @@ class ClientUpdate:
         ],
         _OrderedDict,
     )
+
+  def _kept_moved(self, weights: Any) -> tuple[Any, ...]:
+    """Returns those of the weights that each client keeps its own of."""
+    moved = self.adapter.moved_weights
+    return moved.take(weights.non_trainable) if moved.is_local else ()
 
   def _build_survey(self) -> tff.Computation:
     """Returns a computation from (weights, data) to statistics and a weight."""
@@ -117,7 +126,8 @@ class ClientUpdate:
       round_num, shared = more[0] if more else (0, {})
       found = more[1] if len(more) > 1 else {}
       trainable = tuple(tf.nest.flatten(weights.trainable))
-      kept, dataset = self.training.initial_kept(trainable), client_input
+      kept = self.training.initial_kept(trainable, self._kept_moved(weights))
+      dataset = client_input
       if kept:
         dataset = client_input[cohort.DATA_KEY]
         # Has one element, or none in the client's first participation.
@@ -146,8 +156,13 @@ class ClientUpdate:
     uniform_weight = tf.minimum(num_examples, 1.0)
     weight = num_examples if self.weighs_examples else uniform_weight
     update = tf.nest.pack_sequence_as(weights.trainable, result.update)
+    parts: dict[str, Any] = {}
     if self.training.reports:
-      update = _OrderedDict(change=update, reports=result.reports)
+      parts['reports'] = result.reports
+    if self.adapter.moved_weights.is_sent:
+      parts[moved_weights.BATCH_STATISTICS] = result.moved_update
+    if parts:
+      update = _OrderedDict(change=update, **parts)
     output = _OrderedDict(
         result=tff.learning.templates.ClientResult(update, weight),
         statistics=result.statistics,

@@ -115,13 +115,14 @@ def build_local_training_client_work(
   store.
 
   U is T, the received minus the trained weights, as in TFF, or <change=T,
-  reports=R> with reports. Its weight is the number of examples seen over all
-  epochs, or 1, and 0 for an unhealthy client. A client is unhealthy if it has
-  no examples, if its update, loss, reports, sent or kept parts are not finite,
-  or if its update has a norm above `max_update_norm`. It sends zeros and counts
-  only in `num_clients`, `num_rejected` and the bytes. Mime averages gradients
-  before the training. This average leaves out only clients without examples or
-  with gradients that are not finite.
+  reports=R, batch_statistics=M>, with reports R or the change M of the moved
+  weights, see `tff_adaptive.models.from_keras`. Its weight is the number of
+  examples seen over all epochs, or 1, and 0 for an unhealthy client. A client
+  is unhealthy if it has no examples, if its update, loss, reports, sent or kept
+  parts are not finite, or if its update has a norm above `max_update_norm`. It
+  sends zeros and counts only in `num_clients`, `num_rejected` and the bytes.
+  Mime averages gradients before the training. This average leaves out only
+  clients without examples or with gradients that are not finite.
 
   The measurements are an ordered dictionary of
 

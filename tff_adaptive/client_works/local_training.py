@@ -23,6 +23,7 @@ from tff_adaptive.client_works import data_passes
 from tff_adaptive.client_works import loss_terms
 from tff_adaptive.client_works import model_adapter
 from tff_adaptive.client_works import totals as totals_lib
+from tff_adaptive.models import moved_weights
 from tff_adaptive.optimizers import arguments
 from tff_adaptive.optimizers import client_reports
 from tff_adaptive.optimizers import federated_optimizer
@@ -107,7 +108,8 @@ class RoundStart(NamedTuple):
     shared: The parts that the server sends for a `FederatedOptimizer`.
     kept: The parts that the client holds: under `'optimizer'` those of a
       `FederatedOptimizer`, under `'previous_model'` its final trainable weights
-      of the last participation, a tuple of tensors.
+      of the last participation, a tuple of tensors, and under
+      `'batch_statistics'` the moved weights that it keeps, another one.
     round_num: See `FederatedOptimizer.start_round`.
     num_gradients: The number of gradients of each batch that were evaluated
       before, in a survey that is averaged.
@@ -135,7 +137,9 @@ class LocalResult(NamedTuple):
 
   Attributes:
     update: The received minus the trained weights, a tuple of tensors; zeros
-      for an unhealthy client, as are `sent` and `reports`.
+      for an unhealthy client, as are `sent`, `reports` and `moved_update`.
+    moved_update: The same of the moved weights that clients send or keep, see
+      `tff_adaptive.models.from_keras`.
     num_examples: The number of examples seen, over all epochs; an int64 scalar,
       0 for an unhealthy client.
     sent: The parts that the client sends for a `FederatedOptimizer`.
@@ -150,6 +154,7 @@ class LocalResult(NamedTuple):
   """
 
   update: model_adapter.Weights
+  moved_update: model_adapter.Weights
   num_examples: tf.Tensor
   sent: Any
   kept: Any
@@ -165,9 +170,16 @@ class _LoopState(NamedTuple):
   """The state that a local step updates."""
 
   weights: model_adapter.Weights
+  moved: model_adapter.Weights
   optimizer_state: Any
   metrics: Any
   totals: totals_lib.Totals
+
+
+def _subtract(
+    received: model_adapter.Weights, trained: model_adapter.Weights
+) -> model_adapter.Weights:
+  return tuple(r - t for r, t in zip(received, trained))
 
 
 def _specs(weights: model_adapter.Weights) -> tuple[tf.TensorSpec, ...]:
@@ -235,8 +247,13 @@ class LocalTraining:
       num_gradients = data.num_gradients
     optimizer_state = self._start_optimizer(received, hparams, start)
     _, report = totals_lib.split_report(self.optimizer, optimizer_state)
+    received_moved = start.kept.get(
+        moved_weights.BATCH_STATISTICS,
+        model.moved_weights.take(weights.non_trainable),
+    )
     initial = _LoopState(
         received,
+        received_moved,
         optimizer_state,
         model.start(weights),
         totals_lib.initial_totals(list(report), self.reports, self.trace_steps),
@@ -251,15 +268,25 @@ class LocalTraining:
         self.optimizer, final.optimizer_state, final.weights
     )
     mean_loss = functools.partial(
-        data_passes.mean_loss, model, run_loop=run_loop, dataset=dataset
+        data_passes.mean_loss,
+        model.with_moved(final.moved),
+        run_loop=run_loop,
+        dataset=dataset,
     )
-    return self._finish(model, received, trained, mean_loss, final)
+    return self._finish(
+        model, (received, received_moved), trained, mean_loss, final
+    )
 
-  def initial_kept(self, received: model_adapter.Weights) -> Any:
+  def initial_kept(
+      self,
+      received: model_adapter.Weights,
+      moved: model_adapter.Weights = (),
+  ) -> Any:
     """Returns the parts that a client holds in its first participation.
 
     Args:
       received: The trainable weights that it receives.
+      moved: The received moved weights, if it will keep its own.
 
     Returns:
       An ordered dictionary like `RoundStart.kept`, empty if nothing is kept.
@@ -271,6 +298,8 @@ class LocalTraining:
         kept[_OPTIMIZER_KEY] = part
     if isinstance(self.loss_term, loss_terms.PreviousModelLossTerm):
       kept[_PREVIOUS_MODEL_KEY] = received
+    if moved:
+      kept[moved_weights.BATCH_STATISTICS] = moved
     return kept
 
   def _build_loop(self) -> data_passes.RunLoop:
@@ -325,6 +354,7 @@ class LocalTraining:
       batch: Any,
   ) -> _LoopState:
     """Takes a local step."""
+    model = model.with_moved(state.moved)
     evaluate, again = self._build_evaluations(model, loss_term, batch)
     evaluation = evaluate(state.weights)
 
@@ -358,6 +388,7 @@ class LocalTraining:
     )
     return _LoopState(
         weights,
+        evaluation.moved,
         optimizer_state,
         model.update_metrics(state.metrics, batch, evaluation),
         totals_lib.add_step(state.totals, taken, self.reports),
@@ -415,14 +446,16 @@ class LocalTraining:
   def _finish(
       self,
       model: model_adapter.LocalModel,
-      received: model_adapter.Weights,
+      start: tuple[model_adapter.Weights, model_adapter.Weights],
       trained: model_adapter.Weights,
       mean_loss: Callable[[model_adapter.Weights], tf.Tensor],
       final: _LoopState,
   ) -> LocalResult:
     """Returns the result of the training, zeros for an unhealthy client."""
     totals = final.totals
-    change = tuple(r - t for r, t in zip(received, trained))
+    received, received_moved = start
+    change = _subtract(received, trained)
+    moved_update = _subtract(received_moved, final.moved)
     update, sent, kept = self._finish_optimizer(
         change, final.optimizer_state, _specs(received)
     )
@@ -441,24 +474,31 @@ class LocalTraining:
       end = end._replace(update=update)
     if isinstance(self.loss_term, loss_terms.PreviousModelLossTerm):
       kept[_PREVIOUS_MODEL_KEY] = trained
+    if model.moved_weights.is_local:
+      kept[moved_weights.BATCH_STATISTICS] = final.moved
     reports = totals_lib.finish_reports(totals, self.reports, end)
     is_finite = vectors.all_finite(
-        (update, totals.loss, totals.report_sum, sent, kept, reports)
+        (
+            *(update, moved_update, totals.loss, totals.report_sum),
+            *(sent, kept, reports),
+        )
     )
     rejection = totals_lib.judge_client(
         totals.num_examples, is_finite, change, self.max_update_norm
     )
     is_healthy = tf.equal(rejection, totals_lib.Rejection.NONE)
     # Selected, not multiplied by zero: 0 * NaN is NaN.
-    leaves = tf.nest.flatten((update, sent, reports))
+    parts = (update, moved_update, sent, reports)
+    leaves = tf.nest.flatten(parts)
     leaves = tf.cond(
         is_healthy, lambda: leaves, lambda: [tf.zeros_like(t) for t in leaves]
     )
-    update, sent, reports = tf.nest.pack_sequence_as(
-        (update, sent, reports), leaves
+    update, moved_update, sent, reports = tf.nest.pack_sequence_as(
+        parts, leaves
     )
     return LocalResult(
         update,
+        moved_update,
         tf.where(is_healthy, totals.num_examples, 0),
         sent,
         kept,

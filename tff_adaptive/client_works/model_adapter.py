@@ -11,6 +11,7 @@ inside the graph of the client's work.
 import abc
 from collections.abc import Callable, Iterator, Mapping
 import contextlib
+import copy
 import functools
 import threading
 from typing import Any, NamedTuple, Optional, Union
@@ -29,6 +30,7 @@ from tff_adaptive.client_works import moved_variables
 from tff_adaptive.data import specs as specs_lib
 from tff_adaptive.models import conversion
 from tff_adaptive.models import keras_versions
+from tff_adaptive.models import moved_weights as moved_weights_lib
 
 
 def pack_weights(spec: Any, weights: Any) -> Any:
@@ -79,6 +81,7 @@ class Evaluation(NamedTuple):
     predictions: The model's predictions for the batch.
     num_examples: The number of examples in the batch, an int64 scalar.
     mean_loss: `loss` itself, or per example if the model's loss is a sum.
+    moved: The new values of the moved weights, see `LocalModel`.
   """
 
   loss: tf.Tensor
@@ -86,6 +89,7 @@ class Evaluation(NamedTuple):
   predictions: Any
   num_examples: tf.Tensor
   mean_loss: tf.Tensor
+  moved: Weights = ()
 
 
 class LocalModel(abc.ABC):
@@ -93,10 +97,19 @@ class LocalModel(abc.ABC):
 
   Attributes:
     parts: The Keras objects of the model, or `None`.
+    moved_weights: The weights that the forward pass assigns in training and
+      that a client sends or keeps.
   """
+
+  moved_weights = moved_weights_lib.NONE
 
   def __init__(self, parts: Optional[model_checks.KerasParts]):
     self.parts = parts
+
+  def with_moved(self, moved: Weights) -> 'LocalModel':
+    """Returns the model with other values of the moved weights."""
+    del moved  # There are none.
+    return self
 
   @abc.abstractmethod
   def start(self, weights: tff.learning.models.ModelWeights) -> Any:
@@ -181,6 +194,7 @@ class ModelAdapter:
     metric_finalizers: The argument of `tff.learning.metrics` aggregators.
     initial_weights: Returns the initial weights in the current graph.
     build_local_model: Builds the model in the current graph.
+    moved_weights: See `LocalModel`.
   """
 
   weights_spec: tff.learning.models.ModelWeights
@@ -189,6 +203,7 @@ class ModelAdapter:
   metric_finalizers: Any
   initial_weights: Callable[[], tff.learning.models.ModelWeights]
   build_local_model: Callable[[], LocalModel]
+  moved_weights: moved_weights_lib.MovedWeights = moved_weights_lib.NONE
 
   def finalize_metrics(self, unfinalized: Any) -> Mapping[str, Any]:
     """Returns metrics from unfinalized ones, in the current graph."""
@@ -290,10 +305,15 @@ class _LocalFunctionalModel(LocalModel):
         tf.nest.pack_sequence_as(self._trainable_structure, trainable),
         self._non_trainable,
     )
+    return self._output(self._predict(weights, x, training), y)
+
+  def _predict(self, weights, x, training):
     with inference_by_default():
-      predictions = _autograph.call(
+      return _autograph.call(
           self._model.predict_on_batch, weights, x, training=training
       )
+
+  def _output(self, predictions, y):
     return tff.learning.models.BatchOutput(
         loss=_autograph.call(self._model.loss, output=predictions, label=y),
         predictions=predictions,
@@ -338,6 +358,42 @@ class _LocalFunctionalModel(LocalModel):
         metrics,
         _autograph.call(self._model.initialize_metrics_state),
     )
+
+
+class _Predictions(NamedTuple):
+  """Predictions, and the new values of the moved weights."""
+
+  predictions: Any
+  moved: Weights
+
+
+class _LocalKerasModel(_LocalFunctionalModel):
+  """A model of `from_keras` that moves weights in training."""
+
+  def __init__(self, model: conversion.KerasFunctionalModel, *args: Any):
+    super().__init__(model, *args)
+    self.moved_weights = model.moved
+
+  def with_moved(self, moved):
+    model = copy.copy(self)
+    model._non_trainable = self.moved_weights.put(self._non_trainable, moved)
+    return model
+
+  def _predict(self, weights, x, training):
+    if not training:
+      return super()._predict(weights, x, training)
+    return _Predictions(*self._model.predict_and_move(weights, x))
+
+  def _output(self, predictions, y):
+    if not isinstance(predictions, _Predictions):
+      return super()._output(predictions, y)
+    output = super()._output(predictions.predictions, y)
+    return output._replace(predictions=predictions)
+
+  def value_and_grad(self, trainable, batch, loss_term=None):
+    evaluation = super().value_and_grad(trainable, batch, loss_term)
+    predictions, moved = evaluation.predictions
+    return evaluation._replace(predictions=predictions, moved=moved)
 
 
 class _LocalVariableModel(LocalModel):
@@ -486,15 +542,16 @@ def _adapt_functional(
   weights_spec = _map_initial_weights(
       lambda w: tf.TensorSpec(w.shape, w.dtype), model
   )
+  moved = getattr(model, 'moved', moved_weights_lib.NONE)
+  local_class = _LocalKerasModel if moved.places else _LocalFunctionalModel
   return ModelAdapter(
       weights_spec=weights_spec,
       weights_type=tff.types.tensorflow_to_type(weights_spec),
       element_type=tff.types.tensorflow_to_type(model.input_spec),
       metric_finalizers=model.finalize_metrics,
       initial_weights=lambda: _map_initial_weights(tf.convert_to_tensor, model),
-      build_local_model=lambda: _LocalFunctionalModel(
-          model, parts, warn_of_unread
-      ),
+      build_local_model=lambda: local_class(model, parts, warn_of_unread),
+      moved_weights=moved,
   )
 
 

@@ -242,6 +242,8 @@ def _check_functional_layers(model: tf.keras.Model) -> None:
       cause = f'casts its weights (dtype policy {layer.dtype_policy.name!r})'
     elif names := _weight_regularizers(layer):
       cause = f'has {" and ".join(names)}, whose loss would be missing'
+    elif hasattr(layer, 'lookup_table'):
+      cause = 'looks its inputs up in a table, which clients do not have'
     else:
       continue
     raise ValueError(

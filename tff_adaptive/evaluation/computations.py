@@ -9,6 +9,7 @@ import collections
 from typing import Any, NamedTuple, Optional
 import warnings
 
+import attrs
 import tensorflow as tf
 import tensorflow_federated as tff
 
@@ -100,14 +101,18 @@ def _train(
     weights: tff.learning.models.ModelWeights,
     dataset: tf.data.Dataset,
 ) -> Any:
-  """Returns the trainable weights after one pass, in the current graph."""
+  """Returns the weights after one pass, in the current graph."""
   received = tuple(tf.nest.flatten(weights.trainable))
   optimizer = training.optimizer
   specs = tuple(tf.TensorSpec(leaf.shape, leaf.dtype) for leaf in received)
   hparams = optimizer.get_hparams(optimizer.initialize(specs))
   result = training(model, weights, hparams, dataset)
   trained = [before - update for before, update in zip(received, result.update)]
-  return tf.nest.pack_sequence_as(weights.trainable, trained)
+  moved = model.moved_weights
+  return tff.learning.models.ModelWeights(
+      tf.nest.pack_sequence_as(weights.trainable, trained),
+      moved.add_change(weights.non_trainable, result.moved_update),
+  )
 
 
 @model_checks.builds_models
@@ -162,11 +167,10 @@ def build_evaluation_computation(
       if training is None:
         return (_count(local_model, weights, client),)
       before = _count(local_model, weights, client['test'])
-      trained = tff.learning.models.ModelWeights(
-          _train(training, local_model, weights, client['train']),
-          # A variable model holds its own, as its training has left them.
-          weights.non_trainable if is_functional else (),
-      )
+      trained = _train(training, local_model, weights, client['train'])
+      if not is_functional:
+        # It holds its own, as its training has left them.
+        trained = attrs.evolve(trained, non_trainable=())
       return before, _count(local_model, trained, client['test'])
 
     return tuple(

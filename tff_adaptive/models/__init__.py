@@ -5,3 +5,4 @@
 from tff_adaptive.models.conversion import from_keras
 from tff_adaptive.models.conversion import KerasFunctionalModel
 from tff_adaptive.models.conversion import to_keras
+from tff_adaptive.models.conversion import with_batch_statistics

@@ -27,11 +27,14 @@ class Prediction(NamedTuple):
     outputs: The outputs of the Keras model.
     masks: The mask of each output, or `None`; empty if there are none.
     losses: The sum of the losses that the model adds; empty if there are none.
+    moved: The new values of the weights that the layers assign in training, if
+      they are asked for.
   """
 
   outputs: Any
   masks: tuple[Any, ...] = ()
   losses: tuple[tf.Tensor, ...] = ()
+  moved: tuple[tf.Tensor, ...] = ()
 
   def masked_outputs(self) -> Any:
     """Returns the outputs with their masks attached, as Keras has them."""
@@ -42,7 +45,8 @@ class Prediction(NamedTuple):
 
   def to_output(self) -> Any:
     """Returns the outputs alone if there is nothing else."""
-    return self if self.masks or self.losses else self.outputs
+    has_parts = self.masks or self.losses
+    return self._replace(moved=()) if has_parts else self.outputs
 
   @classmethod
   def from_output(cls, output: Any) -> 'Prediction':
@@ -121,6 +125,7 @@ class CompiledFunctions:
   def _run(self, y: Any, prediction: Prediction, weight: Any) -> tf.Tensor:
     """Updates all metrics, as `fit` does, and returns the loss."""
     outputs = prediction.masked_outputs()
+    y, weight = _in_order_of(outputs, y, weight)
     loss = self._keras.compute_loss(
         self._compiled, y, outputs, weight, list(prediction.losses)
     )
@@ -130,6 +135,7 @@ class CompiledFunctions:
   def _compute_loss(self, state, y, prediction, weight):
     with self._keras.stateless(self._variables, state):
       outputs = prediction.masked_outputs()
+      y, weight = _in_order_of(outputs, y, weight)
       return self._keras.compute_loss(
           self._compiled, y, outputs, weight, list(prediction.losses)
       )
@@ -188,6 +194,10 @@ class CompiledFunctions:
             'metric out, or let its variables begin with zeros, to which '
             '`update_state` adds.'
         )
+
+
+def _in_order_of(outputs: Any, *parts: Any) -> Iterator[Any]:
+  return (keras_versions.in_order_of(outputs, part) for part in parts)
 
 
 def _parts(metrics: Sequence[Any]) -> Iterator[Any]:

@@ -13,6 +13,7 @@ from tff_adaptive.models import forward as forward_lib
 from tff_adaptive.models import keras_checks
 from tff_adaptive.models import keras_classes
 from tff_adaptive.models import keras_versions
+from tff_adaptive.models import moved_weights
 
 # The names of the parts of a batch.
 PARTS = ('x', 'y', 'sample_weight')
@@ -23,12 +24,42 @@ class KerasFunctionalModel(tff.learning.models.FunctionalModel):
 
   Attributes:
     keras_model: The Keras model.
+    moved: The weights that the layers assign in training and that a round
+      carries on.
   """
 
-  def __init__(self, keras_model: Any, weights: list[Any], **kwargs: Any):
-    super().__init__(**kwargs)
+  def __init__(
+      self,
+      keras_model: Any,
+      forward: forward_lib.Forward,
+      batch_statistics: str,
+      **kwargs: Any,
+  ):
+    super().__init__(
+        predict_on_batch_fn=tf.function(
+            lambda weights, x, training=True: forward(
+                weights, x, training
+            ).to_output()
+        ),
+        **kwargs,
+    )
     self.keras_model = keras_model
-    self._weights = weights
+    self.moved = moved_weights.NONE
+    if batch_statistics != keras_checks.BATCH:
+      self.moved = moved_weights.find(
+          forward.variables.non_trainable,
+          forward.moved,
+          is_local=batch_statistics == keras_checks.LOCAL,
+      )
+    self._weights = forward.variables.weights
+    self._predict_and_move = tf.function(
+        lambda weights, x: forward(weights, x, training=True)
+    )
+
+  def predict_and_move(self, weights: Any, x: Any) -> tuple[Any, Any]:
+    """Returns the output in training, and the new values of `moved`."""
+    prediction = self._predict_and_move(weights, x)
+    return prediction.to_output(), prediction.moved
 
   def assign(self, values: Any) -> None:
     """Assigns weights to the Keras model, see `to_keras`."""
@@ -53,6 +84,7 @@ def from_keras(
     input_spec: Any,
     loss_weights: Any = None,
     weighted_metrics: Any = None,
+    batch_statistics: str = keras_checks.BATCH,
 ) -> KerasFunctionalModel:
   """Converts a Keras model to the functional model that every builder takes.
 
@@ -64,16 +96,14 @@ def from_keras(
   Layers that draw random numbers, such as dropout, take a new seed in each
   step. It depends on the seed of the round, so that runs repeat to the bit.
 
-  The weights that training assigns, such as the averages of batch
-  normalization, keep their values; training uses the statistics of the batch.
-
   Args:
     model: A model of Keras 3 (`keras.Model`, with the backend of TensorFlow) or
       Keras 2 (`tf.keras.Model`): functional, sequential or subclassed, with its
       weights made. They are the initial weights.
     loss: As for `Model.compile`: a loss, its name, a function, or a structure
-      of them, one for each output. Default `None`: the losses that the model
-      adds are all.
+      of them, one for each output. If it has the attribute `counts_padding`,
+      and it is true, masks do not reach loss and metrics, as in TFF's forms of
+      a Keras model. Default `None`: the losses that the model adds are all.
     metrics: As for `Model.compile`. Default `None`: only losses.
     input_spec: The `tf.TensorSpec`s of a batch, such as `dataset.element_spec`:
       a tuple (x, y) or (x, y, sample_weight), or a mapping with these names. x
@@ -81,6 +111,14 @@ def from_keras(
     loss_weights: As for `Model.compile`. Default `None`: all 1.
     weighted_metrics: As for `Model.compile`: the metrics that sample weights
       weigh. Default `None`: none.
+    batch_statistics: The weights that layers assign in training, the moving
+      means and variances of batch normalization. `'aggregate'`: clients train
+      from those of the server and send their changes, which are averaged like
+      the update. They are the payload `'batch_statistics'` of
+      `payload_aggregators` and `privacy`. `'local'`: each client keeps its own
+      from round to round, and the server keeps the initial ones (SiloBN). The
+      default `'batch'` carries none: training uses the statistics of a batch,
+      evaluation the initial values. TFF's builders know only this.
 
   Returns:
     A `tff.learning.models.FunctionalModel`, with the attribute `keras_model`.
@@ -91,11 +129,12 @@ def from_keras(
   Raises:
     TypeError: If `model` is not a Keras model, or the batches have ragged
       tensors.
-    ValueError: If `input_spec` has other parts; if there is no loss; if the
-      model has no weights yet, trains in
-      its own way (`train_step`), constrains weights, or keeps state besides its
-      weights, such as a table of words; or if the state of a metric is not a
-      sum, and so cannot be added over clients. Names the layer or metric.
+    ValueError: If `input_spec` has other parts or `batch_statistics` is another
+      word; if there is no loss; if the model has no weights yet, trains in its
+      own way (`train_step`), constrains weights, looks up in a table without
+      words, or keeps other state besides its weights; if it moves integers that
+      should be averaged; or if the state of a metric is not a sum, and so
+      cannot be added over clients. Names the layer or metric.
 
   Example:
     >>> import keras
@@ -111,11 +150,22 @@ def from_keras(
   """
   keras = keras_versions.find(model)
   features, labels, weight = _split(input_spec)
+  if batch_statistics not in keras_checks.BATCH_STATISTICS:
+    raise ValueError(
+        '`batch_statistics` must be one of '
+        f'{list(keras_checks.BATCH_STATISTICS)}, found {batch_statistics!r}.'
+    )
   with keras_classes.kept_usable():
     keras_checks.check(keras, model)
     with keras_checks.named_state(model):
-      forward = forward_lib.Forward(keras, model, features)
-      keras_checks.check_moved(forward.moved)
+      forward = forward_lib.Forward(
+          keras,
+          model,
+          features,
+          returns_moved=batch_statistics != keras_checks.BATCH,
+          keeps_masks=not getattr(loss, 'counts_padding', False),
+      )
+      keras_checks.check_moved(forward.moved, batch_statistics)
       if loss is None and not forward.prediction.losses:
         raise ValueError(
             'There is no loss: give `loss`, as for `Model.compile`, whose own '
@@ -136,19 +186,47 @@ def from_keras(
       )
   return KerasFunctionalModel(
       model,
-      forward.variables.weights,
+      forward,
+      batch_statistics,
       initial_weights=(
           tuple(v.numpy() for v in forward.variables.trainable),
           tuple(v.numpy() for v in forward.variables.non_trainable),
       ),
-      predict_on_batch_fn=tf.function(
-          lambda weights, x, training=True: forward(
-              weights, x, training
-          ).to_output()
-      ),
       loss_fn=functions.loss,
       metrics_fns=functions.metrics_fns,
       input_spec=input_spec,
+  )
+
+
+def with_batch_statistics(
+    model: KerasFunctionalModel, weights: Any, batch_statistics: Any
+) -> tff.learning.models.ModelWeights:
+  """Returns weights with the batch statistics that a client keeps.
+
+  Args:
+    model: The result of `from_keras` with `batch_statistics='local'`.
+    weights: The weights, `process.get_model_weights(state)`.
+    batch_statistics: The part `'batch_statistics'` of the client's state.
+
+  Returns:
+    The weights with which to evaluate or predict for the client.
+
+  Example:
+    >>> import keras
+    >>> layer = keras.layers.BatchNormalization()
+    >>> spec = (tf.TensorSpec([None, 2]), tf.TensorSpec([None, 2]))
+    >>> model = from_keras(
+    ...     keras.Sequential([keras.Input([2]), layer]), 'mse',
+    ...     input_spec=spec, batch_statistics='local')
+    >>> process = algorithms.build_fed_opt(model, optimizers.build_sgd(0.1))
+    >>> weights = process.get_model_weights(process.initialize())
+    >>> kept = ([0.0, 3.0], [1.0, 4.0])
+    >>> with_batch_statistics(model, weights, kept).non_trainable[0]
+    [0.0, 3.0]
+  """
+  return tff.learning.models.ModelWeights(
+      weights.trainable,
+      model.moved.put(weights.non_trainable, batch_statistics),
   )
 
 

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The forward pass of a Keras model, as a function without state."""
 
+import itertools
 from typing import Any, NamedTuple
 
 import tensorflow as tf
@@ -41,23 +42,33 @@ class Forward:
       of batch normalization.
   """
 
-  def __init__(self, keras: keras_versions.Keras, model: Any, x: Any):
+  def __init__(
+      self,
+      keras: keras_versions.Keras,
+      model: Any,
+      x: Any,
+      returns_moved: bool = False,
+      keeps_masks: bool = True,
+  ):
     """Traces the forward pass.
 
     Args:
       keras: The version of Keras.
       model: The model.
       x: The specs of a batch of features.
+      returns_moved: Whether a prediction in training has the moved weights.
+        Default False.
+      keeps_masks: Whether a prediction has the masks of outputs. Default True.
 
     Raises:
       HiddenStateError: If the model has other state than its variables.
     """
     self._keras = keras
     self._model = model
+    self._returns_moved = returns_moved
+    self._keeps_masks = keeps_masks
     self.variables = Variables(
-        list(model.trainable_weights),
-        list(model.non_trainable_weights),
-        keras.seeds(model),
+        *keras_versions.split_weights(model), keras.seeds(model)
     )
     # Which seeds are used, by whether the model is trained.
     self._used: dict[bool, list[bool]] = {}
@@ -90,21 +101,19 @@ class Forward:
           tf.reduce_sum(tf.cast(loss, tf.float32))
           for loss in self._model.losses
       ]
-      changed = [
-          value_of(variable) is not value
-          for variable, value in zip(variables, given)
-      ]
+      new = [value_of(variable) for variable in variables]
+    changed = [value is not before for value, before in zip(new, given)]
     num_weights = len(self.variables.weights)
     self._used[training] = changed[num_weights:]
+    moved = list(itertools.compress(new, changed[:num_weights]))
     if training:
-      self.moved = [
-          weight
-          for weight, is_moved in zip(variables, changed[:num_weights])
-          if is_moved
-      ]
-    masks = compiled.find_masks(outputs)
+      self.moved = list(itertools.compress(variables, changed[:num_weights]))
+    masks = compiled.find_masks(outputs) if self._keeps_masks else ()
     added = (tf.add_n(losses),) if losses else ()
-    return compiled.Prediction(outputs, masks, added)
+    is_returned = training and self._returns_moved
+    return compiled.Prediction(
+        outputs, masks, added, tuple(moved) if is_returned else ()
+    )
 
   def __call__(
       self, weights: Any, x: Any, training: bool

@@ -12,6 +12,8 @@ import tensorflow as tf
 from tff_adaptive.models import keras_versions
 from tff_adaptive.models import tracing
 
+# See `from_keras`.
+BATCH, AGGREGATE, LOCAL = BATCH_STATISTICS = ('batch', 'aggregate', 'local')
 # Methods by which a model trains in its own way.
 _OWN_TRAINING = ('train_step', 'compute_loss', 'compute_metrics')
 
@@ -47,6 +49,14 @@ def check(keras: keras_versions.Keras, model: Any) -> None:
           'process does not call: use `loss`, `metrics` and `add_loss`, or '
           'write a `tff.learning.models.VariableModel`.'
       )
+  for layer in model._flatten_layers():  # pylint: disable=protected-access
+    lookup = getattr(layer, '_lookup_layer', layer)
+    table = getattr(lookup, 'lookup_table', None)
+    if table is not None and not table.size():
+      raise ValueError(
+          f'The layer {layer.name!r} looks its inputs up in a table without '
+          'words: give it a `vocabulary`, or call its `adapt` before.'
+      )
   for weight in model.trainable_weights:
     if getattr(weight, 'constraint', None) is not None:
       raise ValueError(
@@ -58,18 +68,10 @@ def check(keras: keras_versions.Keras, model: Any) -> None:
 
 @contextlib.contextmanager
 def named_state(model: Any) -> Iterator[None]:
-  """Names the layer whose state is not among the weights of a model."""
+  """Names the state that is not among the weights of a model."""
   try:
     yield
   except tracing.HiddenStateError as error:
-    for layer in model._flatten_layers():  # pylint: disable=protected-access
-      table = getattr(layer, 'lookup_table', None)
-      if getattr(table, 'resource_handle', None) is error.handle:
-        raise ValueError(
-            f'The layer {layer.name!r} looks its inputs up in a table, which '
-            'clients do not have: apply the layer to the data, such as by '
-            '`dataset.map`, and let the model begin behind it.'
-        ) from error
     if 'seed_generator' in error.name:
       cause = (
           "draws random numbers with Keras' global seed: give `keras.random` a "
@@ -84,14 +86,15 @@ def named_state(model: Any) -> Iterator[None]:
     raise ValueError(f'The Keras model {model.name!r} {cause}.') from error
 
 
-def check_moved(weights: Sequence[Any]) -> None:
+def check_moved(weights: Sequence[Any], batch_statistics: str) -> None:
   """Refuses or warns of weights that the layers assign in training.
 
   Args:
     weights: The weights.
+    batch_statistics: See `from_keras`.
 
   Raises:
-    ValueError: If one of them is trainable.
+    ValueError: If one of them is trainable, or cannot be averaged but has to.
   """
   for weight in weights:
     if weight.trainable:
@@ -100,11 +103,19 @@ def check_moved(weights: Sequence[Any]) -> None:
           'training, as `SpectralNormalization` does, which a process does not '
           'carry over: use a layer that assigns no weights.'
       )
-  if weights:
+    dtype = tf.as_dtype(weight.dtype)
+    if batch_statistics == AGGREGATE and not dtype.is_floating:
+      raise ValueError(
+          f'A layer assigns its weight {name_of(weight)!r} of dtype '
+          f'{dtype.name} in training, of which clients have no mean: use '
+          "`batch_statistics='local'`, or a float weight."
+      )
+  if weights and batch_statistics == BATCH:
     others = f' and {len(weights) - 1} more' if len(weights) > 1 else ''
     warnings.warn(
-        f'The model moves {name_of(weights[0])!r}{others} in training, but a '
-        'process carries only trained weights, so it is evaluated with the '
-        'initial values: use `GroupNormalization` instead of batch '
-        'normalization.'
+        f'The model moves {name_of(weights[0])!r}{others} in training, but '
+        "with `batch_statistics='batch'` a process carries only trained "
+        'weights, so it is evaluated with the initial values: use '
+        "`batch_statistics='aggregate'`, or `GroupNormalization` instead of "
+        'batch normalization.'
     )

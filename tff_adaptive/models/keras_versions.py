@@ -7,11 +7,14 @@ interface has what is called differently in the two versions.
 """
 
 import abc
-from collections.abc import Callable, Iterator, Sequence
+import collections
+from collections.abc import Callable, Iterator, Mapping, Sequence
 import contextlib
 import importlib
 import inspect
+import json
 from typing import Any
+import zipfile
 
 import tensorflow as tf
 
@@ -74,6 +77,8 @@ class Keras(abc.ABC):
 
   def call(self, model: Any, x: Any, training: bool) -> Any:
     """Calls a model as `fit` does."""
+    # Keras 3 takes the values of an `OrderedDict` in their order.
+    x = in_order_of(getattr(model, '_inputs_struct', None), x)
     parameters = inspect.signature(model.call).parameters
     kinds = [parameter.kind for parameter in parameters.values()]
     if 'training' in parameters or inspect.Parameter.VAR_KEYWORD in kinds:
@@ -159,6 +164,47 @@ def find(model: Any) -> Keras:
       '`model` must be a model of Keras 3 (`keras.Model`) or Keras 2 '
       f'(`tf.keras.Model`), found {type(model).__name__}.'
   )
+
+
+def load(path: Any) -> Any:
+  """Returns the model of a `.keras` file, of the version that wrote it.
+
+  Args:
+    path: The file.
+
+  Raises:
+    ValueError: If the file is no intact `.keras` file.
+  """
+  try:
+    with zipfile.ZipFile(path) as archive:
+      version = json.loads(archive.read('metadata.json'))['keras_version']
+    is_keras_2 = version.startswith('2.')
+    keras = tf.keras if is_keras_2 else importlib.import_module('keras')
+    return keras.models.load_model(path, compile=False)
+  except (zipfile.BadZipFile, KeyError, TypeError, ValueError) as error:
+    raise ValueError(f'{path} is not an intact Keras file ({error})') from error
+
+
+def in_order_of(structure: Any, values: Any) -> Any:
+  """Returns named values as a mapping like another one with these names."""
+  are_mappings = all(isinstance(s, Mapping) for s in (structure, values))
+  if not are_mappings or set(structure) != set(values):
+    return values
+  is_ordered = isinstance(structure, collections.OrderedDict)
+  container = collections.OrderedDict if is_ordered else dict
+  return container((name, values[name]) for name in structure)
+
+
+def split_weights(model: Any) -> tuple[list[Any], list[Any]]:
+  """Returns a model's trainable weights, and its others.
+
+  Args:
+    model: A Keras model. To Keras 2, the words of a lookup are a weight, too,
+      which is left out.
+  """
+  parts = (model.trainable_weights, model.non_trainable_weights)
+  trainable, others = ([w for w in p if hasattr(w, 'shape')] for p in parts)
+  return trainable, others
 
 
 def is_keras_3(model: Any) -> bool:

@@ -12,18 +12,18 @@ from typing import Any
 
 import tensorflow as tf
 
+from tff_adaptive.models import lookups
+
 
 class HiddenStateError(ValueError):
   """A function uses state that is not among its arguments.
 
   Attributes:
-    handle: The resource.
     name: The name of the variable, or empty if the resource is no variable.
   """
 
-  def __init__(self, handle: Any, name: str):
-    super().__init__(f'hidden state: {name or handle}')
-    self.handle = handle
+  def __init__(self, name: str):
+    super().__init__(f'hidden state: {name}')
     self.name = name
 
 
@@ -42,7 +42,7 @@ class TracedFunction:
       *args: The structures of its arguments: `tf.TensorSpec`s and `None`.
 
     Raises:
-      HiddenStateError: If the function uses a variable or a table.
+      HiddenStateError: If the function uses a variable or a table that changes.
     """
     leaves = tf.nest.flatten(args)
 
@@ -51,13 +51,14 @@ class TracedFunction:
       filled = [None if leaf is None else next(remaining) for leaf in leaves]
       return fn(*tf.nest.pack_sequence_as(args, filled))
 
-    self._concrete = tf.function(run).get_concrete_function(
-        *(leaf for leaf in leaves if leaf is not None)
-    )
+    with lookups.as_tensors():
+      self._concrete = tf.function(run).get_concrete_function(
+          *(leaf for leaf in leaves if leaf is not None)
+      )
     variables = {id(v.handle): v.name for v in self._concrete.graph.variables}
     for tensor in self._concrete.captured_inputs:
       if tensor.dtype in (tf.resource, tf.variant):
-        raise HiddenStateError(tensor, variables.get(id(tensor), ''))
+        raise HiddenStateError(variables.get(id(tensor), ''))
     # Tensors of layers, such as the mean of `Normalization`.
     self._constants = [t.numpy() for t in self._concrete.captured_inputs]
     self.result = tf.nest.map_structure(

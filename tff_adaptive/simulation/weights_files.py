@@ -135,8 +135,9 @@ def read_weights(path: _files.PathLike) -> StoredWeights:
   """Reads the weights in a file.
 
   Args:
-    path: A weights file, a checkpoint, the file of the best round, or the
-      folder of a run, whose newest intact checkpoint is read.
+    path: A weights file, a checkpoint, the file of the best round, a `.keras`
+      file of Keras 3 or Keras 2, or the folder of a run, whose newest intact
+      checkpoint is read.
 
   Returns:
     The weights, not yet compared with a model.
@@ -160,6 +161,8 @@ def read_weights(path: _files.PathLike) -> StoredWeights:
     raise FileNotFoundError(f'{path} does not exist')
   if checkpoints.is_checkpoint(path):
     return _of_checkpoint(path, checkpoints.read_leaves(path))
+  if path.suffix == '.keras':
+    return _of_keras(path)
   try:
     return StoredWeights(path, npz_files.read(path))
   except npz_files.DamagedNpzError as error:
@@ -192,6 +195,25 @@ def read_newest_checkpoint(
     )
   round_num, leaves = newest
   return manager.path(round_num), leaves
+
+
+def _of_keras(path):
+  """Returns the weights of the Keras model in a file."""
+  from tff_adaptive.models import keras_versions  # pylint: disable=import-outside-toplevel
+
+  try:
+    model = keras_versions.load(path)
+  except ValueError as error:
+    raise WeightsFileError(str(error)) from error
+  parts = keras_versions.split_weights(model)
+  return StoredWeights(
+      path,
+      {
+          f'{part}/{i}/{weight.name}': weight.numpy()
+          for part, weights in zip(('trainable', 'non_trainable'), parts)
+          for i, weight in enumerate(weights)
+      },
+  )
 
 
 def _of_checkpoint(path, leaves):

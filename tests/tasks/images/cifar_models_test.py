@@ -229,6 +229,15 @@ class ResNetTest(parameterized.TestCase):
     limit = 1 / np.sqrt(9 * 64)
     self.assertBetween(np.abs(kernel).max(), 0.99 * limit, limit)
 
+  @parameterized.parameters(
+      ('batch_moving', 1 + 16 + 3), ('batch_delta_sgd', 1 + 3)
+  )
+  @pytest.mark.slow
+  def test_resnet18_with_moving_averages(self, norm, num_layers):
+    model = resnet.build_resnet18((8, 8, 3), 10, seed=3, norm=norm)
+    self.assertLen(model.trainable_weights, 3 * 20 + 2)
+    self.assertLen(model.non_trainable_weights, 2 * num_layers)
+
   @parameterized.parameters('group', 'batch')
   @pytest.mark.slow
   def test_resnet18_matches_a_plain_rendering(self, norm):

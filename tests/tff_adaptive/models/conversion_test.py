@@ -165,6 +165,38 @@ class FromKerasTest(tf.test.TestCase, parameterized.TestCase):
     self.assertAllClose(losses[0] + 7.0, losses[1])
 
   @parameterized.named_parameters(*_VERSIONS)
+  def test_named_inputs_and_outputs_in_another_order(self, version):
+    a, b = version.Input([2], name='a'), version.Input([3], name='b')
+    dense = version.layers.Dense
+    outputs = {'p': dense(2, name='p')(a), 'q': dense(3, name='q')(b)}
+    keras_model = version.Model({'a': a, 'b': b}, outputs)
+    specs = {
+        name: tf.TensorSpec([None, size])
+        for name, size in dict(a=2, b=3, p=2, q=3).items()
+    }
+
+    def pick(values, *names):
+      return collections.OrderedDict((name, values[name]) for name in names)
+
+    spec = pick(specs, 'b', 'a'), pick(specs, 'q', 'p')
+    model = _convert(keras_model, {'p': 'mse', 'q': 'mae'}, spec)
+    generator = np.random.default_rng(0)
+    values = {
+        name: generator.normal(size=[4, s.shape[1]]).astype('f')
+        for name, s in specs.items()
+    }
+    output = model.predict_on_batch(
+        model.initial_weights, pick(values, 'b', 'a'), training=False
+    )
+    expected = keras_model({'a': values['a'], 'b': values['b']})
+    self.assertAllClose(output['p'], expected['p'])
+    self.assertAllClose(
+        model.loss(output, pick(values, 'q', 'p')),
+        np.mean((expected['p'] - values['p']) ** 2)
+        + np.mean(np.abs(expected['q'] - values['q'])),
+    )
+
+  @parameterized.named_parameters(*_VERSIONS)
   def test_mapping_with_sample_weights(self, version):
     spec = collections.OrderedDict(
         sample_weight=tf.TensorSpec([None]), x=_SPEC[0], y=_SPEC[1]
@@ -237,6 +269,10 @@ class ToKerasTest(tf.test.TestCase, parameterized.TestCase):
       path = str(pathlib.Path(folder, 'model.keras'))
       keras_model.save(path)
       loaded = version.models.load_model(path)
+    # The file is a warm start.
+    initial, _ = _convert(loaded).initial_weights
+    for found, wanted in zip(initial, weights.trainable, strict=True):
+      self.assertAllEqual(found, wanted)
     x, _ = _examples()
     found = model.predict_on_batch(
         (tuple(weights.trainable), ()), x, training=False
@@ -280,16 +316,79 @@ class RefusalsTest(parameterized.TestCase):
       _convert(_sequential(version), metrics=metrics)
 
   @parameterized.named_parameters(*_VERSIONS)
-  def test_table_raises(self, version):
-    lookup = version.layers.IntegerLookup(
-        vocabulary=[3, 4], output_mode='one_hot', name='lookup'
+  def test_table_without_words_raises(self, version):
+    lookup = version.layers.TextVectorization(
+        output_sequence_length=2, name='lookup'
     )
-    model = _sequential(version, lookup, shape=(1,), dtype='int32')
-    spec = (tf.TensorSpec([None, 1], tf.int32), _SPEC[1])
+    model = _sequential(version, lookup, shape=(1,), dtype='string')
+    spec = (tf.TensorSpec([None, 1], tf.string), _SPEC[1])
     with self.assertRaisesRegex(
-        ValueError, "layer 'lookup' looks .* table.*map"
+        ValueError, "layer 'lookup' looks .* without words: .*`adapt`"
     ):
       _convert(model, spec=spec)
+
+  def test_table_that_changes_raises(self):
+    class Looks(keras.layers.Layer):
+
+      def build(self, shape):
+        self.table = tf.lookup.experimental.MutableHashTable(
+            tf.int32, tf.float32, 0.0
+        )
+
+      def call(self, x):
+        return tf.ensure_shape(self.table.lookup(x), x.shape)
+
+      def compute_output_spec(self, x):
+        return keras.KerasTensor(x.shape, 'float32')
+
+    model = _sequential(keras, Looks(), dtype='int32')
+    spec = (tf.TensorSpec([None, 5], tf.int32), _SPEC[1])
+    with self.assertRaisesRegex(ValueError, "keeps 'a resource'"):
+      _convert(model, spec=spec)
+
+  def test_table_in_the_form_of_tff_raises(self):
+    model = tf.keras.Sequential(
+        [
+            tf.keras.Input([5], dtype='int32'),
+            tf.keras.layers.IntegerLookup(vocabulary=[3], name='lookup'),
+            tf.keras.layers.Embedding(2, 3),
+            tf.keras.layers.GlobalAveragePooling1D(),
+        ]
+    )
+    functional_model = tff.learning.models.functional_model_from_keras(
+        model,
+        tf.keras.losses.SparseCategoricalCrossentropy(),
+        (tf.TensorSpec([None, 5], tf.int32), _SPEC[1]),
+    )
+    with self.assertRaisesRegex(ValueError, "'lookup' looks .*from_keras"):
+      _build(functional_model)
+
+  def test_unknown_treatment_of_batch_statistics_raises(self):
+    with self.assertRaisesRegex(ValueError, "'batch', 'aggregate', 'local'"):
+      _convert(_sequential(keras), batch_statistics='mean')
+
+  @parameterized.named_parameters(*_VERSIONS)
+  def test_integers_without_mean_raise(self, version):
+    class Counts(version.layers.Layer):
+
+      def build(self, shape):
+        self.count = self.add_weight(
+            name='count',
+            shape=(),
+            dtype='int32',
+            initializer='zeros',
+            trainable=False,
+        )
+
+      def call(self, x, training=False):
+        if training:
+          self.count.assign(self.count + 1)
+        return x
+
+    model = _sequential(version, Counts())
+    _convert(model, batch_statistics='local')
+    with self.assertRaisesRegex(ValueError, "count'.* int32 .*'local'"):
+      _convert(model, batch_statistics='aggregate')
 
   @parameterized.named_parameters(*_VERSIONS)
   def test_constraint_raises(self, version):

@@ -5,6 +5,7 @@
 Each function of `ZOO` takes Keras, of either version, and returns an `Animal`.
 """
 
+import collections
 from collections.abc import Callable
 import dataclasses
 from typing import Any
@@ -28,7 +29,6 @@ class Animal:
     loss: As for `Model.compile`.
     options: More arguments of `Model.compile`.
     weight: As `x`, for sample weights, or None.
-    moves: Whether the model moves weights in training, which are not averaged.
   """
 
   model: Any
@@ -37,7 +37,6 @@ class Animal:
   loss: Any
   options: dict[str, Any] = dataclasses.field(default_factory=dict)
   weight: Any = None
-  moves: bool = False
 
   def sample(self, num_examples: int, seed: int) -> tuple[Any, ...]:
     """Returns examples: features, labels and, if any, sample weights."""
@@ -49,6 +48,8 @@ class Animal:
 ZOO: dict[str, Callable[[Any], Animal]] = {}
 # Those of layers that Keras 2 does not have.
 ONLY_KERAS_3 = ('rms_normalization', 'grouped_query_attention')
+# Those that move weights in training.
+MOVING = ('batch_normalization', 'normalized_features', 'moving_scale')
 
 
 def _animal(fn: Callable[[Any], Animal]) -> Callable[[Any], Animal]:
@@ -76,6 +77,17 @@ _IMAGE = _normal(8, 8, 2)
 _SERIES = _normal(_LENGTH, 4)
 # With padding, 0.
 _WORDS = _integers(NUM_WORDS, _LENGTH)
+_IDS = _integers(12, _LENGTH)
+
+
+def _texts(num_words):
+  words = np.array(['Oslo', 'Rome', 'Bern', 'or', 'Bonn', ''])
+
+  def sample(generator, n):
+    chosen = generator.choice(words, size=(n, num_words))
+    return np.array([[' '.join(text)] for text in chosen], object)
+
+  return sample
 
 
 def _one_hot(generator, n):
@@ -84,10 +96,11 @@ def _one_hot(generator, n):
 
 def _classifier(keras, x, *layers, **options):
   """Returns a model of layers, before a softmax layer."""
-  shape = x(np.random.default_rng(0), 1).shape[1:]
+  example = x(np.random.default_rng(0), 1)
+  dtype = 'string' if example.dtype == object else example.dtype
   model = keras.Sequential(
       [
-          keras.Input(shape),
+          keras.Input(example.shape[1:], dtype=dtype),
           *layers,
           keras.layers.Dense(NUM_CLASSES, activation='softmax'),
       ]
@@ -238,7 +251,7 @@ def _rms_normalization(keras):
 
 @_animal
 def _batch_normalization(keras):
-  animal = _classifier(
+  return _classifier(
       keras,
       _IMAGE,
       keras.layers.Conv2D(4, 3, use_bias=False),
@@ -246,7 +259,101 @@ def _batch_normalization(keras):
       keras.layers.ReLU(),
       keras.layers.GlobalAveragePooling2D(),
   )
-  return dataclasses.replace(animal, moves=True)
+
+
+@_animal
+def _normalized_features(keras):
+  return _classifier(
+      keras,
+      _VECTOR,
+      keras.layers.BatchNormalization(momentum=0.8, scale=False),
+      keras.layers.Dense(6, use_bias=False),
+      keras.layers.BatchNormalization(trainable=False),
+      keras.layers.BatchNormalization(epsilon=1e-2),
+  )
+
+
+@_animal
+def _moving_scale(keras):
+  class MovingScale(keras.layers.Layer):
+    """Divides by a moving mean, on which training depends."""
+
+    def build(self, shape):
+      self.scale = self.add_weight(
+          name='scale', shape=(), initializer='ones', trainable=False
+      )
+
+    def call(self, x, training=False):
+      scale = tf.convert_to_tensor(self.scale)
+      if training:
+        mean = tf.reduce_mean(tf.stop_gradient(tf.abs(x)))
+        self.scale.assign(0.9 * scale + 0.1 * mean)
+      return x / scale
+
+  return _classifier(keras, _VECTOR, keras.layers.Dense(6), MovingScale())
+
+
+@_animal
+def _looked_up_words(keras):
+  layers = keras.layers
+  return _classifier(
+      keras,
+      _IDS,
+      layers.IntegerLookup(vocabulary=[4, 9, 2], num_oov_indices=2),
+      layers.Embedding(6, 4),
+      layers.GlobalAveragePooling1D(),
+  )
+
+
+@_animal
+def _categories(keras):
+  layers = keras.layers
+  city, size = keras.Input([1], dtype='string'), keras.Input([1], dtype='int32')
+  x = layers.Concatenate()(
+      [
+          layers.StringLookup(
+              vocabulary=['Oslo', 'Rome', 'Bern'], output_mode='one_hot'
+          )(city),
+          layers.CategoryEncoding(num_tokens=3, output_mode='one_hot')(size),
+          layers.Hashing(num_bins=4, output_mode='one_hot')(city),
+      ]
+  )
+  model = keras.Model([city, size], layers.Dense(1)(x))
+  return Animal(
+      model,
+      lambda *args: (_texts(1)(*args), _integers(3, 1)(*args)),
+      _normal(1),
+      'mse',
+  )
+
+
+@_animal
+def _texts_of_words(keras):
+  words = keras.layers.TextVectorization(output_sequence_length=_LENGTH)
+  words.adapt(['Oslo and Rome', 'Bern or Rome or Oslo'])
+  model = keras.Sequential(
+      [
+          keras.Input([1], dtype='string'),
+          words,
+          keras.layers.Embedding(NUM_WORDS, 4, mask_zero=True),
+          keras.layers.LSTM(4),
+          keras.layers.Dense(NUM_CLASSES, activation='softmax'),
+      ]
+  )
+  return Animal(
+      model,
+      _texts(5),
+      _classes,
+      'sparse_categorical_crossentropy',
+      {'metrics': ['accuracy']},
+  )
+
+
+@_animal
+def _counted_words(keras):
+  words = keras.layers.TextVectorization(output_mode='tf_idf', ngrams=2)
+  words.adapt(['Oslo and Rome', 'Bern or Rome or Oslo'])
+  return _classifier(keras, _texts(3), words)
 
 
 @_animal
@@ -442,7 +549,10 @@ def _named_inputs(keras):
   )
   return Animal(
       keras.Model({'image': image, 'vector': vector}, layers.Dense(1)(x)),
-      lambda *args: {'vector': _VECTOR(*args), 'image': _IMAGE(*args)},
+      # TFF's runtime and Keras 3 take no mapping in another order.
+      lambda *args: collections.OrderedDict(
+          image=_IMAGE(*args), vector=_VECTOR(*args)
+      ),
       _normal(1),
       'mse',
       {'metrics': ['mae']},

@@ -5,6 +5,7 @@
 import collections
 
 from absl.testing import parameterized
+import keras
 import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
@@ -287,3 +288,29 @@ class WeightsFilesTest(folder_testing.FolderTestCase):
         checkpoints.CheckpointError, 'every checkpoint in .* is damaged'
     ):
       weights_files.read_weights(self.folder)
+
+  @parameterized.named_parameters(('keras_3', keras), ('keras_2', tf.keras))
+  def test_weights_of_a_keras_file(self, version):
+    model = version.Sequential(
+        [
+            version.Input([2]),
+            version.layers.BatchNormalization(),
+            version.layers.Dense(3),
+        ]
+    )
+    path = self.folder / 'model.keras'
+    model.save(path)
+    parts = model.trainable_weights, model.non_trainable_weights
+    weights = tff.learning.models.ModelWeights(
+        *(tuple(weight.numpy() for weight in part) for part in parts)
+    )
+    found = weights_files.read_weights(path).to_model_weights(weights)
+    self.assertEqual(_leaves(found), _leaves(weights))
+
+  def test_damaged_keras_file_is_named(self):
+    path = self.folder / 'model.keras'
+    path.write_bytes(b'damaged')
+    with self.assertRaisesRegex(
+        weights_files.WeightsFileError, 'model.keras is not an intact Keras'
+    ):
+      weights_files.read_weights(path)

@@ -1,0 +1,194 @@
+# Copyright 2026 The tff_adaptive Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of batch statistics as a payload; `zoo_test` has their numbers."""
+
+import functools
+
+from absl.testing import parameterized
+import keras
+import numpy as np
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_adaptive import algorithms
+from tff_adaptive import data
+from tff_adaptive import evaluation
+from tff_adaptive import models
+from tff_adaptive import optimizers
+from tff_adaptive import privacy
+from tff_adaptive import runtime
+
+_SPEC = (tf.TensorSpec([None, 2]), tf.TensorSpec([None, 1]))
+_UNIFORM = tff.learning.ClientWeighting.UNIFORM
+_MOMENTUM = 0.9
+
+
+@functools.cache
+def _model(batch_statistics='aggregate', dtype='float32'):
+  keras.utils.set_random_seed(1)
+  model = keras.Sequential(
+      [
+          keras.Input([2]),
+          keras.layers.BatchNormalization(momentum=_MOMENTUM, dtype=dtype),
+          keras.layers.Dense(1),
+      ]
+  )
+  return models.from_keras(
+      model, 'mse', input_spec=_SPEC, batch_statistics=batch_statistics
+  )
+
+
+def _client(x):
+  return [(np.array(x, np.float32), np.ones([len(x), 1], np.float32))]
+
+
+_CLIENTS = [_client([[0, 1], [4, 1]]), _client([[1, 3], [1, 5]])]
+
+
+def _train(process, clients, num_rounds=1):
+  state = process.initialize()
+  with runtime.CompiledContext():
+    for _ in range(num_rounds):
+      output = process.next(state, clients)
+      state = output.state
+  return process.get_model_weights(state), output.metrics
+
+
+class BatchStatisticsTest(parameterized.TestCase):
+
+  def test_privacy_needs_a_bound(self):
+    build = functools.partial(
+        algorithms.build_fed_opt,
+        _model(),
+        optimizers.build_sgd(0.1),
+        client_weighting=_UNIFORM,
+    )
+    fixed = functools.partial(
+        privacy.DifferentialPrivacy,
+        noise_multiplier=0.0,
+        clients_per_round=2,
+        clip_norm=1.0,
+    )
+    with self.assertRaisesRegex(ValueError, "send .'batch_statistics'."):
+      build(privacy=fixed())
+    bounded = fixed(payload_clip_norms={'batch_statistics': 0.02})
+    weights, _ = _train(build(privacy=bounded), _CLIENTS)
+    change = np.concatenate(
+        [weights.non_trainable[0], [0, 0]]
+    ) - np.concatenate([[0, 0], weights.non_trainable[1] - 1])
+    self.assertBetween(np.linalg.norm(change), 1e-3, 0.02 + 1e-6)
+    with self.assertRaisesRegex(ValueError, "send .'batch_statistics'. in the"):
+      build(
+          model_aggregator=tff.learning.dp_aggregator(0.1, 2.0),
+      )
+
+  def test_own_aggregator(self):
+    clipping = tff.aggregators.clipping_factory(
+        0.001, tff.aggregators.UnweightedMeanFactory()
+    )
+    process = algorithms.build_fed_opt(
+        _model(),
+        optimizers.build_sgd(0.1),
+        client_weighting=_UNIFORM,
+        payload_aggregators={'batch_statistics': clipping},
+    )
+    weights, metrics = _train(process, _CLIENTS)
+    self.assertLess(np.abs(weights.non_trainable[0]).max(), 0.001)
+    self.assertIn('batch_statistics', metrics['aggregator'])
+
+  def test_noise_makes_no_negative_variance(self):
+    noisy = privacy.DifferentialPrivacy(
+        noise_multiplier=100.0,
+        clients_per_round=2,
+        payload_clip_norms={'batch_statistics': 1.0},
+    )
+    process = algorithms.build_fed_opt(
+        _model(),
+        optimizers.build_sgd(0.1),
+        client_weighting=_UNIFORM,
+        privacy=noisy,
+    )
+    weights, _ = _train(process, _CLIENTS, num_rounds=3)
+    mean, variance = weights.non_trainable
+    self.assertGreater(np.abs(mean).max(), 10.0)
+    self.assertGreaterEqual(variance.min(), 0.0)
+
+  def test_rejected_client_has_no_statistics(self):
+    process = algorithms.build_fed_opt(_model(), optimizers.build_sgd(0.1))
+    broken = _client([[np.nan, 0]])
+    weights, metrics = _train(process, [_CLIENTS[0], broken, []])
+    self.assertEqual(metrics['client_work']['clients']['num_rejected'], 2)
+    np.testing.assert_allclose(
+        weights.non_trainable,
+        [[0.1 * 2, 0.1 * 1], [0.9 + 0.1 * 4, 0.9]],
+        rtol=1e-6,
+    )
+    initial = process.get_model_weights(process.initialize())
+    weights, metrics = _train(process, [broken])
+    self.assertEqual(metrics['finalizer']['update_non_finite'], 1)
+    np.testing.assert_array_equal(weights.non_trainable, initial.non_trainable)
+
+  def test_bytes_count_statistics(self):
+    sizes = {}
+    for batch_statistics in ('aggregate', 'local'):
+      process = algorithms.build_fed_opt(
+          _model(batch_statistics), optimizers.build_sgd(0.1)
+      )
+      clients = _CLIENTS
+      if batch_statistics == 'local':
+        clients = [
+            dict(data=batches, client_id=[str(i)], client_state=[])
+            for i, batches in enumerate(_CLIENTS)
+        ]
+      _, metrics = _train(process, clients)
+      measured = metrics['client_work']['clients']
+      sizes[batch_statistics] = measured['bytes_down'], measured['bytes_up']
+    trained, moved = 4 * (2 + 2 + 2 + 1), 4 * (2 + 2)
+    self.assertEqual(
+        sizes,
+        {
+            'aggregate': (2 * (4 + trained + moved), 2 * (4 + trained + moved)),
+            'local': (2 * (4 + trained + 2 * moved), 2 * (4 + trained)),
+        },
+    )
+
+  @parameterized.parameters('aggregate', 'local')
+  def test_fine_tuning_moves_statistics(self, batch_statistics):
+    arrays = {
+        'x': np.array([[9, 1], [7, 5]], np.float32),
+        'y': np.ones([2, 1], np.float32),
+    }
+    spec = {'x': tf.TensorSpec([2]), 'y': tf.TensorSpec([1])}
+    named = models.from_keras(
+        _model(batch_statistics).keras_model,
+        'mse',
+        input_spec={
+            name: tf.TensorSpec([None, *s.shape]) for name, s in spec.items()
+        },
+        batch_statistics=batch_statistics,
+    )
+    clients = data.read_clients({'a': arrays}, spec)
+    evaluate = evaluation.build_personalized_evaluation(
+        named, clients, clients, optimizers.build_sgd(0.0), num_steps=100
+    )
+    weights = tff.learning.models.ModelWeights(*named.initial_weights)
+    found = evaluate(weights)
+    statistics = (np.float32([8, 3]), np.float32([1, 4]))
+    moved = models.with_batch_statistics(named, weights, statistics)
+    wanted = evaluation.build_central_evaluation(named, arrays)(moved)
+    self.assertAlmostEqual(
+        found.after.values['loss'][0], wanted['loss'], places=1
+    )
+    self.assertNotAlmostEqual(
+        found.before.values['loss'][0], wanted['loss'], places=1
+    )
+
+  def test_other_server_rules(self):
+    for rule in (optimizers.build_fedexp(), optimizers.build_fedadam(0.1)):
+      process = algorithms.build_fed_opt(
+          _model(), optimizers.build_sgd(0.1), rule
+      )
+      weights, _ = _train(process, _CLIENTS)
+      np.testing.assert_allclose(
+          weights.non_trainable[0], [0.1 * (2 + 1) / 2, 0.1 * (1 + 4) / 2], 1e-5
+      )
