@@ -39,6 +39,10 @@ del (
 )  # They register ops.
 
 
+# Before the name of the innermost node of an error.
+_AT = ' (at '
+
+
 class Scope:
   """The nodes of a graph or of a function, in the order of evaluation."""
 
@@ -110,7 +114,9 @@ def _evaluate(
   except lowerings.NoLoweringError as error:
     if ' at ' in str(error):
       raise
-    raise type(error)(f'{error} (at {node.name!r})') from error
+    if _AT in str(error):
+      raise
+    raise type(error)(f'{error}{_AT}{node.name!r})') from error
 
 
 class GraphProgram:

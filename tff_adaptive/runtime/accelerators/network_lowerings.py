@@ -19,6 +19,8 @@ import numpy as np
 from tff_adaptive.runtime.accelerators import lowerings
 
 _PRECISION = lax.Precision.HIGHEST
+# The axes of images other than their channels, which are last.
+_EXAMPLES = (0, 1, 2)
 
 
 @lowerings.lowers('BiasAdd')
@@ -260,24 +262,39 @@ def _avg_pool_grad(node, shape, grad):
 
 
 _NUM_BATCH_NORM_OUTPUTS = {'FusedBatchNormV3': 6}
+_CHANNELS_FIRST = 'NCHW'
+
+
+def _channels_last(node: lowerings.Node, x: Any) -> Any:
+  """Returns images with their channels last, wherever a node has them."""
+  if node.text('data_format') == _CHANNELS_FIRST:
+    return jnp.moveaxis(x, 1, -1)
+  return x
+
+
+def _as_given(node: lowerings.Node, x: Any) -> Any:
+  """Returns images with their channels where a node has them."""
+  if node.text('data_format') == _CHANNELS_FIRST:
+    return jnp.moveaxis(x, -1, 1)
+  return x
 
 
 @lowerings.lowers('FusedBatchNorm', 'FusedBatchNormV2', 'FusedBatchNormV3')
 def _batch_norm(node, x, scale, offset, mean, variance):
   """Returns what TensorFlow's op does; its last output is for gradients."""
-  _check_layout(node)
-  wide = x.astype(scale.dtype)
+  wide = _channels_last(node, x).astype(scale.dtype)
   epsilon = np.asarray(node.number('epsilon'), scale.dtype)
   averaged = mean, variance
   used = mean, variance
   if node.boolean('is_training'):
-    used = jnp.mean(wide, (0, 1, 2)), jnp.var(wide, (0, 1, 2))
-    size = x.size // x.shape[-1]
+    used = jnp.mean(wide, _EXAMPLES), jnp.var(wide, _EXAMPLES)
+    size = wide.size // wide.shape[-1]
     # The averages are of the unbiased variance, the norm is of the other.
     unbiased = used[1] * np.asarray(size / max(size - 1, 1), scale.dtype)
     averaged = _averaged(node, (mean, variance), (used[0], unbiased))
   y = (wide - used[0]) * (lax.rsqrt(used[1] + epsilon) * scale) + offset
-  outputs = (y.astype(x.dtype), *averaged, *used, used[1])
+  y = _as_given(node, y).astype(x.dtype)
+  outputs = (y, *averaged, *used, used[1])
   return outputs[: _NUM_BATCH_NORM_OUTPUTS.get(node.op, 5)]
 
 
@@ -297,21 +314,22 @@ def _averaged(node, old, new):
 def _batch_norm_grad(node, grad, x, scale, mean, variance, *unused):
   """Returns the gradients by x, scale and offset, and two unused outputs."""
   del unused
-  _check_layout(node)
-  wide, grad = x.astype(scale.dtype), grad.astype(scale.dtype)
+  wide, given = (
+      _channels_last(node, value).astype(scale.dtype) for value in (x, grad)
+  )
   epsilon = np.asarray(node.number('epsilon'), scale.dtype)
-  axes = (0, 1, 2)
 
   def norm(x, scale, offset):
     used = mean, variance
     if node.boolean('is_training'):
-      used = jnp.mean(x, axes), jnp.var(x, axes)
+      used = jnp.mean(x, _EXAMPLES), jnp.var(x, _EXAMPLES)
     return (x - used[0]) * (lax.rsqrt(used[1] + epsilon) * scale) + offset
 
   _, pull_back = jax.vjp(norm, wide, scale, jnp.zeros_like(scale))
-  by_x, by_scale, by_offset = pull_back(grad)
+  by_x, by_scale, by_offset = pull_back(given)
   none = jnp.zeros([0], scale.dtype)
-  return by_x.astype(x.dtype), by_scale, by_offset, none, none
+  by_x = _as_given(node, by_x).astype(x.dtype)
+  return by_x, by_scale, by_offset, none, none
 
 
 def _nearest_places(node, size, num_outputs):

@@ -112,6 +112,14 @@ _CASES = {
         _normal(3),
         _normal(3),
     ),
+    'batch_norm_of_first_channels': (
+        lambda x, s, o: tf.compat.v1.nn.fused_batch_norm(
+            x, s, o, data_format='NCHW'
+        )[0],
+        _IMAGES,
+        _normal(6),
+        _normal(6),
+    ),
     'resize': (
         lambda x: tf.image.resize(x, [12, 14], 'nearest'),
         _IMAGES,
