@@ -18,6 +18,8 @@ _ALGORITHMS = (
     ('fedcada', 'fedcada_adam', 'fedavg', 'uniform'),
     ('fedli_ls', 'armijo', 'line_search_step', 'examples'),
     ('fedli_lu', 'delta_sgd', 'frank_wolfe', 'examples'),
+    ('fedsls', 'armijo', 'fedavg', 'examples'),
+    ('fedexpsls', 'armijo', 'fedexp', 'examples'),
     ('scaffold', 'scaffold_sgd', 'fedavg', 'uniform'),
     ('feddyn', 'feddyn', 'fedavg', 'uniform'),
     ('fafed', 'fafed', 'fedavg', 'uniform'),

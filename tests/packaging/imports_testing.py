@@ -7,7 +7,15 @@ import pathlib
 import sys
 
 _ROOT = pathlib.Path(__file__).resolve().parents[2]
-_OURS = ('tff_adaptive', 'tasks', 'experiments', 'tools', 'benchmarks', 'tests')
+_OURS = (
+    'benchmarks',
+    'docs',
+    'experiments',
+    'tasks',
+    'tests',
+    'tff_adaptive',
+    'tools',
+)
 # The packages whose import has another name than their distribution.
 _DISTRIBUTIONS = {
     'absl': 'absl-py',

@@ -34,6 +34,8 @@ _ALGORITHMS = {
     'fedcada': ('--fedcada_adam_time=global_step',),
     'fedli_ls': ('--line_search_step_scale=unit',),
     'fedli_lu': (),
+    'fedsls': (),
+    'fedexpsls': (),
     'scaffold': (),
     'feddyn': (),
     'fafed': (),

@@ -6,7 +6,9 @@ The oracle is a plain loop of the same optimizer over the same batches of a
 least squares problem, in float64, without rounds.
 """
 
+from collections.abc import Callable
 import functools
+from typing import Any
 from unittest import mock
 
 from absl.testing import parameterized
@@ -24,7 +26,7 @@ from tff_adaptive import optimizers
 from tff_adaptive.algorithms import fed_opt
 from tff_adaptive.optimizers import schedules
 
-_OPTIMIZERS = {
+_OPTIMIZERS: dict[str, Callable[..., Any]] = {
     name: build
     for name, build in rules_testing.builders(registry.CLIENT_OPTIMIZER).items()
     if not isinstance(build(), optimizers.FederatedOptimizer)
