@@ -445,6 +445,32 @@ def _list_diff(node, x, others):
   return known[places], places.astype(np.int32)
 
 
+_SET_OPERATIONS = {
+    'a-b': np.setdiff1d,
+    'b-a': lambda a, b: np.setdiff1d(b, a),
+    'intersection': np.intersect1d,
+    'union': np.union1d,
+}
+
+
+@lowerings.lowers('DenseToDenseSetOperation')
+def _set_operation(node, a, b):
+  """Compares the rows of matrices, which are shapes where metrics use it."""
+  rows = [lowerings.as_known(value, 'a set') for value in (a, b)]
+  if any(value.ndim != 2 for value in rows):
+    raise lowerings.NoLoweringError(f'{node.op} is not of matrices')
+  operate = _SET_OPERATIONS[node.text('set_operation')]
+  found = [operate(*pair) for pair in zip(*rows)]
+  places = [
+      (row, place) for row, one in enumerate(found) for place in range(len(one))
+  ]
+  return (
+      np.asarray(places, np.int64).reshape([-1, 2]),
+      np.concatenate([np.zeros(0, a.dtype), *found]).astype(a.dtype),
+      np.asarray([len(found), max(map(len, found), default=0)], np.int64),
+  )
+
+
 @lowerings.lowers('MatrixDiagV3', 'MatrixDiag')
 def _matrix_diag(node, diagonal, *options):
   del node  # Unused.

@@ -205,6 +205,14 @@ _CASES = {
         lambda x: tf.math.unsorted_segment_sum(x, _LABELS, 3),
         _MATRIX,
     ),
+    'sets_of_sizes': (
+        lambda x: x
+        * tf.cast(
+            tf.size(tf.sets.difference([tf.shape(x)], [[4, 7]]).values),
+            tf.float32,
+        ),
+        _MATRIX,
+    ),
     'loop': (_loop, _MATRIX),
     'recurrent': (_rnn, _normal(2, 4, 3)),
     'branch': (_branch, _MATRIX),
