@@ -263,6 +263,8 @@ class XlaRound(rounds.Round):
   ) -> list[Any]:
     """Returns the sum of the clients' results, in their order."""
     appends = self._appends
+    if not self._joins_rows and any(zero[place].shape[0] for place in appends):
+      raise kept_rows.RowsAreUsedError('a sum begins with rows')
     unread = {place: zero[place] for place in appends}
 
     def add_client(number, total, outputs):
@@ -277,7 +279,7 @@ class XlaRound(rounds.Round):
     if appends:
       first = jnp.zeros([], jnp.int32)
       shapes = jax.eval_shape(
-          lambda: [_as_kept(add(first, zero, train(first))[p]) for p in appends]
+          lambda: self._appended(add(first, zero, train(first)))
       )
       for place, shape in zip(appends, shapes):
         total[place] = jax.tree.map(
@@ -291,6 +293,16 @@ class XlaRound(rounds.Round):
       for place in appends:
         total[place] = _join(zero[place], total[place])
     return total
+
+  def _appended(self, added: Sequence[Any]) -> list[kept_rows.KeptRows]:
+    """Returns what a client appends to a sum, see `_sum_clients`."""
+    rows = [added[place] for place in self._appends]
+    are_cut = any(isinstance(one, kept_rows.KeptRows) for one in rows)
+    if are_cut and self._joins_rows:
+      raise lowerings.NoLoweringError(
+          'the server computes with rows of which clients keep some'
+      )
+    return list(map(_as_kept, rows))
 
   def __call__(self, state, clients, key):
     """Runs a round; raises also a `NoLoweringError`, at its first time."""

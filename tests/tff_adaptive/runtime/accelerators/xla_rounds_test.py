@@ -15,6 +15,7 @@ import tensorflow_federated as tff
 from tests.tff_adaptive import client_state_testing
 from tests.tff_adaptive import testing
 from tests.tff_adaptive.runtime import compiled_testing
+from tff_adaptive import aggregators
 from tff_adaptive import algorithms
 from tff_adaptive import optimizers
 from tff_adaptive import runtime
@@ -185,6 +186,38 @@ class XlaRoundsTest(compiled_testing.TestCase):
     found, _ = self._assert_as_on_tensorflow(process, rounds)
     kept = found[1].metrics['client_work']['client_states']
     self.assertEqual(kept['client_id'].tolist(), [b'short', b'a'])
+
+  @parameterized.named_parameters(('all', False), ('kept', True))
+  def test_a_server_that_computes_with_what_clients_report(self, keeps_some):
+    def square(values):
+      return tf.reduce_sum(values * values, 0)
+
+    rows_type = tff.TensorType(np.float32, [2, 3])
+
+    @tff.federated_computation(tff.FederatedType(rows_type, tff.CLIENTS))
+    def sum_squares(rows):
+      keep = None
+      if keeps_some:
+        is_kept = tff.tensorflow.computation(lambda r: r[0, 0] > 0, rows_type)
+        keep = tff.federated_map(is_kept, rows)
+      stacked = aggregators.stack_at_server(rows, keep)
+      stacked_type = stacked.type_signature.member
+      return tff.federated_map(
+          tff.tensorflow.computation(square, stacked_type), stacked
+      )
+
+    rng = np.random.default_rng(0)
+    for number in (3, 5):
+      values = list(rng.normal(size=(number, 2, 3)).astype(np.float32))
+      kept = [v for v in values if v[0, 0] > 0 or not keeps_some]
+      with runtime.CompiledContext(devices='XLA:CPU') as context:
+        with warnings.catch_warnings():
+          # There is no program for a sum over rows of an unknown number.
+          warnings.filterwarnings('ignore', 'TensorFlow runs the round')
+          found = sum_squares(values)
+        path = context.path_of(sum_squares)
+      self.assertAllClose(found, np.sum(np.square(kept), (0, 1)), 1e-5)
+      self.assertEqual(path, 'compiled' if keeps_some else 'xla')
 
   def test_what_has_no_form_runs_on_tensorflow(self):
     def fourier(x):
