@@ -138,6 +138,8 @@ def _find_jax_devices() -> tuple[str, str]:
   try:
     jax = importlib.import_module('jax')
     found = ', '.join(map(str, jax.devices()))
+  except ModuleNotFoundError:
+    return 'none', '(to run rounds on accelerators: make venv EXTRAS=jax)'
   except Exception as error:  # pylint: disable=broad-exception-caught
     return 'none', f'({type(error).__name__}: {error})'
   if jax.default_backend() == 'cpu':
