@@ -242,8 +242,6 @@ def _check_functional_layers(model: tf.keras.Model) -> None:
       cause = f'casts its weights (dtype policy {layer.dtype_policy.name!r})'
     elif names := _weight_regularizers(layer):
       cause = f'has {" and ".join(names)}, whose loss would be missing'
-    elif hasattr(layer, 'lookup_table') and not _keeps_words(layer):
-      cause = 'has words from `adapt`, which copies of the layer lack'
     else:
       continue
     raise ValueError(
@@ -251,12 +249,6 @@ def _check_functional_layers(model: tf.keras.Model) -> None:
         '`functional_model_from_keras` does not support: '
         f'{_FROM_KERAS}{other}.'
     )
-
-
-def _keeps_words(layer: tf.keras.layers.Layer) -> bool:
-  """Returns whether a copy of a lookup has its words, as if they were given."""
-  words = layer.get_config().get('vocabulary')
-  return words is not None and len(words) > 0
 
 
 def _casts(layer: tf.keras.layers.Layer) -> bool:

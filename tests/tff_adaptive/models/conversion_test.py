@@ -346,23 +346,6 @@ class RefusalsTest(parameterized.TestCase):
     with self.assertRaisesRegex(ValueError, "keeps 'a resource'"):
       _convert(model, spec=spec)
 
-  def test_table_in_the_form_of_tff_raises(self):
-    model = tf.keras.Sequential(
-        [
-            tf.keras.Input([5], dtype='int32'),
-            tf.keras.layers.IntegerLookup(vocabulary=[3], name='lookup'),
-            tf.keras.layers.Embedding(2, 3),
-            tf.keras.layers.GlobalAveragePooling1D(),
-        ]
-    )
-    functional_model = tff.learning.models.functional_model_from_keras(
-        model,
-        tf.keras.losses.SparseCategoricalCrossentropy(),
-        (tf.TensorSpec([None, 5], tf.int32), _SPEC[1]),
-    )
-    with self.assertRaisesRegex(ValueError, "'lookup' looks .*from_keras"):
-      _build(functional_model)
-
   def test_unknown_treatment_of_batch_statistics_raises(self):
     with self.assertRaisesRegex(ValueError, "'batch', 'aggregate', 'local'"):
       _convert(_sequential(keras), batch_statistics='mean')
