@@ -19,6 +19,7 @@ import numpy as np
 
 from tff_adaptive.data import batching
 from tff_adaptive.runtime.accelerators import client_rows
+from tff_adaptive.runtime.accelerators import lowerings
 from tff_adaptive.runtime.accelerators import tokens
 
 # What of a sequence changes from round to round, see `client_rows.ClientRows`.
@@ -159,6 +160,10 @@ class CohortArrays:
   ) -> tuple[_Leaf, Any]:
     """Returns what is known of a sequence, and its numbers."""
     starts, ends = leaf.starts.numpy(), leaf.ends.numpy()
+    if starts.ndim > 1:
+      raise lowerings.NoLoweringError(
+          "the clients' work reads a dataset in several orders"
+      )
     bounds = (pad(starts, num_padded), pad(ends - starts, num_padded))
     if isinstance(leaf.order, tuple):
       return _Leaf(True), ((), (), (), *bounds)
@@ -181,7 +186,8 @@ class CohortArrays:
       self._num_additions[place] += 1
       together = sorted({*known, *found}) or [1]
       if self._num_additions[place] > _MAX_ADDITIONS:
-        together = list(range(1, max(together) + 1))
+        # Also none, where a batch is empty.
+        together = list(range(min(1, together[0]), together[-1] + 1))
       self._sizes[place] = tuple(together)
     return self._sizes[place]
 
