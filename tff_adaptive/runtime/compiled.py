@@ -162,7 +162,8 @@ class CompiledContext(contexts.OwnContext):
         first accelerator that JAX sees, else TensorFlow's first GPU, else the
         CPU.
       num_parallel_clients: The number of clients that run at once, a positive
-        integer. Defaults to the number of cores on a CPU, and to 1 on a GPU.
+        integer. Defaults to the number of cores on a CPU; on a device of JAX to
+        16 or 1, by the model; to 1 on a GPU of TensorFlow.
       strict: Whether to raise if a computation cannot be compiled or clients'
         data cannot be kept as arrays. Otherwise, the default, a warning gives
         the reason, and TFF's native runtime takes over, whose random numbers
@@ -379,7 +380,7 @@ class CompiledContext(contexts.OwnContext):
       except _NoXlaError:
         raise
       except computations.UnsupportedComputationError:
-        pass
+        pass  # It is run step by step.
     if program is None:
       # Most programs are rounds alone.
       from tff_adaptive.runtime.steps import steps  # pylint: disable=import-outside-toplevel

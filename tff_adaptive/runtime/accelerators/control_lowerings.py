@@ -60,7 +60,6 @@ def _truth(condition: Any) -> Any:
 
 def switch(place: Any, branches: Sequence[Function], inputs: Any) -> Any:
   """Calls one of several functions; what is known stays known in them."""
-
   variables = variable_lowerings.handles_in(inputs)
   variable_lowerings.check_have_values(variables)
   values = as_arrays([one.value for one in variables])

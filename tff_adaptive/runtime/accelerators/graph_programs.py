@@ -111,9 +111,13 @@ def _evaluate(
     if node.op != 'Identity':
       kept_rows.check_not_used(node, inputs)
     return lowerings.find(node.op)(node, *inputs)
+  except TypeError as error:
+    # JAX's, of a value that a lowering expected to be known while tracing.
+    reason = str(error).partition('\n')[0]
+    raise lowerings.NoLoweringError(
+        f'{node.op} has no form here ({reason}){_AT}{node.name!r})'
+    ) from error
   except lowerings.NoLoweringError as error:
-    if ' at ' in str(error):
-      raise
     if _AT in str(error):
       raise
     raise type(error)(f'{error}{_AT}{node.name!r})') from error
