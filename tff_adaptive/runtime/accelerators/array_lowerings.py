@@ -192,7 +192,7 @@ def _slice(node, x, begin, size):
   return lax.dynamic_slice(x, list(jnp.asarray(begin)), sizes)
 
 
-def _as_index(node, begin, end, strides) -> tuple[Any, ...]:
+def as_index(node, begin, end, strides) -> tuple[Any, ...]:
   """Returns the index of Python for the masks of a strided slice.
 
   A begin that is not known is allowed for single entries.
@@ -241,18 +241,18 @@ def _strided_slice(node, x, begin, end, strides):
     count = jnp.clip(end[0], 0, x.shape[0])
     return kept_rows.KeptRows(jnp.asarray(x), count.astype(jnp.int32))
   array = x if lowerings.is_known(begin) else jnp.asarray(x)
-  return array[_as_index(node, begin, end, strides)]
+  return array[as_index(node, begin, end, strides)]
 
 
 @lowerings.lowers('StridedSliceGrad')
 def _strided_slice_grad(node, shape, begin, end, strides, grad):
   zeros = jnp.zeros(lowerings.as_shape(shape), grad.dtype)
-  return zeros.at[_as_index(node, begin, end, strides)].set(grad)
+  return zeros.at[as_index(node, begin, end, strides)].set(grad)
 
 
 @lowerings.lowers('TensorStridedSliceUpdate')
 def _strided_slice_update(node, x, begin, end, strides, value):
-  return jnp.asarray(x).at[_as_index(node, begin, end, strides)].set(value)
+  return jnp.asarray(x).at[as_index(node, begin, end, strides)].set(value)
 
 
 @lowerings.lowers('Tile')

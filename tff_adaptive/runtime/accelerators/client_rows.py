@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """One client's sequence in an XLA program: rows that a loop picks.
 
-XLA knows the shapes of all arrays, so each size of a batch is a branch of its
-own; where the batches stand, and how many there are, are numbers of the round.
+XLA knows the shapes of all arrays. Where the batches stand, how many there are,
+and how many rows they have, are numbers of the round.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,9 +12,12 @@ from typing import Any
 import attrs
 from jax import lax
 import jax.numpy as jnp
+import numpy as np
 
 from tff_adaptive.runtime.accelerators import control_lowerings
 from tff_adaptive.runtime.accelerators import lowerings
+from tff_adaptive.runtime.accelerators import padded_lowerings
+from tff_adaptive.runtime.accelerators import padding
 
 Step = Callable[..., Sequence[Any]]
 
@@ -28,19 +31,21 @@ class ClientRows:
     order: The row numbers of all elements, one after the other, int32; `()` if
       elements are single rows.
     begins: The start of each element in `order`, int32.
-    places: The place of each element's size in `sizes`, int32.
+    lengths: The number of rows of each element, int32.
     start: The number of the client's first element, a scalar int32.
     count: The number of its elements, likewise.
-    sizes: The sizes that elements have, known.
+    sizes: The sizes for which there are branches, known, in ascending order.
+    is_padded: Whether there is room in a branch for fewer rows than its size.
   """
 
   rows: tuple[Any, ...]
   order: Any
   begins: Any
-  places: Any
+  lengths: Any
   start: Any
   count: Any
   sizes: tuple[int, ...]
+  is_padded: bool
 
   def reduce(
       self, step: Step, initial: Sequence[Any], captured: Sequence[Any]
@@ -75,23 +80,35 @@ class ClientRows:
     size = len(states)
     if isinstance(self.order, tuple):
       return step(*states, *(rows[number] for rows in self.rows), *captured)
-    begin = self.begins[number]
 
-    def of_length(length):
+    def of_size(length):
       def run(*values):
-        picks = lax.dynamic_slice(self.order, [begin], [length])
-        found = [_take(rows, picks) for rows in self.rows]
-        return step(*values[:size], *found, *values[size:])
+        found = self._batch(number, length)
+        after = step(*values[:size], *found, *values[size:])
+        padding.check_has_none(after, 'what a step returns')
+        return after
 
       return run
 
-    if len(self.sizes) == 1:
-      return of_length(self.sizes[0])(*states, *captured)
-    return control_lowerings.switch(
-        self.places[number],
-        list(map(of_length, self.sizes)),
-        [*states, *captured],
-    )
+    branches = list(map(of_size, self.sizes))
+    if len(branches) == 1:
+      return branches[0](*states, *captured)
+    place = jnp.searchsorted(np.asarray(self.sizes), self.lengths[number])
+    return control_lowerings.switch(place, branches, [*states, *captured])
+
+  def _batch(self, number: Any, size: int) -> list[Any]:
+    """Returns the components of a batch of at most `size` rows."""
+    begin = self.begins[number]
+    if not self.is_padded:
+      picks = lax.dynamic_slice(self.order, [begin], [size])
+      return [_take(rows, picks) for rows in self.rows]
+    batch = padding.Batch(size, self.lengths[number])
+    # The room holds the last row again: finite wherever the client's data are.
+    last = jnp.maximum(batch.count - 1, 0)
+    picks = self.order[begin + jnp.minimum(np.arange(size), last)]
+    return [
+        padded_lowerings.rows(_take(rows, picks), batch) for rows in self.rows
+    ]
 
 
 def _take(rows: Any, picks: Any) -> Any:

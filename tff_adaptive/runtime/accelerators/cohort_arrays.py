@@ -23,13 +23,17 @@ from tff_adaptive.runtime.accelerators import lowerings
 from tff_adaptive.runtime.accelerators import tokens
 
 # What of a sequence changes from round to round, see `client_rows.ClientRows`.
-NUMBERS = ('order', 'begins', 'places', 'starts', 'counts')
+NUMBERS = ('order', 'begins', 'lengths', 'starts', 'counts')
 # The fewest entries to which arrays are padded.
 _MIN_SIZE = 16
 # Rows of more bytes are padded by an eighth at most.
 _LARGE_BYTES = 2**26
-# How often new sizes of batches may be added before all sizes are.
-_MAX_ADDITIONS = 2
+# How often the sizes of batches may change before there is one for all.
+_MAX_CHANGES = 2
+# Branches for batches of fewer rows than this are not worth their compiling.
+_MIN_ROOM = 8
+# The most rows for which there is room, as a share of those that there are.
+_MAX_SHARE = 1.75
 
 
 @attrs.frozen
@@ -39,10 +43,12 @@ class _Leaf:
   Attributes:
     is_sequence: Whether it is a sequence; else it is a tensor.
     sizes: The sizes of batches; empty if elements are single rows.
+    is_padded: Whether batches may be smaller.
   """
 
   is_sequence: bool
   sizes: tuple[int, ...] = ()
+  is_padded: bool = False
 
 
 @attrs.frozen
@@ -72,14 +78,15 @@ class Layout:
             tuple(leaf_rows),
             order,
             begins,
-            places,
+            lengths,
             starts[number],
             counts[number],
             leaf.sizes,
+            leaf.is_padded,
         )
         if leaf.is_sequence
         else leaf_rows[number]
-        for leaf, leaf_rows, (order, begins, places, starts, counts) in zip(
+        for leaf, leaf_rows, (order, begins, lengths, starts, counts) in zip(
             self.leaves, rows, numbers
         )
     ]
@@ -109,6 +116,54 @@ def pad(values: np.ndarray, size: int) -> np.ndarray:
   return padded
 
 
+class _Sizes:
+  """The sizes of batches for which a program has branches."""
+
+  def __init__(self):
+    self._found: set[int] = set()
+    self._branches: tuple[int, ...] = ()
+    self._num_changes = 0
+
+  def add(
+      self, lengths: np.ndarray, pads: bool
+  ) -> tuple[tuple[int, ...], bool]:
+    """Returns the sizes, and whether batches may be smaller than these.
+
+    Args:
+      lengths: The number of rows of each batch of a cohort.
+      pads: Whether batches may be smaller.
+    """
+    self._found.update(np.unique(lengths).tolist())
+    sizes = self._found - {0} or {1}
+    is_padded = pads and len(sizes) > 1
+    is_enough = self._found <= set(self._branches) or (
+        is_padded
+        and max(self._branches, default=0) >= max(sizes)
+        and not 0 in self._found.difference(self._branches)
+    )
+    if not is_enough:
+      self._num_changes += 1
+      is_late = self._num_changes > _MAX_CHANGES
+      if is_padded:
+        largest = bucket(max(sizes)) if is_late else max(sizes)
+        sizes = _rooms(largest, lengths)
+      elif is_late:
+        sizes = set(range(1, max(sizes) + 1))
+      self._branches = tuple(sorted(sizes | self._found & {0}))
+    return self._branches, is_padded
+
+
+def _rooms(largest: int, lengths: np.ndarray) -> set[int]:
+  """Returns sizes of branches that do not leave too much room unused."""
+  found = [largest]
+  while found[0] > _MIN_ROOM:
+    places = np.searchsorted(found, lengths)
+    if np.take(found, places).sum() <= _MAX_SHARE * lengths.sum():
+      break
+    found.insert(0, -(-found[0] // 2))
+  return set(found)
+
+
 class CohortArrays:
   """Puts cohorts on a device."""
 
@@ -122,9 +177,10 @@ class CohortArrays:
     """
     self._device = device
     self._num_side_by_side = num_side_by_side
-    # By the place of a leaf: the sizes of batches, and how often some were new.
-    self._sizes: dict[int, tuple[int, ...]] = {}
-    self._num_additions = collections.Counter[int]()
+    # Whether a program has room for batches that are smaller than others.
+    self.pads = True
+    # By the place of a leaf.
+    self._sizes = collections.defaultdict[int, _Sizes](_Sizes)
     # By the id of a tensor that lives elsewhere: its array on the device.
     self._resident: dict[int, Any] = {}
 
@@ -150,8 +206,8 @@ class CohortArrays:
       described.append(one)
       numbers.append(of_leaf)
     # Side by side, clients would take all branches of a switch.
-    are_even = all(len(leaf.sizes) <= 1 for leaf in described)
-    num_side_by_side = self._num_side_by_side if are_even else 1
+    is_one_branch = all(sum(map(bool, leaf.sizes)) <= 1 for leaf in described)
+    num_side_by_side = self._num_side_by_side if is_one_branch else 1
     layout = Layout(tuple(described), num_padded, num_side_by_side)
     return layout, rows, numbers
 
@@ -167,29 +223,16 @@ class CohortArrays:
     bounds = (pad(starts, num_padded), pad(ends - starts, num_padded))
     if isinstance(leaf.order, tuple):
       return _Leaf(True), ((), (), (), *bounds)
-    of_elements = leaf.sizes.numpy().ravel()
-    sizes = self._add_sizes(place, np.unique(of_elements).tolist())
-    num_elements = bucket(len(of_elements))
+    lengths = leaf.sizes.numpy().ravel().astype(np.int32)
+    sizes, is_padded = self._sizes[place].add(lengths, self.pads)
+    num_elements = bucket(len(lengths))
     order = leaf.order.numpy().astype(np.int32)
-    places = np.searchsorted(sizes, of_elements).astype(np.int32)
-    return _Leaf(True, sizes), (
+    return _Leaf(True, sizes, is_padded), (
         pad(order, bucket(len(order) + max(sizes))),
         pad(leaf.begins.numpy().ravel().astype(np.int32), num_elements),
-        pad(places, num_elements),
+        pad(lengths, num_elements),
         *bounds,
     )
-
-  def _add_sizes(self, place: int, found: list[int]) -> tuple[int, ...]:
-    """Returns the sizes for which a program is compiled."""
-    known = self._sizes.get(place, ())
-    if not set(found) <= set(known) or not known:
-      self._num_additions[place] += 1
-      together = sorted({*known, *found}) or [1]
-      if self._num_additions[place] > _MAX_ADDITIONS:
-        # Also none, where a batch is empty.
-        together = list(range(min(1, together[0]), together[-1] + 1))
-      self._sizes[place] = tuple(together)
-    return self._sizes[place]
 
   def _numbers_of(self, tensor: Any) -> np.ndarray:
     """Returns a tensor as an array of numbers."""

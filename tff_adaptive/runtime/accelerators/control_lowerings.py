@@ -17,6 +17,7 @@ import numpy as np
 
 from tff_adaptive.runtime.accelerators import list_lowerings
 from tff_adaptive.runtime.accelerators import lowerings
+from tff_adaptive.runtime.accelerators import padding
 from tff_adaptive.runtime.accelerators import variable_lowerings
 
 Function = Callable[..., Sequence[Any]]
@@ -161,11 +162,19 @@ def _loop(
     state = body(*whole(carried))
     return as_arrays([state[place] for place in changed])
 
-  first = [
-      value.like(shape) if hasattr(value, 'like') else value
-      for value, shape in zip([inputs[place] for place in changed], after)
-  ]
+  first = [_as_after(inputs[p], shape) for p, shape in zip(changed, after)]
   return whole(lax.while_loop(go_on, turn, as_arrays(first)))
+
+
+def _as_after(value: Any, after: Any) -> Any:
+  """Returns a value before a loop, a list with room as it has it later."""
+  own = padding.bare(value)
+  if not isinstance(own, list_lowerings.TensorList):
+    return value
+  ready = own.like(padding.bare(after))
+  if isinstance(after, padding.Padded):
+    return after.with_values(ready)
+  return ready
 
 
 def _find_changed(
@@ -212,15 +221,16 @@ def _with_room(
 ) -> list[Any]:
   """Returns the state of a loop with room in lists for what its turns add."""
   lists = {
-      place: value
+      place
       for place, value in enumerate(inputs)
-      if isinstance(value, list_lowerings.TensorList) and value.room is None
+      if isinstance(padding.bare(value), list_lowerings.TensorList)
+      and padding.bare(value).room is None
   }
   if not lists:
     return list(inputs)
   # Whatever their room, it does not matter for the number of turns.
   state = [
-      attrs.evolve(value, room=1) if place in lists else value
+      _with_room_for(value, 1) if place in lists else value
       for place, value in enumerate(inputs)
   ]
   added: dict[int, int] = {}
@@ -228,7 +238,8 @@ def _with_room(
   def first_turn(*state):
     after = body(*state)
     for place in lists:
-      more = after[place].length - state[place].length
+      lists_then = [padding.bare(values[place]) for values in (after, state)]
+      more = lists_then[0].length - lists_then[1].length
       added[place] = int(lowerings.as_known(more, 'the length of a list'))
     return after
 
@@ -239,11 +250,21 @@ def _with_room(
     if num_turns > _MAX_COUNTED_TURNS:
       raise lowerings.NoLoweringError('a loop has too many turns to count')
   return [
-      attrs.evolve(value, room=int(value.length) + added[place] * num_turns)
+      _with_room_for(
+          value, int(padding.bare(value).length) + added[place] * num_turns
+      )
       if place in added
       else value
       for place, value in enumerate(inputs)
   ]
+
+
+def _with_room_for(value: Any, num_items: int) -> Any:
+  """Returns a list with room for a number of items."""
+  ready = attrs.evolve(padding.bare(value), room=num_items)
+  if isinstance(value, padding.Padded):
+    return value.with_values(ready)
+  return ready
 
 
 def _goes_on(condition: Function, state: Sequence[Any]) -> bool:

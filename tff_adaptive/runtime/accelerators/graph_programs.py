@@ -25,6 +25,7 @@ from tff_adaptive.runtime.accelerators import list_lowerings as _list
 from tff_adaptive.runtime.accelerators import lowerings
 from tff_adaptive.runtime.accelerators import math_lowerings as _math
 from tff_adaptive.runtime.accelerators import network_lowerings as _network
+from tff_adaptive.runtime.accelerators import padded_lowerings
 from tff_adaptive.runtime.accelerators import random_lowerings as _random
 from tff_adaptive.runtime.accelerators import variable_lowerings as _variable
 
@@ -108,6 +109,8 @@ def _evaluate(
       return calling(node, functions, *inputs)
     if node.op in functions:
       return tuple(functions[node.op](*inputs))
+    if padded_lowerings.concerns(inputs):
+      return padded_lowerings.lower(node, inputs)
     if node.op != 'Identity':
       kept_rows.check_not_used(node, inputs)
     return lowerings.find(node.op)(node, *inputs)

@@ -19,17 +19,16 @@ from tff_adaptive.runtime.accelerators import lowerings
 class _Known(NamedTuple):
   """An array that is known, in a form that JAX compares."""
 
-  content: bytes
+  content: tuple[Any, ...]
   dtype: str
   shape: tuple[int, ...]
 
   def array(self) -> np.ndarray:
     """Returns the array."""
-    flat = np.frombuffer(self.content, self.dtype)
-    return flat.reshape(self.shape)
+    return np.array(self.content, self.dtype).reshape(self.shape)
 
 
-_VARIOUS = _Known(b'', '', ())
+_VARIOUS = _Known((), '', ())
 
 
 def _known_of(item: Any) -> _Known:
@@ -37,7 +36,7 @@ def _known_of(item: Any) -> _Known:
   if not lowerings.is_known(item):
     return _VARIOUS
   array = np.asarray(item)
-  return _Known(array.tobytes(), array.dtype.str, array.shape)
+  return _Known(tuple(array.ravel().tolist()), array.dtype.str, array.shape)
 
 
 @attrs.frozen(eq=False)
@@ -98,9 +97,14 @@ class TensorList:
     )
     return attrs.evolve(ready, items=items)
 
-  def push(self, item: Any) -> 'TensorList':
-    """Returns the list with another tensor at its end."""
-    known = _known_of(item)
+  def push(self, item: Any, source: Any) -> 'TensorList':
+    """Returns the list with another tensor at its end.
+
+    Args:
+      item: The tensor.
+      source: What is known of it, in place of it.
+    """
+    known = _known_of(source)
     if self.known not in (None, known):
       known = _VARIOUS
     return attrs.evolve(
@@ -207,7 +211,7 @@ def _get_item(node, handle, place, shape):
 @lowerings.lowers('TensorListPushBack')
 def _push(node, handle, item):
   del node  # Unused.
-  return handle.push(item)
+  return handle.push(item, item)
 
 
 @lowerings.lowers('TensorListPopBack')

@@ -9,7 +9,7 @@ JAX derives from that.
 """
 
 import functools
-from typing import Any
+from typing import Any, Optional
 
 import jax
 from jax import lax
@@ -17,6 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from tff_adaptive.runtime.accelerators import lowerings
+from tff_adaptive.runtime.accelerators import padding
 
 _PRECISION = lax.Precision.HIGHEST
 # The axes of images other than their channels, which are last.
@@ -279,18 +280,47 @@ def _as_given(node: lowerings.Node, x: Any) -> Any:
   return x
 
 
+def _moments(x: Any, size: Optional[padding.Size]) -> tuple[Any, Any, Any]:
+  """Returns the mean and the variance of channels, and of how many entries.
+
+  Args:
+    x: The images, with their channels last.
+    size: The number of images, if there is room for more.
+  """
+  num_entries: Any = x.size // x.shape[-1]
+  if size is None:
+    return jnp.mean(x, _EXAMPLES), jnp.var(x, _EXAMPLES), num_entries
+
+  def sum_of(values):
+    return jnp.sum(padding.Padded(values, 0, size).masked(0), _EXAMPLES)
+
+  num_entries = (size.number * (num_entries // x.shape[0])).astype(x.dtype)
+  mean = sum_of(x) / num_entries
+  return mean, sum_of((x - mean) ** 2) / num_entries, num_entries
+
+
 @lowerings.lowers('FusedBatchNorm', 'FusedBatchNormV2', 'FusedBatchNormV3')
-def _batch_norm(node, x, scale, offset, mean, variance):
-  """Returns what TensorFlow's op does; its last output is for gradients."""
+def batch_norm(node, x, scale, offset, mean, variance, *, size=None):
+  """Returns what TensorFlow's op does; its last output is for gradients.
+
+  Args:
+    node: The op.
+    x: The images; the other inputs are those of the op.
+    scale: See there.
+    offset: See there.
+    mean: See there.
+    variance: See there.
+    size: See `_moments`. Defaults to all.
+  """
   wide = _channels_last(node, x).astype(scale.dtype)
   epsilon = np.asarray(node.number('epsilon'), scale.dtype)
   averaged = mean, variance
   used = mean, variance
   if node.boolean('is_training'):
-    used = jnp.mean(wide, _EXAMPLES), jnp.var(wide, _EXAMPLES)
-    size = wide.size // wide.shape[-1]
+    *used, count = _moments(wide, size)
     # The averages are of the unbiased variance, the norm is of the other.
-    unbiased = used[1] * np.asarray(size / max(size - 1, 1), scale.dtype)
+    share = jnp.asarray(count / jnp.maximum(count - 1, 1), scale.dtype)
+    unbiased = used[1] * share
     averaged = _averaged(node, (mean, variance), (used[0], unbiased))
   y = (wide - used[0]) * (lax.rsqrt(used[1] + epsilon) * scale) + offset
   y = _as_given(node, y).astype(x.dtype)
@@ -311,7 +341,7 @@ def _averaged(node, old, new):
 @lowerings.lowers(
     'FusedBatchNormGrad', 'FusedBatchNormGradV2', 'FusedBatchNormGradV3'
 )
-def _batch_norm_grad(node, grad, x, scale, mean, variance, *unused):
+def batch_norm_grad(node, grad, x, scale, mean, variance, *unused, size=None):
   """Returns the gradients by x, scale and offset, and two unused outputs."""
   del unused
   wide, given = (
@@ -322,7 +352,7 @@ def _batch_norm_grad(node, grad, x, scale, mean, variance, *unused):
   def norm(x, scale, offset):
     used = mean, variance
     if node.boolean('is_training'):
-      used = jnp.mean(x, _EXAMPLES), jnp.var(x, _EXAMPLES)
+      *used, _ = _moments(x, size)
     return (x - used[0]) * (lax.rsqrt(used[1] + epsilon) * scale) + offset
 
   _, pull_back = jax.vjp(norm, wide, scale, jnp.zeros_like(scale))

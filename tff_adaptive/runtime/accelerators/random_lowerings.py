@@ -212,10 +212,14 @@ def _register(name: str, draw: Callable[..., Any]) -> None:
     return draw(stream, _shape_of(shape), *limits, node.dtype('dtype'))
 
 
-_register('StatelessRandomUniform', uniform)
-_register('StatelessRandomNormal', normal)
-_register('StatelessRandomUniformFullInt', integers)
-_register('StatelessRandomUniformInt', integers_in)
+OPS = {
+    'StatelessRandomUniform': uniform,
+    'StatelessRandomNormal': normal,
+    'StatelessRandomUniformFullInt': integers,
+    'StatelessRandomUniformInt': integers_in,
+}
+for _name, _draw in OPS.items():
+  _register(_name, _draw)
 
 
 @lowerings.lowers('StatelessRandomGetKeyCounter')

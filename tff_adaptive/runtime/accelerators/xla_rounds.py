@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 import functools
 from typing import Any
 
+from absl import logging
 import attrs
 import jax
 from jax import lax
@@ -31,6 +32,7 @@ from tff_adaptive.runtime.accelerators import devices
 from tff_adaptive.runtime.accelerators import graph_programs
 from tff_adaptive.runtime.accelerators import kept_rows
 from tff_adaptive.runtime.accelerators import lowerings
+from tff_adaptive.runtime.accelerators import padding
 from tff_adaptive.runtime.accelerators import tokens
 from tff_adaptive.runtime.graphs import graph_functions
 
@@ -241,6 +243,7 @@ class XlaRound(rounds.Round):
       leaves = layout.client(rows, numbers, number)
       seed = client_seeds[number] if self.takes_client_seeds else None
       outputs = self._client_work(*leaves, *broadcast, seed=seed)
+      padding.check_has_none(outputs, "a client's result")
       return control_lowerings.as_arrays(outputs)
 
     def add(number, total, outputs):
@@ -309,14 +312,20 @@ class XlaRound(rounds.Round):
     return self.until_traced(lambda: self._run(state, clients, key))
 
   def until_traced(self, run: Callable[[], Any]) -> Any:
-    """Runs what traces the round; again if clients' rows have to be joined."""
+    """Runs what traces the round; again in another form if one has to be."""
     try:
       return run()
     except kept_rows.RowsAreUsedError:
       if self._joins_rows:
         raise
       self._joins_rows = True  # Which fixes the number of clients.
-      return run()
+      return self.until_traced(run)
+    except lowerings.NoLoweringError as error:
+      if not self._arrays.pads:
+        raise
+      logging.info('Each size of a batch is compiled by itself: %s', error)
+      self._arrays.pads = False
+      return self.until_traced(run)
 
   def _run(
       self, state: Any, clients: Sequence[Any], key: round_keys.RoundKey
