@@ -139,7 +139,7 @@ class _Sizes:
     is_enough = self._found <= set(self._branches) or (
         is_padded
         and max(self._branches, default=0) >= max(sizes)
-        and not 0 in self._found.difference(self._branches)
+        and 0 not in self._found.difference(self._branches)
     )
     if not is_enough:
       self._num_changes += 1

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Sequence
 import functools
 from typing import Any
 
-import jax.numpy as jnp
 import numpy as np
 
 from tff_adaptive.runtime.accelerators import array_lowerings
@@ -148,6 +147,7 @@ def _refuse(node: lowerings.Node, is_refused: Any) -> None:
 
 @_rule(
     *math_lowerings.ELEMENTWISE,
+    'Bitcast',
     'Cast',
     'CheckNumerics',
     'DivNoNan',
@@ -177,6 +177,12 @@ def _elementwise(node, *inputs):
     return _of_lists(node, padded)
   place = _common(node, (value.axis - value.ndim for value in padded))
   size = _common(node, (value.size for value in padded))
+  if node.op == 'Bitcast':  # Between dtypes of other sizes, axes differ.
+    sizes = (
+        padded[0].values.dtype.itemsize,
+        np.dtype(node.dtype('type')).itemsize,
+    )
+    _refuse(node, sizes[0] != sizes[1])
   for value in inputs:
     if not isinstance(value, _Padded) and np.ndim(value) >= -place:
       _refuse(node, np.shape(value)[place] != 1)
@@ -287,8 +293,16 @@ def _convolution_filter(node, x, shape, grad):
   return _own(node, x.values, shape, grad.masked(0))
 
 
+def _has_rows_as_channels(node: lowerings.Node, x: _Padded) -> bool:
+  """Returns whether each row is a channel, as in Keras 2's layer norm."""
+  return node.text('data_format') == 'NCHW' and x.axis == 1
+
+
 @_rule('FusedBatchNorm', 'FusedBatchNormV2', 'FusedBatchNormV3')
 def _batch_norm(node, x, *parameters):
+  if _has_rows_as_channels(node, x):
+    y, *others = _own(node, x.values, *_bare(parameters))
+    return x.with_values(y), *(_Padded(one, 0, x.size) for one in others)
   _refuse(node, x.axis != 0)
   y, *others = network_lowerings.batch_norm(
       node, x.values, *parameters, size=x.size
@@ -298,7 +312,12 @@ def _batch_norm(node, x, *parameters):
 
 @_rule('FusedBatchNormGrad', 'FusedBatchNormGradV2', 'FusedBatchNormGradV3')
 def _batch_norm_grad(node, grad, x, *parameters):
-  _refuse(node, x.axis != 0 or grad.axis != 0)
+  _refuse(node, x.axis != grad.axis)
+  if _has_rows_as_channels(node, x):
+    by_x, *others = _own(node, grad.values, x.values, *_bare(parameters))
+    parts = [_Padded(one, 0, x.size) for one in others[:2]]
+    return x.with_values(by_x), *parts, *others[2:]
+  _refuse(node, x.axis != 0)
   by_x, *others = network_lowerings.batch_norm_grad(
       node, grad.masked(0), x.values, *parameters, size=x.size
   )
@@ -526,6 +545,26 @@ def _broadcast_args(node, first, second):
     is_one = not isinstance(one, padding.Size) and one == 1
     found.append(other if is_one else one)
   return padding.as_sizes(found, _integer(node))
+
+
+@_rule('DenseToDenseSetOperation')
+def _set_operation(node, a, b):
+  """Compares shapes, in which each `Size` stands for a number of its own."""
+  sizes, others = (
+      {entry for entry in one.flat if isinstance(entry, padding.Size)}
+      for one in (a, b)
+  )
+  # A size that only one has may equal a number of the other.
+  _refuse(node, sizes != others)
+  number_of = {size: -1 - place for place, size in enumerate(sizes)}
+  known = [
+      np.reshape([number_of.get(e, e) for e in one.flat], one.shape)
+      for one in (a, b)
+  ]
+  places, found, shape = _own(node, *known)
+  size_of = {number: size for size, number in number_of.items()}
+  entries = [size_of.get(entry, entry) for entry in found.tolist()]
+  return places, padding.as_sizes(entries, _integer(node)), shape
 
 
 def _product(sizes: Iterable[Any]) -> Any:
