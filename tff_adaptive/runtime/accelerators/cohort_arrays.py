@@ -15,6 +15,7 @@ import weakref
 
 import attrs
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from tff_adaptive.data import batching
@@ -90,6 +91,14 @@ class Layout:
             self.leaves, rows, numbers
         )
     ]
+
+  def lengths(self, numbers: Any) -> Any:
+    """Returns the number of elements that each client has, [num_clients]."""
+    total = jnp.zeros([self.num_clients], jnp.int32)
+    for leaf, (*_, counts) in zip(self.leaves, numbers):
+      if leaf.is_sequence:
+        total += counts
+    return total
 
   def pad_clients(self, values: np.ndarray) -> np.ndarray:
     """Returns an array padded along its first axis, that of the clients."""

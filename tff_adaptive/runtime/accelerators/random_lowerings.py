@@ -212,7 +212,7 @@ def _register(name: str, draw: Callable[..., Any]) -> None:
     return draw(stream, _shape_of(shape), *limits, node.dtype('dtype'))
 
 
-OPS = {
+OPS: dict[str, Callable[..., Any]] = {
     'StatelessRandomUniform': uniform,
     'StatelessRandomNormal': normal,
     'StatelessRandomUniformFullInt': integers,

@@ -38,6 +38,8 @@ from tff_adaptive.runtime.graphs import graph_functions
 
 # The number of clients that train at once if their steps are small.
 _SIDE_BY_SIDE = 16
+# The most bytes of results of clients that wait for their sum.
+_MAX_RESULT_BYTES = 2**28
 # The ops of steps that are not.
 _LARGE_OPS = frozenset({'Conv2D', 'While', 'StatelessWhile', 'BatchMatMulV2'})
 
@@ -81,12 +83,34 @@ class _Part:
     return self._program(*values)
 
 
+def _room_for_results(
+    train: Callable[[Any], list[Any]], num_side_by_side: int, num_clients: int
+) -> Any:
+  """Returns zeros for the results of clients that wait for their sum.
+
+  Args:
+    train: See `_loop_over_clients`.
+    num_side_by_side: See there.
+    num_clients: The most clients.
+  """
+  results = jax.eval_shape(train, jnp.zeros([], jnp.int32))
+  num_bytes = sum(
+      one.size * one.dtype.itemsize for one in jax.tree.leaves(results)
+  )
+  num_groups = max(_MAX_RESULT_BYTES // (num_side_by_side * num_bytes + 1), 1)
+  size = min(num_groups * num_side_by_side, num_clients)
+  return jax.tree.map(
+      lambda one: jnp.zeros([size, *one.shape], one.dtype), results
+  )
+
+
 def _loop_over_clients(
     train: Callable[[Any], list[Any]],
     add_client: Callable[..., list[Any]],
     total: list[Any],
     num_clients: Any,
     num_side_by_side: int,
+    lengths: Any,
 ) -> list[Any]:
   """Returns the sum after the results of all clients, while JAX traces.
 
@@ -96,27 +120,45 @@ def _loop_over_clients(
     total: The sum before the first client.
     num_clients: The number of clients.
     num_side_by_side: The number of clients that train at once.
+    lengths: How long each client trains, of at least as many clients.
   """
   if num_side_by_side == 1:
     return lax.fori_loop(
         0, num_clients, lambda n, total: add_client(n, total, train(n)), total
     )
+  room = _room_for_results(train, num_side_by_side, len(lengths))
+  size = len(jax.tree.leaves(room)[0])
+  places = np.arange(size, dtype=np.int32)
 
-  def add_group(group, total):
-    first = group * num_side_by_side
-    members = first + np.arange(num_side_by_side, dtype=np.int32)
-    # Where the last group is short, its last client trains again, unused.
-    outputs = jax.vmap(train)(jnp.minimum(members, num_clients - 1))
+  def add_block(block, total):
+    """Adds the results of consecutive clients, of which there is room."""
+    first = block * size
+    count = jnp.minimum(size, num_clients - first)
+    # Those that are equally long are together, for a group trains as long as
+    # its longest member.
+    own = lengths[jnp.minimum(first + places, len(lengths) - 1)]
+    by_length = jnp.argsort(jnp.where(places < count, -own, 1))
 
-    def add_member(place, total):
-      own = jax.tree.map(lambda output: output[place], outputs)
-      return add_client(first + place, total, own)
+    def train_group(group, collected):
+      # Where the last group is short, its last client trains again.
+      place = group * num_side_by_side + places[:num_side_by_side]
+      members = by_length[jnp.minimum(place, count - 1)]
+      return jax.tree.map(
+          lambda rows, output: rows.at[members].set(output),
+          collected,
+          jax.vmap(train)(first + members),
+      )
 
-    count = jnp.minimum(num_side_by_side, num_clients - first)
-    return lax.fori_loop(0, count, add_member, total)
+    groups = -(-count // num_side_by_side)
+    collected = lax.fori_loop(0, groups, train_group, room)
 
-  num_groups = -(-num_clients // num_side_by_side)
-  return lax.fori_loop(0, num_groups, add_group, total)
+    def add_collected(place, total):
+      one = jax.tree.map(lambda rows: rows[place], collected)
+      return add_client(first + place, total, one)
+
+    return lax.fori_loop(0, count, add_collected, total)
+
+  return lax.fori_loop(0, -(-num_clients // size), add_block, total)
 
 
 def _as_kept(rows: Any) -> kept_rows.KeptRows:
@@ -251,7 +293,8 @@ class XlaRound(rounds.Round):
       accumulate = self._server_parts['accumulate']
       return accumulate(*total, *outputs, seed=seed)
 
-    total = self._sum_clients(train, add, zero, num_clients, layout)
+    lengths = layout.lengths(numbers)
+    total = self._sum_clients(train, add, zero, num_clients, layout, lengths)
     return control_lowerings.as_arrays(
         parts['update'](*state, *parts['report'](*total))
     )
@@ -263,6 +306,7 @@ class XlaRound(rounds.Round):
       zero: Sequence[Any],
       num_clients: Any,
       layout: cohort_arrays.Layout,
+      lengths: Any,
   ) -> list[Any]:
     """Returns the sum of the clients' results, in their order."""
     appends = self._appends
@@ -290,7 +334,7 @@ class XlaRound(rounds.Round):
             shape,
         )
     total = _loop_over_clients(
-        train, add_client, total, num_clients, layout.num_side_by_side
+        train, add_client, total, num_clients, layout.num_side_by_side, lengths
     )
     if self._joins_rows:
       for place in appends:

@@ -128,6 +128,41 @@ class XlaRoundsTest(compiled_testing.TestCase):
         _leaves(process, found[0]), _leaves(process, expected[0]), 1e-5, 1e-5
     )
 
+  def test_results_wait_in_limited_room(self):
+    clients = _images([(4,), (4, 4, 2), (3,), (), (4, 1)])
+    process = _dense_process()
+    expected, _ = self._train(process, [clients], devices='CPU')
+    with mock.patch.object(xla_rounds, '_MAX_RESULT_BYTES', 1):
+      found, _ = self._train(
+          process, [clients], devices='XLA:CPU', num_parallel_clients=2
+      )
+    self.assertAllClose(
+        _leaves(process, found[0]), _leaves(process, expected[0]), 1e-5, 1e-5
+    )
+
+  @parameterized.named_parameters(
+      ('apart', lambda x: x, (4,), True),
+      ('mixed', lambda x: x + tf.reverse(x, [0]), (1, 2, 4), False),
+  )
+  def test_batches_are_padded_where_rows_stay_apart(
+      self, layer, sizes, is_padded
+  ):
+    process = algorithms.build_fed_opt(
+        _image_model(_keras.Flatten(), _keras.Lambda(layer)),
+        optimizers.build_sgd(0.1),
+    )
+    layouts = []
+    of_layout = xla_rounds.XlaRound._program
+
+    def note(program, layout):
+      layouts.append(layout)
+      return of_layout(program, layout)
+
+    with mock.patch.object(xla_rounds.XlaRound, '_program', note):
+      self._assert_as_on_tensorflow(process, [_images(_SIZES)])
+    (leaf,) = layouts[-1].leaves
+    self.assertEqual((leaf.sizes, leaf.is_padded), (sizes, is_padded))
+
   def test_the_model_decides_how_many_train_at_once(self):
     clients = _images([(4,)])
     for process, expected in ((_dense_process(), 16), (_drawing_process(), 1)):
