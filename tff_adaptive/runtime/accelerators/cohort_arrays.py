@@ -4,12 +4,12 @@
 
 XLA compiles a program for each shape. So rows that stay are put on the device
 once; what changes from round to round (the rows of a cohort that does not stay,
-row numbers, numbers of batches and clients) is padded to sizes that grow by
-powers of two, and the true numbers are inputs.
+row numbers, numbers of batches and clients) is padded to powers of two, which
+grow but never fall, and the true numbers are inputs.
 """
 
 import collections
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any
 import weakref
 
@@ -27,6 +27,8 @@ from tff_adaptive.runtime.accelerators import tokens
 NUMBERS = ('order', 'begins', 'lengths', 'starts', 'counts')
 # The fewest entries to which arrays are padded.
 _MIN_SIZE = 16
+# How many times the numbers of a cohort fit in the arrays of the first one.
+_SPARE = 8
 # Rows of more bytes are padded by an eighth at most.
 _LARGE_BYTES = 2**26
 # How often the sizes of batches may change before there is one for all.
@@ -188,6 +190,8 @@ class CohortArrays:
     self._num_side_by_side = num_side_by_side
     # Whether a program has room for batches that are smaller than others.
     self.pads = True
+    # The sizes to which arrays are padded, by what they hold.
+    self._rooms: dict[Hashable, int] = {}
     # By the place of a leaf.
     self._sizes = collections.defaultdict[int, _Sizes](_Sizes)
     # By the id of a tensor that lives elsewhere: its array on the device.
@@ -203,12 +207,15 @@ class CohortArrays:
       num_clients: The number of clients.
       is_exact: Whether a program is for so many clients alone.
     """
-    num_padded = num_clients if is_exact else bucket(num_clients)
+    num_padded = num_clients
+    if not is_exact:
+      num_padded = self._room('clients', bucket(num_clients))
     described, rows, numbers = [], [], []
     for place, leaf in enumerate(leaves):
       if isinstance(leaf, batching.PackedClients):
         one, of_leaf = self._of_sequence(place, leaf, num_padded)
-        rows.append([self._rows(table) for table in leaf.rows])
+        tables = enumerate(leaf.rows)
+        rows.append([self._rows((place, n), table) for n, table in tables])
       else:
         one, of_leaf = _Leaf(False), ((),) * len(NUMBERS)
         rows.append(pad(self._numbers_of(leaf), num_padded))
@@ -234,10 +241,15 @@ class CohortArrays:
       return _Leaf(True), ((), (), (), *bounds)
     lengths = leaf.sizes.numpy().ravel().astype(np.int32)
     sizes, is_padded = self._sizes[place].add(lengths, self.pads)
-    num_elements = bucket(len(lengths))
+    num_elements = self._room(
+        ('elements', place), bucket(_SPARE * len(lengths))
+    )
+    num_picks = self._room(
+        ('picks', place), bucket(_SPARE * (len(leaf.order) + max(sizes)))
+    )
     order = leaf.order.numpy().astype(np.int32)
     return _Leaf(True, sizes, is_padded), (
-        pad(order, bucket(len(order) + max(sizes))),
+        pad(order, num_picks),
         pad(leaf.begins.numpy().ravel().astype(np.int32), num_elements),
         pad(lengths, num_elements),
         *bounds,
@@ -248,13 +260,21 @@ class CohortArrays:
     array = tensor.numpy()
     return tokens.encode(array) if array.dtype == object else array
 
-  def _rows(self, tensor: Any) -> Any:
+  def _room(self, what: Hashable, size: int) -> int:
+    """Returns a size to which arrays are padded, which never falls."""
+    self._rooms[what] = max(size, self._rooms.get(what, 0))
+    return self._rooms[what]
+
+  def _rows(self, place: tuple[int, int], tensor: Any) -> Any:
     """Returns rows on the device; those of a tensor that stays, once."""
     found = self._resident.get(id(tensor))
     if found is None:
       rows = self._numbers_of(tensor)
-      step = 8 if rows.nbytes > _LARGE_BYTES else 1
-      found = jax.device_put(pad(rows, bucket(len(rows), step)), self._device)
+      if rows.nbytes > _LARGE_BYTES:
+        room = bucket(len(rows), 8)
+      else:
+        room = self._room(('rows', *place), bucket(len(rows)))
+      found = jax.device_put(pad(rows, room), self._device)
       self._resident[id(tensor)] = found
       weakref.finalize(tensor, self._resident.pop, id(tensor), None)
     return found

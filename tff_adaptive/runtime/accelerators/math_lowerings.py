@@ -326,3 +326,10 @@ def _inverse(node, x):
   return jnp.linalg.inv(
       jnp.swapaxes(x, -1, -2) if node.boolean('adjoint') else x
   )
+
+
+@lowerings.lowers('SelfAdjointEigV2')
+def _eigenvectors(node, x):
+  """Signs of vectors may differ from TensorFlow's."""
+  values, vectors = jnp.linalg.eigh(x, symmetrize_input=False)
+  return values, vectors if node.boolean('compute_v') else values[..., :0]

@@ -271,6 +271,16 @@ class LoweringsTest(parameterized.TestCase):
       np.testing.assert_allclose(one, other, rtol=2e-5, atol=2e-5)
       self.assertEqual(np.asarray(one).dtype, other.numpy().dtype)
 
+  def test_eigenvectors_compose_the_matrix(self):
+    matrix = np.cov(_MATRIX.T)
+    _, program = _program_of(tf.linalg.eigh, [matrix])
+    with jax.enable_x64(True):
+      values, vectors = jax.jit(program)(matrix)
+    np.testing.assert_allclose(values, np.linalg.eigvalsh(matrix), 1e-6)
+    np.testing.assert_allclose(
+        vectors @ np.diag(values) @ vectors.T, matrix, atol=1e-6
+    )
+
   def test_labels_out_of_range_are_not_numbers(self):
     def loss(logits, labels):
       return tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)
