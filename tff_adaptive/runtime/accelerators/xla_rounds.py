@@ -40,8 +40,9 @@ from tff_adaptive.runtime.graphs import graph_functions
 _SIDE_BY_SIDE = 16
 # The most bytes of results of clients that wait for their sum.
 _MAX_RESULT_BYTES = 2**28
-# The ops of steps that are not.
+# The ops of steps that are not, and the numbers in a state whose steps are not.
 _LARGE_OPS = frozenset({'Conv2D', 'While', 'StatelessWhile', 'BatchMatMulV2'})
+_MANY_NUMBERS = 2**20
 
 
 # How to do without ops that no program has.
@@ -257,10 +258,16 @@ class XlaRound(rounds.Round):
   def _choose_num_side_by_side(self) -> int:
     """Returns how many clients train at once, by what their steps are.
 
-    A step of few small products leaves a device idle; one of convolutions or of
-    a recurrent layer does not, and would need the memory of several.
+    A step of few small products leaves a device idle; one of convolutions, of a
+    recurrent layer or of many weights does not, and would need the memory of
+    several.
     """
-    return 1 if self._client_work.ops() & _LARGE_OPS else _SIDE_BY_SIDE
+    specs = values.tensor_specs(self._form.state_type)
+    num_numbers = sum(spec.shape.num_elements() or 0 for spec in specs)
+    is_large = num_numbers > _MANY_NUMBERS or bool(
+        self._client_work.ops() & _LARGE_OPS
+    )
+    return 1 if is_large else _SIDE_BY_SIDE
 
   def trace(
       self,
