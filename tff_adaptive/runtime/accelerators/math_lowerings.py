@@ -333,3 +333,13 @@ def _eigenvectors(node, x):
   """Signs of vectors may differ from TensorFlow's."""
   values, vectors = jnp.linalg.eigh(x, symmetrize_input=False)
   return values, vectors if node.boolean('compute_v') else values[..., :0]
+
+
+@lowerings.lowers('Svd')
+def _singular_values(node, x):
+  """Signs of vectors may differ from TensorFlow's."""
+  if not node.boolean('compute_uv'):
+    values = jnp.linalg.svd(x, compute_uv=False)
+    return values, values[..., :0], values[..., :0]
+  left, values, right = jnp.linalg.svd(x, node.boolean('full_matrices'))
+  return values, left, jnp.swapaxes(right, -1, -2)

@@ -40,7 +40,7 @@ from tff_adaptive.runtime.graphs import graph_functions
 _SIDE_BY_SIDE = 16
 # The most bytes of results of clients that wait for their sum.
 _MAX_RESULT_BYTES = 2**28
-# The ops of steps that are not, and the numbers in a state whose steps are not.
+# Steps with one of these ops are not, nor those of a state with more numbers.
 _LARGE_OPS = frozenset({'Conv2D', 'While', 'StatelessWhile', 'BatchMatMulV2'})
 _MANY_NUMBERS = 2**20
 

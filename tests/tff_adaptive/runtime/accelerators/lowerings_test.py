@@ -281,6 +281,17 @@ class LoweringsTest(parameterized.TestCase):
         vectors @ np.diag(values) @ vectors.T, matrix, atol=1e-6
     )
 
+  @parameterized.parameters((4, 3), (3, 4))
+  def test_singular_vectors_compose_the_matrix(self, *shape):
+    matrix = np.resize(_MATRIX, shape).astype(np.float64)
+    _, program = _program_of(tf.linalg.svd, [matrix])
+    with jax.enable_x64(True):
+      values, left, right = jax.jit(program)(matrix)
+    np.testing.assert_allclose(
+        values, np.linalg.svd(matrix, compute_uv=False), 1e-6
+    )
+    np.testing.assert_allclose(left * values @ right.T, matrix, atol=1e-6)
+
   def test_labels_out_of_range_are_not_numbers(self):
     def loss(logits, labels):
       return tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)
