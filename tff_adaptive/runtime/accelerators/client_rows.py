@@ -103,7 +103,7 @@ class ClientRows:
       picks = lax.dynamic_slice(self.order, [begin], [size])
       return [_take(rows, picks) for rows in self.rows]
     batch = padding.Batch(size, self.lengths[number])
-    # The room holds the last row again: finite wherever the client's data are.
+    # The room holds the last row again, which is in the bounds of everything.
     last = jnp.maximum(batch.count - 1, 0)
     picks = self.order[begin + jnp.minimum(np.arange(size), last)]
     return [

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 import functools
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 
 from tff_adaptive.runtime.accelerators import array_lowerings
@@ -290,7 +291,7 @@ def _convolution_input(node, shape, kernel, grad):
 @_rule('Conv2DBackpropFilter', 'DepthwiseConv2dNativeBackpropFilter')
 def _convolution_filter(node, x, shape, grad):
   _refuse(node, grad.axis != 0 or x.axis != 0)
-  return _own(node, x.values, shape, grad.masked(0))
+  return _own(node, x.masked(0), shape, grad.masked(0))
 
 
 def _has_rows_as_channels(node: lowerings.Node, x: _Padded) -> bool:
@@ -319,7 +320,7 @@ def _batch_norm_grad(node, grad, x, *parameters):
     return x.with_values(by_x), *parts, *others[2:]
   _refuse(node, x.axis != 0)
   by_x, *others = network_lowerings.batch_norm_grad(
-      node, grad.masked(0), x.values, *parameters, size=x.size
+      node, grad.masked(0), x.masked(0), *parameters, size=x.size
   )
   return x.with_values(by_x), *others
 
@@ -365,11 +366,15 @@ def _reduce(node, x, axes):
   if x.axis not in gone:
     kept = x.axis if node.boolean('keep_dims') else _axis_without(x.axis, gone)
     return _Padded(_own(node, x.values, axes), kept, x.size)
-  found = _own(node, x.masked(_NEUTRAL[node.op](x.values.dtype)), axes)
+  masked = x.masked(_NEUTRAL[node.op](x.values.dtype))
   if node.op != 'Mean':
-    return found
-  share = x.size.room / x.size.number.astype(found.dtype)
-  return found * share.astype(found.dtype)
+    return _own(node, masked, axes)
+  total = jnp.sum(
+      masked, gone, keepdims=node.boolean('keep_dims'), dtype=masked.dtype
+  )
+  count = np.prod([x.values.shape[axis] for axis in gone], dtype=np.int64)
+  count = x.size.number * (int(count) // x.size.room)
+  return total / count.astype(total.dtype)
 
 
 @_rule('BiasAddGrad', 'L2Loss')
@@ -415,7 +420,7 @@ def _multiply(node, x, y, rows: int, columns: int) -> Any:
   ]
   added = (-3 - rows, -3 - columns)
   if axes == list(added):
-    return _own(node, x.values, y.masked(0))
+    return _own(node, x.masked(0), y.masked(0))
   found = _own(node, *_bare([x, y]))
   size = _common(node, (value.size for value in _padded_in([x, y])))
   if axes == [rows, None]:
@@ -459,10 +464,10 @@ def _einsum(node, *inputs):
   size = _common(node, (value.size for value in _padded_in(inputs)))
   if label in output:
     return _Padded(_own(node, *_bare(inputs)), output.index(label), size)
-  last = max(n for n, one in enumerate(inputs) if isinstance(one, _Padded))
-  values = _bare(inputs)
-  values[last] = inputs[last].masked(0)
-  return _own(node, *values)
+  return _own(
+      node,
+      *(one.masked(0) if isinstance(one, _Padded) else one for one in inputs),
+  )
 
 
 # Shapes, and arrays made of them.
@@ -690,7 +695,7 @@ def _sliced_axis(node, index: Sequence[Any], shape: Any, axis: int) -> int:
       _refuse(node, not _is_whole(entry, shape[axis]))
       return before + axis - place
     place += width
-    before += 0 if isinstance(entry, int) else width
+    before += width if entry is ... or isinstance(entry, slice) else 0
   raise padding.PaddingError(f'{node.op} has no axis {axis}')
 
 

@@ -74,7 +74,8 @@ class Size:
 class Padded:
   """An array of which one axis has room for more entries than it has.
 
-  What stands in the room is of no meaning, and finite where the rows are.
+  What stands in the room is of no meaning, and may be no number: nothing that
+  adds entries up reads it.
 
   Attributes:
     values: The array; or a list of such arrays.

@@ -250,7 +250,8 @@ def _program_of(fn, batched, others):
 
 def _with_room(x, count):
   """Returns rows, behind some of them numbers that nothing should read."""
-  return np.concatenate([x[:count], np.full_like(x[count:], 3)])
+  filling = np.nan if np.issubdtype(x.dtype, np.floating) else 3
+  return np.concatenate([x[:count], np.full_like(x[count:], filling)])
 
 
 class PaddedLoweringsTest(parameterized.TestCase):
