@@ -31,7 +31,6 @@ _RUN_ELSEWHERE = {
     'make docs': 'tests/packaging/tree_test.py',
     'make release': 'tests/packaging/wheel_test.py',
     'make peers': 'tests/benchmarks/peers_test.py',
-    'make gpu-report': 'tests/experiments/benchmark/gpu_test.py',
     'make results': 'tests/packaging/results_tool_test.py',
     # The suite does not run itself; whoever reads this result has run it.
     'make test': 'Makefile',

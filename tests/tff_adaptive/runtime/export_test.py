@@ -180,6 +180,40 @@ class ExportTest(parameterized.TestCase):
           value, reference, rtol=1e-5, atol=1e-5, err_msg=name
       )
 
+  def test_rounds_of_one_call_are_those_of_several(self):
+    jax = pytest.importorskip('jax', reason='JAX is not installed.')
+    clients = _clients(_dense)
+    # Cohorts of other numbers and sizes; with as many clients, and with fewer.
+    cohorts = [clients, clients[1:3], clients[::-1]]
+    process = algorithms.build_fed_opt(
+        _model(_dense), _sgd(0.1), optimizers.build_adam(0.1, epsilon=0.1)
+    )
+    file = runtime.export_rounds(process, cohorts, num_parallel_clients=1)
+    with runtime.CompiledContext(strict=True, seed=0):
+      state, losses = process.initialize(), []
+      for cohort in cohorts:
+        output = process.next(state, cohort)
+        state = output.state
+        losses.append(output.metrics['client_work']['train']['loss'])
+
+    runner = _load_runner()
+    program, inputs, names = runner.load(io.BytesIO(file))
+    jax.config.update('jax_enable_x64', True)
+    found = dict(
+        zip(names, runner.compile_program(program)(jax.device_put(inputs)))
+    )
+    np.testing.assert_allclose(
+        found['metrics/client_work/train/loss'], losses, 1e-5
+    )
+    flatten = values.build_flatten(process.next.type_signature.result.state)
+    state_names = [name for name in names if name.startswith('state/')]
+    for name, leaf in zip(state_names, flatten(state), strict=True):
+      np.testing.assert_allclose(found[name], leaf, 1e-5, 1e-5, err_msg=name)
+
+  def test_no_rounds(self):
+    with self.assertRaisesRegex(ValueError, '`cohorts` must hold'):
+      runtime.export_rounds(_dense_process(), [])
+
   def test_state_and_batches_are_inputs(self):
     file = _load(_dense_process(), _clients(_dense))
     keys = [key for key in file if key.startswith('input/')]

@@ -6,7 +6,7 @@ TFF's values are NumPy arrays for its users. Those that a round returned are on
 the device already, so that the next round does not move them there again.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 import weakref
 
@@ -33,27 +33,27 @@ def to_numpy(array: jax.Array) -> Any:
   return found
 
 
-def _find(value: Any, device: Any) -> Any:
-  """Returns the array on a device that has a value; None if there is none."""
+def _find(value: Any, devices: set[Any]) -> Any:
+  """Returns the array on devices that has a value; None if there is none."""
   if id(value) not in _on_devices:
     return None
   reference, array = _on_devices[id(value)]
-  if reference() is not value or array.devices() != {device}:
+  if reference() is not value or array.devices() != devices:
     return None
   return array
 
 
 def build_conversion(
-    type_spec: tff.Type, device: Any
+    type_spec: tff.Type, devices: Collection[Any]
 ) -> Callable[[Any], list[Any]]:
-  """Builds a function that puts values of a type on a device.
+  """Builds a function that puts values of a type on devices.
 
   It maps a value, without clients and sequences, to its leaves. It raises a
   `TypeError` or TensorFlow's `ValueError` if the value does not match.
 
   Args:
     type_spec: The type.
-    device: The device.
+    devices: The devices, each of which gets all values.
   """
   flatten = values.build_flatten(type_spec)
   convert_leaves = list(map(elements.build_leaf, values.leaf_types(type_spec)))
@@ -61,7 +61,7 @@ def build_conversion(
   def convert(value):
     leaves = []
     for convert_leaf, leaf in zip(convert_leaves, flatten(value)):
-      found = _find(leaf, device)
+      found = _find(leaf, set(devices))
       leaves.append(convert_leaf(leaf).numpy() if found is None else found)
     return leaves
 

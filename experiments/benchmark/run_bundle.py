@@ -1,0 +1,148 @@
+# Copyright 2026 The tff_adaptive Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Measures the programs beside this file; needs NumPy and JAX alone.
+
+    python run_bundle.py
+
+runs each on the first device that JAX sees, in a process of its own, and prints
+a line of JSON: the seconds to load and to compile, those of a round (the median,
+least and most over calls, each of several rounds), the peak memory, and how far
+the state after the first call is from that of the CPU. `python run_bundle.py
+FILE` runs one file. `results.jsonl` gets the lines, too.
+"""
+
+import json
+import pathlib
+import resource
+import statistics
+import subprocess
+import sys
+import time
+
+import numpy as np
+
+_FOLDER = pathlib.Path(__file__).resolve().parent
+# Most files take a tenth of it.
+_LIMIT_SECONDS = 120
+_TIMED_SECONDS = 10.0
+_MAX_CALLS = 10
+
+
+def _difference(found, expected):
+  """Returns the largest difference, relative to the largest value."""
+  pairs = [
+      (np.asarray(one, np.float64), np.asarray(other, np.float64))
+      for one, other in zip(found, expected)
+      if np.size(other)
+  ]
+  return max(
+      float(np.max(np.abs(one - other)) / max(np.max(np.abs(other)), 1.0))
+      for one, other in pairs
+  )
+
+
+def _peak_megabytes(device):
+  """Returns the peak memory of a device; of this process, if it has none."""
+  stats = device.memory_stats() or {}
+  peak = stats.get('peak_bytes_in_use')
+  if peak is None:
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+  return round(peak / 2**20, 1)
+
+
+def _read(path):
+  """Returns what is in a file: a dict of arrays, and the inputs in order."""
+  with np.load(path) as file:
+    arrays = dict(file)
+  keys = sorted(key for key in arrays if key.startswith('input/'))
+  is_state = [key.split('/')[2] == 'state' for key in keys]
+  size = sum(is_state)
+  # The state comes first, and is given away to each call.
+  assert all(is_state[:size])
+  inputs = [arrays[key] for key in keys]
+  return arrays, inputs[:size], inputs[size:]
+
+
+def _run(path):
+  """Runs a file; returns the line of its measurement."""
+  start = time.perf_counter()
+  import jax  # pylint: disable=import-outside-toplevel
+  from jax import export  # pylint: disable=import-outside-toplevel
+
+  jax.config.update('jax_enable_x64', True)  # Counts may have 64 bits.
+  device = jax.devices()[0]
+  arrays, state, others = _read(path)
+  exported = export.deserialize(bytearray(arrays['program'].tobytes()))
+  state, others = jax.device_put((state, others), device)
+  loaded = time.perf_counter()
+
+  def call(state, others):
+    found = exported.call(*state, *others)
+    return found[: len(state)], found[len(state) :]
+
+  run = jax.jit(call, donate_argnums=0).lower(state, others).compile()
+  compiled = time.perf_counter()
+  state, _ = jax.block_until_ready(run(state, others))
+  first = time.perf_counter() - compiled
+  expected = [arrays[key] for key in sorted(arrays) if 'expected/' in key]
+  difference = _difference(state, expected)
+  seconds = []
+  while not seconds or (
+      sum(seconds) < _TIMED_SECONDS and len(seconds) < _MAX_CALLS
+  ):
+    start_call = time.perf_counter()
+    state, _ = jax.block_until_ready(run(state, others))
+    seconds.append(time.perf_counter() - start_call)
+  num_rounds = int(arrays['num_rounds'])
+  return {
+      'workload': pathlib.Path(path).stem,
+      'device': device.device_kind,
+      'jax': jax.__version__,
+      'sec_per_round_median': statistics.median(seconds) / num_rounds,
+      'min': min(seconds) / num_rounds,
+      'max': max(seconds) / num_rounds,
+      'first_round': first / num_rounds,
+      'rounds_per_call': num_rounds,
+      'calls': len(seconds),
+      'load_seconds': round(loaded - start, 3),
+      'compile_seconds': round(compiled - loaded, 3),
+      'peak_memory_mb': _peak_megabytes(device),
+      'difference': difference,
+  }
+
+
+def _run_in_process(path):
+  """Returns the line of a file, run in a process of its own."""
+  command = [sys.executable, __file__, str(path)]
+  try:
+    ended = subprocess.run(
+        command,
+        capture_output=True,
+        check=False,
+        text=True,
+        timeout=_LIMIT_SECONDS,
+    )
+  except subprocess.TimeoutExpired:
+    error = f'stopped after {_LIMIT_SECONDS} seconds'
+  else:
+    if ended.returncode == 0:
+      return json.loads(ended.stdout.splitlines()[-1])
+    said = (ended.stderr.strip() or 'nothing on stderr').splitlines()
+    error = f'exit code {ended.returncode}: {said[-1]}'
+  return {'workload': path.stem, 'error': error}
+
+
+def main(paths):
+  """Runs the file that is given, or all of the folder."""
+  if paths:
+    print(json.dumps(_run(paths[0])))
+    return
+  with open(_FOLDER / 'results.jsonl', 'a', encoding='utf-8') as results:
+    for path in sorted(_FOLDER.glob('*.npz')):
+      line = json.dumps(_run_in_process(path))
+      print(line, flush=True)
+      print(line, file=results, flush=True)
+
+
+if __name__ == '__main__':
+  main(sys.argv[1:])
