@@ -77,6 +77,4 @@ class BundleTest(folder_testing.FolderTestCase):
         imported.update(alias.name for alias in node.names)
       elif isinstance(node, ast.ImportFrom):
         imported.add(node.module)
-    self.assertEqual(
-        imported - set(sys.stdlib_module_names), {'numpy', 'jax'}
-    )
+    self.assertEqual(imported - set(sys.stdlib_module_names), {'numpy', 'jax'})

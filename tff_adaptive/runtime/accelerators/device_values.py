@@ -6,7 +6,7 @@ TFF's values are NumPy arrays for its users. Those that a round returned are on
 the device already, so that the next round does not move them there again.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from typing import Any
 import weakref
 
@@ -33,18 +33,18 @@ def to_numpy(array: jax.Array) -> Any:
   return found
 
 
-def _find(value: Any, devices: set[Any]) -> Any:
-  """Returns the array on devices that has a value; None if there is none."""
+def _find(value: Any, placement: jax.sharding.Sharding) -> Any:
+  """Returns the placed array that has a value; None if there is none."""
   if id(value) not in _on_devices:
     return None
   reference, array = _on_devices[id(value)]
-  if reference() is not value or array.devices() != devices:
+  if reference() is not value or array.sharding != placement:
     return None
   return array
 
 
 def build_conversion(
-    type_spec: tff.Type, devices: Collection[Any]
+    type_spec: tff.Type, placement: jax.sharding.Sharding
 ) -> Callable[[Any], list[Any]]:
   """Builds a function that puts values of a type on devices.
 
@@ -53,7 +53,7 @@ def build_conversion(
 
   Args:
     type_spec: The type.
-    devices: The devices, each of which gets all values.
+    placement: Where the values are put.
   """
   flatten = values.build_flatten(type_spec)
   convert_leaves = list(map(elements.build_leaf, values.leaf_types(type_spec)))
@@ -61,8 +61,12 @@ def build_conversion(
   def convert(value):
     leaves = []
     for convert_leaf, leaf in zip(convert_leaves, flatten(value)):
-      found = _find(leaf, set(devices))
-      leaves.append(convert_leaf(leaf).numpy() if found is None else found)
+      found = _find(leaf, placement)
+      if found is None:
+        # Now, as a program is compiled for where its inputs are: the state of
+        # the first round has to be where that of the second one is.
+        found = jax.device_put(convert_leaf(leaf).numpy(), placement)
+      leaves.append(found)
     return leaves
 
   return convert

@@ -29,7 +29,6 @@ _OF_ROUND = 'of_round'
 _Round = tuple[Sequence[Any], round_keys.RoundKey]
 
 
-
 @attrs.frozen
 class _Inputs:
   """The inputs of a program of rounds, in its order.

@@ -214,9 +214,6 @@ class XlaRound(rounds.Round):
     # Whether the server computes with what clients report row by row.
     self._joins_rows = False
     self._devices = devices.find(setting.plan.device)
-    self._to_device = device_values.build_conversion(
-        self._form.state_type, self._devices
-    )
     self._result_types = values.leaf_types(self._form.result_type)
     self._client_work = _Part(self._work)
     functions = {name: self._parts[name] for name in chunks.NAMES}
@@ -230,12 +227,19 @@ class XlaRound(rounds.Round):
         if name != 'merge' or len(self._devices) > 1
     }
     self._shards = self._build_shards(functions['merge'])
+    self._placement = (
+        self._shards.everywhere
+        if self._shards
+        else jax.sharding.SingleDeviceSharding(self._devices[0])
+    )
+    self._to_device = device_values.build_conversion(
+        self._form.state_type, self._placement
+    )
     if not setting.plan.num_parallel_clients:
       number = self._choose_num_side_by_side()
       setting.plan = attrs.evolve(setting.plan, num_parallel_clients=number)
     self._arrays = cohort_arrays.CohortArrays(
-        self._shards.everywhere if self._shards else self._devices[0],
-        setting.plan.num_parallel_clients,
+        self._placement, setting.plan.num_parallel_clients
     )
     self._programs: dict[Any, Any] = {}
 
@@ -478,11 +482,9 @@ class XlaRound(rounds.Round):
   def _program(self, layout: cohort_arrays.Layout) -> Any:
     """Returns the compiled round for a layout."""
     if layout not in self._programs:
-      places = {}
-      if self._shards is not None:
-        everywhere = self._shards.everywhere
-        places = {'in_shardings': everywhere, 'out_shardings': everywhere}
       self._programs[layout] = jax.jit(
-          functools.partial(self.trace, layout=layout), **places
+          functools.partial(self.trace, layout=layout),
+          in_shardings=self._placement,
+          out_shardings=self._placement,
       )
     return self._programs[layout]

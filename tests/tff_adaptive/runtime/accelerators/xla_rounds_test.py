@@ -283,7 +283,9 @@ class DevicesTest(parameterized.TestCase):
   def test_names_of_the_cpu(self, name):
     self.assertEqual(devices.choose(name), 'XLA:CPU:0')
 
-  @parameterized.parameters('XLA:CPU:9', 'XLA:CPU:0-1', 'GPU', 'TPU:1', 'TPUs', 'XLA:GPU')
+  @parameterized.parameters(
+      'XLA:CPU:9', 'XLA:CPU:0-1', 'GPU', 'TPU:1', 'TPUs', 'XLA:GPU'
+  )
   def test_a_missing_device_is_an_error_that_says_what_to_install(self, name):
     with self.assertRaisesRegex(
         ValueError, f"'{name}.*names no device that JAX sees.*pip install"
