@@ -86,8 +86,8 @@ class _Flags:
     json: The file to which one JSON line per runtime is appended.
     data_dir: The folder of the data sets, for the workload tasks. Default:
       synthetic data.
-    export: A folder to write the workloads to, as programs of so many rounds for
-      a machine with an accelerator and JAX alone; nothing is measured.
+    export: A folder to write the workloads to, as programs of that many rounds
+      for an accelerator on a machine with JAX alone; nothing is measured.
     devices: The device of the compiled runtime, as of experiments.train.
     num_parallel_clients: The number of clients at once on the compiled runtime.
       Default: its choice.

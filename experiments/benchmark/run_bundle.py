@@ -5,10 +5,10 @@
     python run_bundle.py
 
 runs each on the first device that JAX sees, in a process of its own, and prints
-a line of JSON: the seconds to load and to compile, those of a round (the median,
-least and most over calls, each of several rounds), the peak memory, and how far
-the state after the first call is from that of the CPU. `python run_bundle.py
-FILE` runs one file. `results.jsonl` gets the lines, too.
+a line of JSON: the seconds of a round (the median, least and most over calls,
+each of several rounds), those to load and to compile, the peak memory, and how
+far the state after the first call is from that of the CPU. The lines are added
+to `results.jsonl`, too. `python run_bundle.py FILE` runs one file.
 """
 
 import json

@@ -118,7 +118,7 @@ def find(name: str) -> list[Any]:
 
 
 def _check_several(name: str, kind: str, number: int) -> None:
-  """Raises an error if JAX sees one device, of which there are to be several."""
+  """Raises an error if JAX sees one device, where several are asked for."""
   if number != 1:
     return
   one = f'{PREFIX if kind == _CPU else ""}{kind}'

@@ -8,7 +8,6 @@ import pickle
 from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
-import tensorflow as tf
 import tensorflow_federated as tff
 
 from tests import folder_testing
