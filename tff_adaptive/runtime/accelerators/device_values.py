@@ -63,9 +63,11 @@ def build_conversion(
     for convert_leaf, leaf in zip(convert_leaves, flatten(value)):
       found = _find(leaf, placement)
       if found is None:
-        # Now, as a program is compiled for where its inputs are: the state of
-        # the first round has to be where that of the second one is.
-        found = jax.device_put(convert_leaf(leaf).numpy(), placement)
+        found = convert_leaf(leaf).numpy()
+        if found.ndim:
+          # As a program is compiled for where its inputs are, the first state
+          # has to be where later ones are; scalars never are on a device.
+          found = jax.device_put(found, placement)
       leaves.append(found)
     return leaves
 

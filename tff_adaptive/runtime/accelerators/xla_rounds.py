@@ -472,12 +472,8 @@ class XlaRound(rounds.Round):
     """Returns the number of clients; on several devices, their shares."""
     if self._shards is None:
       return np.int32(num_clients)
-    num_batches = np.zeros([num_clients], np.int64)
-    for leaf, of_leaf in zip(layout.leaves, numbers):
-      if leaf.is_sequence:
-        counts = dict(zip(cohort_arrays.NUMBERS, of_leaf))['counts']
-        num_batches += counts[:num_clients]
-    return self._shards.share_out(num_batches, layout.num_clients)
+    lengths = np.asarray(layout.lengths(numbers))
+    return self._shards.share_out(lengths[:num_clients], layout.num_clients)
 
   def _program(self, layout: cohort_arrays.Layout) -> Any:
     """Returns the compiled round for a layout."""
