@@ -11,7 +11,8 @@ export PYTHON
 EXTRAS ?=
 
 VENV := .venv
-LOCK := requirements.txt
+# The lock of the environment; requirements-cuda.txt is for NVIDIA's GPUs.
+LOCK ?= requirements.txt
 ADDITIONS = $(EXTRAS:%=requirements-%.txt)
 
 SOURCES := tff_adaptive tasks experiments benchmarks tests tools docs/examples
@@ -20,7 +21,7 @@ PYTEST := $(VENV)/bin/python -m pytest -n 2 --dist loadfile --no-loadscope-reord
 
 .DEFAULT_GOAL := help
 .PHONY: help venv .venv-test demo test test-all test-data coverage check .venv-check format \
-  docs docs-serve .venv-docs lock tables peers gpu-report wheel release results clean
+  docs docs-serve .venv-docs lock tables peers wheel release results clean
 
 help: ## Lists the targets.
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/make \1\t\2/p' Makefile | expand -t 16
@@ -97,9 +98,6 @@ tables: venv ## Writes the tables of docs/ that follow from the code.
 peers: venv ## Measures other frameworks and ours; writes docs/benchmarks.md.
 	@$(VENV)/bin/python -m benchmarks.peers --page=docs/benchmarks.md \
 	  --json=docs/results/peers.jsonl
-
-gpu-report: venv ## Measures everything on a GPU; writes runs/gpu_report/.
-	@$(VENV)/bin/python -m experiments.benchmark --mode=gpu
 
 wheel: venv ## Makes dist/tff_adaptive-*.whl.
 	@rm -rf build

@@ -11,6 +11,8 @@ import pathlib
 os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '3')
 # Tests fork to kill the child; what gRPC does then stops it, now and again.
 os.environ.setdefault('GRPC_ENABLE_FORK_SUPPORT', '0')
+# Tests leave nothing in the folders of a user.
+os.environ.setdefault('JAX_ENABLE_COMPILATION_CACHE', 'false')
 # Numbers and messages of most tests are those of a CPU.
 if 'TFF_ADAPTIVE_TEST_GPU' not in os.environ:
   os.environ['CUDA_VISIBLE_DEVICES'] = '-1'

@@ -17,6 +17,7 @@ import sys
 from typing import Optional
 import warnings
 
+from tff_adaptive import _compile_cache
 from tff_adaptive import _stack
 
 # The needs of `make demo`, with a margin.
@@ -130,21 +131,24 @@ def _check_devices() -> _Report:
     # `_check_import` has reported the error.
     gpus = 'unknown, TensorFlow cannot be imported'
   lines = [_line('CPUs', str(cpus)), _line('GPUs', gpus or 'none', note)]
-  return [*lines, _line('JAX', *_find_jax_devices())], []
+  return [*lines, *_list_jax_devices()], []
 
 
-def _find_jax_devices() -> tuple[str, str]:
-  """Returns the devices of JAX, and a note on what is missing."""
+def _list_jax_devices() -> list[str]:
+  """Lists the devices of JAX, what is missing, and where it keeps programs."""
   try:
     jax = importlib.import_module('jax')
     found = ', '.join(map(str, jax.devices()))
   except ModuleNotFoundError:
-    return 'none', '(to run rounds on accelerators: make venv EXTRAS=jax)'
+    note = '(to run rounds on accelerators: make venv EXTRAS=jax)'
+    return [_line('JAX', 'none', note)]
   except Exception as error:  # pylint: disable=broad-exception-caught
-    return 'none', f'({type(error).__name__}: {error})'
+    return [_line('JAX', 'none', f'({type(error).__name__}: {error})')]
+  note = ''
   if jax.default_backend() == 'cpu':
-    return found, "(to use a GPU: pip install 'jax[cuda13]')"
-  return found, ''
+    note = '(to use a GPU: make venv LOCK=requirements-cuda.txt)'
+  folder = _compile_cache.find(jax) or 'none'
+  return [_line('JAX', found, note), _line('compiled programs', folder)]
 
 
 def _free_memory_gib() -> Optional[float]:

@@ -52,6 +52,16 @@ compile_extra() {
   cp .venv-lock/additions.txt "$2.txt"
 }
 
+# Writes a lock in which TensorFlow is its build for CPUs: the other one would look
+# for CUDA, too, and can meet JAX's libraries.
+#
+#   compile_cuda PYTHON NAME [option of uv ...]
+compile_cuda() {
+  echo 'tensorflow; sys_platform == "none"' > .venv-lock/overrides.txt
+  compile_alike "$@" --constraints requirements-jax.txt \
+    --overrides .venv-lock/overrides.txt
+}
+
 # Runs one of the above for the oldest Python; others must have the same lock.
 #
 #   for_all_pythons FUNCTION NAME [option of uv ...]
@@ -77,6 +87,8 @@ for extra in jax pretrained ray trackers; do
 done
 # Whole, for Bazel, which reads one lock.
 for_all_pythons compile_alike requirements-test "$@"
+# Whole, as it is in place of requirements.txt.
+for_all_pythons compile_cuda requirements-cuda "$@"
 compile 3.11 requirements-check "$@"
 compile 3.11 requirements-coverage "$@"
 compile 3.11 requirements-docs "$@"

@@ -192,5 +192,5 @@ for extra in "$@"; do
   [ -L "$VENV" ] || add "$extra"
 done
 case "$LOCK" in
-  *requirements.txt) [ -L "$VENV" ] || link_checkout ;;
+  *requirements.txt | *requirements-cuda.txt) [ -L "$VENV" ] || link_checkout ;;
 esac

@@ -22,9 +22,14 @@ its evaluations of gradients and losses.
 trains every task, on synthetic data if the folder lacks the data set. One
 column shows the share of a round spent waiting for prefetched clients.
 
+  python -m experiments.benchmark --workload=all --export=bundle
+
+writes programs and a runner for a machine that has an accelerator and JAX, but
+not TensorFlow: `python run_bundle.py` in that folder measures them.
+
 With --mode it measures something else, with flags of its own (see `--mode=soak
 --help`): soak, whether memory, files and threads grow over thousands of rounds;
-scaling, rounds on Ray workers; gpu, everything on a GPU, with a page.
+scaling, rounds on Ray workers.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -49,7 +54,6 @@ _MODES = {
     _TIMES: '',
     'soak': 'experiments.benchmark.soak',
     'scaling': 'experiments.benchmark.scaling',
-    'gpu': 'experiments.benchmark.gpu',
 }
 _ALL = 'all'
 _TASKS = registry.ROWS[registry.TASK]
@@ -82,6 +86,9 @@ class _Flags:
     json: The file to which one JSON line per runtime is appended.
     data_dir: The folder of the data sets, for the workload tasks. Default:
       synthetic data.
+    export: A folder to write the workloads to, as programs of that many rounds
+      for an accelerator on a machine with JAX alone; nothing is measured.
+    devices: The device of the compiled runtime, as of experiments.train.
     num_parallel_clients: The number of clients at once on the compiled runtime.
       Default: its choice.
     rounds: The number of timed rounds.
@@ -96,6 +103,8 @@ class _Flags:
   peers: Sequence[str] = ()
   json: Optional[str] = None
   data_dir: Optional[str] = None
+  export: Optional[str] = None
+  devices: str = 'auto'
   num_parallel_clients: Optional[int] = field(None, lower_bound=1)
   rounds: int = field(10, lower_bound=1)
   inter_op_threads: int = field(0, lower_bound=0)
@@ -157,16 +166,29 @@ def main():
 
   settings = measurement.Settings(
       flags.FLAGS.rounds,
+      flags.FLAGS.devices,
       flags.FLAGS.num_parallel_clients,
       flags.FLAGS.inter_op_threads,
       flags.FLAGS.intra_op_threads,
   )
-  settings.apply()
+  with command_line.errors_as(command_line.UserError, ValueError):
+    settings.apply()
+  if flags.FLAGS.export is not None:
+    _export(chosen, settings)
+    return
   for workload in chosen:
     for lines in _measure(workload, settings):
       print(reports.format_table(lines, peers), end='\n\n', flush=True)
       if flags.FLAGS.json is not None:
         reports.append(flags.FLAGS.json, lines)
+
+
+def _export(chosen: Sequence[workloads.Workload], settings) -> None:
+  """Writes the workloads to a folder."""
+  from experiments.benchmark import bundle  # pylint: disable=import-outside-toplevel
+
+  for line in bundle.write(chosen, flags.FLAGS.export, settings):
+    print(line, flush=True)
 
 
 def _measure(workload: workloads.Workload, settings) -> Iterator[list[Any]]:

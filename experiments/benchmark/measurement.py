@@ -43,6 +43,7 @@ class Settings:
 
   Attributes:
     num_rounds: The number of timed rounds.
+    devices: The device of the compiled runtime.
     num_parallel_clients: The number of clients at once, of runtimes in this
       process; None for their own choice.
     inter_op_threads: Threads of this process for independent ops; 0 to suit the
@@ -51,13 +52,14 @@ class Settings:
   """
 
   num_rounds: int
+  devices: str = runtime_lib.AUTO
   num_parallel_clients: Optional[int] = None
   inter_op_threads: int = 0
   intra_op_threads: int = 0
 
   def apply(self) -> None:
     """Sets the numbers of threads, before any TensorFlow op runs."""
-    runtime_lib.set_threads(num_parallel_clients=self.num_parallel_clients)
+    runtime_lib.set_threads(self.devices, self.num_parallel_clients)
     if self.inter_op_threads:
       tf.config.threading.set_inter_op_parallelism_threads(
           self.inter_op_threads
@@ -255,6 +257,8 @@ def open_contexts(
     contexts = []
     for runtime in runtimes:
       arguments = dict(runtime.arguments)
+      if runtime.row == registry.COMPILED:
+        arguments.setdefault('devices', settings.devices)
       if runtime.takes_cohorts:
         arguments['num_parallel_clients'] = settings.num_parallel_clients
       build = registry.resolve(str(registry.RUNTIMES[runtime.row]))

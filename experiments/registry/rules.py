@@ -185,8 +185,8 @@ RUNTIMES = (
                 'devices',
                 'auto',
                 'The device for rounds: CPU, GPU, TPU, a name such as GPU:1, '
-                'or XLA:CPU; auto is the first accelerator, or the CPU if '
-                'there is none.',
+                'GPUs for all of them, or XLA:CPU; auto is the first '
+                'accelerator, or the CPU if there is none.',
                 flag='devices',
             ),
             _NUM_PARALLEL_CLIENTS,

@@ -31,7 +31,6 @@ _RUN_ELSEWHERE = {
     'make docs': 'tests/packaging/tree_test.py',
     'make release': 'tests/packaging/wheel_test.py',
     'make peers': 'tests/benchmarks/peers_test.py',
-    'make gpu-report': 'tests/experiments/benchmark/gpu_test.py',
     'make results': 'tests/packaging/results_tool_test.py',
     # The suite does not run itself; whoever reads this result has run it.
     'make test': 'Makefile',
@@ -155,8 +154,9 @@ class FlagsTest(absltest.TestCase):
             _define_flags(binary)([binary, *rest])
 
   def test_flags_of_the_guide_exist(self):
-    # Flags of absl, TensorBoard, pip and docs/examples/wine.py.
+    # Flags of absl, TensorBoard, pip, XLA and docs/examples/wine.py.
     known = {'help', 'helpfull', 'flagfile', 'logdir', 'list'}
+    known.add('xla_force_host_platform_device_count')
     known |= {'wine_model', 'wine_loss', 'wine_alpha', 'wine_partition'}
     known.add('wine_examples_per_client')
     for binary in (

@@ -30,7 +30,7 @@ _HELP = {
         *workloads.RUNTIMES,
         *algorithms.ALGORITHMS,
         '--peers',
-        '--mode: <times|soak|scaling|gpu>',
+        '--mode: <times|soak|scaling>',
     ],
     'fetch': ['--list'],
 }
@@ -38,7 +38,6 @@ _HELP = {
 _MODES = {
     'soak': '--rounds_per_sample',
     'scaling': '--gigabits_per_second',
-    'gpu': '--output_dir',
 }
 _LIST = ('experiments.report', '--list', '--table=delta_sgd/table_1')
 _SEARCH = (
@@ -54,8 +53,6 @@ _TYPOS = (
     ('export', ['--run=/nowhere'], '--output is missing'),
     ('report', ['--table=x/y'], "there is no table 'x/y'"),
     ('leaderboard', ['--methods=FedAvgg'], 'did you mean FedAvg'),
-    ('benchmark', ['--mode=gpu', '--output_dir=/dev/null/x'], '--output_dir'),
-    ('benchmark', ['--mode=gpu', '--data_dir=/nowhere'], '--data_dir'),
     ('benchmark', ['--mode=soak', '--rounds=30'], 'set --rounds=80 or more'),
     (
         'benchmark',

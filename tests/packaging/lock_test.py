@@ -20,6 +20,7 @@ _EXTRAS = tuple(
 _LOCKS = (
     'requirements',
     'requirements-test',
+    'requirements-cuda',
     *_EXTRAS,
     'requirements-check',
     'requirements-docs',
@@ -77,6 +78,8 @@ class LockTest(parameterized.TestCase):
       self.assertNoCommonElements(base, pins)
       pins |= base
     for requirement in _requirements(f'{name}.in'):
+      if (name, requirement.name) == ('requirements-cuda', 'tensorflow'):
+        continue  # Its build for CPUs takes its place.
       package = utils.canonicalize_name(requirement.name)
       self.assertIn(package, pins)
       self.assertTrue(requirement.specifier.contains(pins[package]), package)
@@ -108,3 +111,11 @@ class LockTest(parameterized.TestCase):
     text = (_ROOT / 'docs/guide/gpu.md').read_text(encoding='utf-8')
     found = re.findall(r'tensorflow\[and-cuda\]==([\d.]+)', text)
     self.assertEqual(set(found), {version})
+
+  def test_cuda_comes_with_jax_alone(self):
+    base, found = _pins('requirements.txt'), _pins('requirements-cuda.txt')
+    self.assertEqual(found.pop('tensorflow-cpu'), base.pop('tensorflow'))
+    self.assertNotIn('tensorflow', found)
+    self.assertContainsSubset(base.items(), found.items())
+    of_jax = _pins('requirements-jax.txt')
+    self.assertEqual(found['jax-cuda13-plugin'], of_jax['jax'])

@@ -39,8 +39,13 @@ class DoctorTest(parameterized.TestCase):
         mock.patch.object(metadata, 'version', side_effect=self._find_version)
     )
     self.enter_context(mock.patch.object(doctor, '_silence_tensorflow'))
-    self.tf, self.tff = mock.Mock(), mock.Mock()
-    packages = {'tensorflow': self.tf, 'tensorflow_federated': self.tff}
+    self.tf, self.tff, self.jax = mock.Mock(), mock.Mock(), mock.Mock()
+    packages = {
+        'tensorflow': self.tf,
+        'tensorflow_federated': self.tff,
+        'jax': self.jax,
+    }
+    self.jax.side_effect = ModuleNotFoundError
     self.enter_context(
         mock.patch.object(
             importlib, 'import_module', side_effect=lambda n: packages[n]()
@@ -138,6 +143,31 @@ class DoctorTest(parameterized.TestCase):
     device.name = '/physical_device:GPU:0'
     self.tf.return_value.config.list_physical_devices.return_value = [device]
     self.assertRegex(_run_doctor()[1], 'GPUs +/physical_device:GPU:0')
+
+  def test_missing_jax_can_be_added(self):
+    self.assertRegex(_run_doctor()[1], 'JAX +none +.*make venv EXTRAS=jax')
+
+  @parameterized.parameters(
+      ({}, '/caches/tff_adaptive/xla'),
+      ({'jax_compilation_cache_dir': '/elsewhere'}, '/elsewhere'),
+      ({'jax_enable_compilation_cache': False}, 'none'),
+  )
+  def test_devices_and_compiled_programs_of_jax(self, config, folder):
+    jax = self.jax.return_value
+    self.jax.side_effect = None
+    jax.devices.return_value = ['cuda:0', 'cuda:1']
+    jax.default_backend.return_value = 'gpu'
+    jax.config = mock.Mock(
+        **{
+            'jax_compilation_cache_dir': None,
+            'jax_enable_compilation_cache': True,
+            **config,
+        }
+    )
+    with mock.patch.dict(os.environ, XDG_CACHE_HOME='/caches'):
+      _, out = _run_doctor()
+    self.assertRegex(out, r'JAX +cuda:0, cuda:1\n')
+    self.assertRegex(out, rf'compiled programs +{folder}\n')
 
 
 class RealEnvironmentTest(absltest.TestCase):

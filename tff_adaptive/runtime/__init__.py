@@ -29,6 +29,7 @@ from tff_adaptive.runtime.compiled import AsyncCompiledContext
 from tff_adaptive.runtime.compiled import CompiledContext
 from tff_adaptive.runtime.computations import UnsupportedComputationError
 from tff_adaptive.runtime.export import export_round
+from tff_adaptive.runtime.export import export_rounds
 from tff_adaptive.runtime.native import NativeContext
 from tff_adaptive.runtime.plans import AUTO
 from tff_adaptive.runtime.plans import choose_plan

@@ -158,9 +158,10 @@ class CompiledContext(contexts.OwnContext):
     Args:
       devices: Where rounds run: `'CPU'`, `'GPU'`, `'TPU'`, or a name such as
         `'GPU:1'`. On an accelerator JAX runs each round as one program of XLA,
-        on `'XLA:CPU'` likewise, for tests and comparisons. Defaults to the
-        first accelerator that JAX sees, else TensorFlow's first GPU, else the
-        CPU.
+        on `'XLA:CPU'` likewise, for tests and comparisons; `'GPUs'` shares
+        the clients of a round out among all GPUs, `'GPU:0-1'` among some.
+        Defaults to the first accelerator that JAX sees, else TensorFlow's
+        first GPU, else the CPU.
       num_parallel_clients: The number of clients that run at once, a positive
         integer. Defaults to the number of cores on a CPU; on a device of JAX to
         16 or 1, by the model; to 1 on a GPU of TensorFlow.

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Exports rounds as programs for any device of XLA."""
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Optional
 
 import tensorflow_federated as tff
 
@@ -24,6 +25,7 @@ def export_round(
     *,
     state: Any = None,
     seed: int = 0,
+    num_parallel_clients: Optional[int] = None,
 ) -> bytes:
   """Exports one round of a process as a program of XLA, with its inputs.
 
@@ -42,6 +44,8 @@ def export_round(
     state: The state at the server. Defaults to `process.initialize()`.
     seed: The seed of the initial state and of random draws, a non-negative
       integer. A `Cohort` brings the seed of its draws. Defaults to 0.
+    num_parallel_clients: The number of clients that train at once, a positive
+      integer. Defaults to 16 or 1, by the model.
 
   Returns:
     The bytes of an `.npz` file. `program` is what `jax.export.deserialize`
@@ -63,6 +67,47 @@ def export_round(
       file.write(runtime.export_round(process, cohort))
     ```
   """
+  return export_rounds(
+      process,
+      [clients],
+      state=state,
+      seed=seed,
+      num_parallel_clients=num_parallel_clients,
+  )
+
+
+def export_rounds(
+    process: tff.templates.IterativeProcess,
+    cohorts: Sequence[Any],
+    *,
+    state: Any = None,
+    seed: int = 0,
+    num_parallel_clients: Optional[int] = None,
+) -> bytes:
+  """Exports several rounds of a process as one program of XLA.
+
+  A device then runs them in one call, each from the state of the one before.
+
+  Args:
+    process: The process.
+    cohorts: The clients' data of each round, see `export_round`.
+    state: The state before the first round. Defaults to `process.initialize()`.
+    seed: The seed, see `export_round`.
+    num_parallel_clients: The number of clients at once, see `export_round`.
+
+  Returns:
+    The bytes of a file as that of `export_round`, except that what differs from
+    round to round has an entry for each along a first axis: inputs such as row
+    numbers and seeds, and outputs other than the state. The state is that after
+    the last round.
+
+  Raises:
+    UnsupportedComputationError: If the round cannot be a program of XLA.
+    TypeError: If the state or the clients' data do not match the process.
+    ValueError: If JAX is not installed, or there are no cohorts.
+  """
+  if not cohorts:
+    raise ValueError('`cohorts` must hold the clients of a round or more.')
   devices.find(_DEVICE)
   # JAX is imported where it is needed.
   # pylint: disable=import-outside-toplevel
@@ -74,14 +119,19 @@ def export_round(
   if state is None:
     with compiled.CompiledContext(strict=True, seed=seed):
       state = process.initialize()
-  key = round_keys.RoundKey.of(clients) or round_keys.RoundKey(seed, 0)
+  rounds_of_file = [
+      (clients, round_keys.RoundKey.of(clients) or round_keys.RoundKey(seed, n))
+      for n, clients in enumerate(cohorts)
+  ]
   setting = rounds.Setting(
-      plans.choose(_DEVICE), dataset_cache.DatasetCache(), lambda reason: None
+      plans.choose(_DEVICE, num_parallel_clients),
+      dataset_cache.DatasetCache(),
+      lambda reason: None,
   )
   try:
     program = xla_rounds.XlaRound(process.next, setting)
     return program.until_traced(
-        lambda: exported_rounds.to_npz(program, state, clients, key)
+        lambda: exported_rounds.to_npz(program, state, rounds_of_file)
     )
   except lowerings.NoLoweringError as error:
     raise computations.UnsupportedComputationError(

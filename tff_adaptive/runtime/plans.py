@@ -37,10 +37,11 @@ class Plan:
   """The plan of the clients' work in a compiled round.
 
   Attributes:
-    device: The device of the clients' work, such as `'CPU:0'`; one of JAX, such
-      as `'XLA:GPU:0'`, runs whole rounds.
-    num_parallel_clients: The number of clients that run at once; 0 on a device
-      of JAX until a round has chosen it for its model.
+    device: The device of the clients' work, such as `'CPU:0'`; one or several
+      of JAX, such as `'XLA:GPU:0'` or `'XLA:GPU:0-3'`, run whole rounds.
+    num_parallel_clients: The number of clients that run at once, on each of
+      several devices; 0 on one of JAX until a round has chosen it for its
+      model.
     pipelines: The reason why each client runs its `tf.data` pipeline in each
       round; None (the default) if clients' data are read from tensors.
   """

@@ -180,6 +180,45 @@ class ExportTest(parameterized.TestCase):
           value, reference, rtol=1e-5, atol=1e-5, err_msg=name
       )
 
+  def test_rounds_of_one_call_are_those_of_several(self):
+    jax = pytest.importorskip('jax', reason='JAX is not installed.')
+    clients = _clients(_dense)
+    # Cohorts of other numbers and sizes; with as many clients, and with fewer.
+    cohorts = [clients, clients[1:3], clients[::-1]]
+    process = algorithms.build_fed_opt(
+        _model(_dense), _sgd(0.1), optimizers.build_adam(0.1, epsilon=0.1)
+    )
+    file = runtime.export_rounds(process, cohorts, num_parallel_clients=1)
+    with runtime.CompiledContext(strict=True, seed=0):
+      outputs = []
+      state = process.initialize()
+      for cohort in cohorts:
+        outputs.append(process.next(state, cohort))
+        state = outputs[-1].state
+
+    runner = _load_runner()
+    program, inputs, names = runner.load(io.BytesIO(file))
+    jax.config.update('jax_enable_x64', True)
+    found = dict(
+        zip(names, runner.compile_program(program)(jax.device_put(inputs)))
+    )
+    result_type = process.next.type_signature.result
+    of_rounds = zip(*map(values.build_flatten(result_type), outputs))
+    for name, leaves in zip(values.leaf_names(result_type), of_rounds):
+      if name not in found:  # What clients report row by row.
+        num_rows = found[f'{name}/counts'].sum(1)
+        self.assertEqual(num_rows.tolist(), list(map(len, leaves)))
+        continue
+      # Of the state there is the last one, of metrics those of all rounds.
+      expected = leaves[-1] if name.startswith('state/') else np.stack(leaves)
+      np.testing.assert_allclose(
+          found[name], expected, 1e-5, 1e-5, err_msg=name
+      )
+
+  def test_no_rounds(self):
+    with self.assertRaisesRegex(ValueError, '`cohorts` must hold'):
+      runtime.export_rounds(_dense_process(), [])
+
   def test_state_and_batches_are_inputs(self):
     file = _load(_dense_process(), _clients(_dense))
     keys = [key for key in file if key.startswith('input/')]

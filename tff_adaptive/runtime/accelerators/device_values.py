@@ -33,27 +33,27 @@ def to_numpy(array: jax.Array) -> Any:
   return found
 
 
-def _find(value: Any, device: Any) -> Any:
-  """Returns the array on a device that has a value; None if there is none."""
+def _find(value: Any, placement: jax.sharding.Sharding) -> Any:
+  """Returns the placed array that has a value; None if there is none."""
   if id(value) not in _on_devices:
     return None
   reference, array = _on_devices[id(value)]
-  if reference() is not value or array.devices() != {device}:
+  if reference() is not value or array.sharding != placement:
     return None
   return array
 
 
 def build_conversion(
-    type_spec: tff.Type, device: Any
+    type_spec: tff.Type, placement: jax.sharding.Sharding
 ) -> Callable[[Any], list[Any]]:
-  """Builds a function that puts values of a type on a device.
+  """Builds a function that puts values of a type on devices.
 
   It maps a value, without clients and sequences, to its leaves. It raises a
   `TypeError` or TensorFlow's `ValueError` if the value does not match.
 
   Args:
     type_spec: The type.
-    device: The device.
+    placement: Where the values are put.
   """
   flatten = values.build_flatten(type_spec)
   convert_leaves = list(map(elements.build_leaf, values.leaf_types(type_spec)))
@@ -61,8 +61,14 @@ def build_conversion(
   def convert(value):
     leaves = []
     for convert_leaf, leaf in zip(convert_leaves, flatten(value)):
-      found = _find(leaf, device)
-      leaves.append(convert_leaf(leaf).numpy() if found is None else found)
+      found = _find(leaf, placement)
+      if found is None:
+        found = convert_leaf(leaf).numpy()
+        if found.ndim:
+          # As a program is compiled for where its inputs are, the first state
+          # has to be where later ones are; scalars never are on a device.
+          found = jax.device_put(found, placement)
+      leaves.append(found)
     return leaves
 
   return convert

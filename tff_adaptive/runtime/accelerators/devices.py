@@ -4,7 +4,10 @@
 
 from collections.abc import Collection
 import importlib.util
+import re
 from typing import Any, Optional
+
+from tff_adaptive import _compile_cache
 
 # The names of devices on which JAX runs whole rounds begin so.
 PREFIX = 'XLA:'
@@ -14,6 +17,13 @@ _CPU = 'CPU'
 # JAX's names of the kinds.
 _PLATFORMS = {_CPU: 'cpu', 'GPU': 'gpu', 'TPU': 'tpu'}
 
+_NAME = re.compile(
+    rf'(?:{PREFIX})?({"|".join(_PLATFORMS)})(?:(S)|:(\d+)(?:-(\d+))?)?'
+)
+_FORCE = (
+    'for tests, XLA_FLAGS=--xla_force_host_platform_device_count=4 makes four '
+    'of a CPU'
+)
 _INSTALL = (
     'install it: `pip install jax` for the CPU, `pip install "jax[cuda13]"` '
     'for a GPU, `pip install "jax[tpu]"` for a TPU'
@@ -59,6 +69,7 @@ def _devices_of(kind: str) -> list[Any]:
   """Returns JAX's devices of a kind; none if JAX has no such platform."""
   import jax  # pylint: disable=import-outside-toplevel
 
+  _compile_cache.use(jax)
   try:
     return jax.devices(_PLATFORMS[kind])
   except RuntimeError:
@@ -66,32 +77,37 @@ def _devices_of(kind: str) -> list[Any]:
 
 
 def choose(name: str) -> str:
-  """Returns the full name of a device of JAX.
+  """Returns the full name of one or several devices of JAX.
 
   Args:
-    name: A name such as `'GPU'`, `'TPU:1'` or `'XLA:CPU'`.
+    name: A name such as `'GPU'`, `'TPU:1'`, `'GPUs'` for all of them,
+      `'GPU:0-1'` for some, or `'XLA:CPU'`.
 
   Returns:
-    Its name, such as `'XLA:GPU:0'`.
+    Their name, such as `'XLA:GPU:0'` or `'XLA:GPU:0-3'`.
 
   Raises:
-    ValueError: If JAX is not installed, or has no such device.
+    ValueError: If JAX is not installed, or does not have such devices.
   """
-  find(name)
-  kind, number = _split(name)
-  return f'{PREFIX}{kind}:{number}'
+  kind, first, _ = _split(name)
+  last = first + len(find(name)) - 1
+  to_last = f'-{last}' if last > first else ''
+  return f'{PREFIX}{kind}:{first}{to_last}'
 
 
-def find(name: str) -> Any:
-  """Returns JAX's device with a name; errors as those of `choose`."""
-  kind, number = _split(name)
+def find(name: str) -> list[Any]:
+  """Returns JAX's devices with a name; errors as those of `choose`."""
+  kind, first, last = _split(name)
   if not is_installed():
     raise ValueError(
         f'`devices={name!r}` needs JAX, which is not installed; {_INSTALL}.'
     )
   found = _devices_of(kind)
-  if number < len(found):
-    return found[number]
+  if last is None:
+    _check_several(name, kind, len(found))
+    last = len(found) - 1
+  if first <= last < len(found):
+    return found[first : last + 1]
   import jax  # pylint: disable=import-outside-toplevel
 
   seen = ', '.join(str(device) for device in jax.devices())
@@ -101,12 +117,28 @@ def find(name: str) -> Any:
   )
 
 
-def _split(name: str) -> tuple[str, int]:
-  """Returns the kind and the number of a device."""
-  kind, _, number = name.upper().removeprefix(PREFIX).partition(':')
-  if kind not in _PLATFORMS or not (number or '0').isdigit():
+def _check_several(name: str, kind: str, number: int) -> None:
+  """Raises an error if JAX sees one device, where several are asked for."""
+  if number != 1:
+    return
+  one = f'{PREFIX if kind == _CPU else ""}{kind}'
+  hint = f'; {_FORCE}' if kind == _CPU else ''
+  raise ValueError(
+      f'`devices={name!r}` shares the clients out among several devices, but '
+      f'JAX sees one: pass `devices={one!r}`{hint}.'
+  )
+
+
+def _split(name: str) -> tuple[str, int, Optional[int]]:
+  """Returns the kind and the first and last number; None as last for all."""
+  match = _NAME.fullmatch(name.upper())
+  if match is None:
     raise ValueError(
         "`devices` must be 'XLA:CPU', 'GPU' or 'TPU', with a number behind a "
-        f'colon if it is not the first one; found {name!r}.'
+        "colon if it is not the first one, 'GPUs' for all of them, or "
+        f"'GPU:0-1' for some; found {name!r}."
     )
-  return kind, int(number or 0)
+  kind, are_all, first, last = match.groups()
+  if are_all:
+    return kind, 0, None
+  return kind, int(first or 0), int(last or first or 0)

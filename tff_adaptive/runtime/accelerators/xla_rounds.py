@@ -9,7 +9,7 @@ some of them side by side and adds their results in the order of the cohort.
 
 from collections.abc import Callable, Sequence
 import functools
-from typing import Any
+from typing import Any, Optional
 
 from absl import logging
 import attrs
@@ -25,6 +25,7 @@ from tff_adaptive.runtime import plans
 from tff_adaptive.runtime import round_keys
 from tff_adaptive.runtime import rounds
 from tff_adaptive.runtime import values
+from tff_adaptive.runtime.accelerators import client_shards
 from tff_adaptive.runtime.accelerators import cohort_arrays
 from tff_adaptive.runtime.accelerators import control_lowerings
 from tff_adaptive.runtime.accelerators import device_values
@@ -204,7 +205,7 @@ class XlaRound(rounds.Round):
 
     Args:
       computation: The computation.
-      setting: Where its clients run: a device of JAX.
+      setting: Where its clients run: a device of JAX, or several.
 
     Raises:
       UnsupportedComputationError: If the computation is not a round.
@@ -213,32 +214,56 @@ class XlaRound(rounds.Round):
     super().__init__(computation, setting)
     # Whether the server computes with what clients report row by row.
     self._joins_rows = False
-    self._device = devices.find(setting.plan.device)
-    self._to_device = device_values.build_conversion(
-        self._form.state_type, self._device
-    )
+    self._devices = devices.find(setting.plan.device)
     self._result_types = values.leaf_types(self._form.result_type)
     self._client_work = _Part(self._work)
     functions = {name: self._parts[name] for name in chunks.NAMES}
     # Strings are numbers here.
-    functions['accumulate'] = functions['accumulate'].appending(
-        takes_strings=True
-    )
+    for name in ('accumulate', 'merge'):
+      functions[name] = functions[name].appending(takes_strings=True)
     self._appends = functions['accumulate'].appends
     self._server_parts = {
         name: _Part(functions[name], place + 1)
         for place, name in enumerate(chunks.NAMES)
-        if name != 'merge'
+        if name != 'merge' or len(self._devices) > 1
     }
+    self._shards = self._build_shards(functions['merge'])
+    self._placement = (
+        self._shards.everywhere
+        if self._shards
+        else jax.sharding.SingleDeviceSharding(self._devices[0])
+    )
+    self._to_device = device_values.build_conversion(
+        self._form.state_type, self._placement
+    )
     if not setting.plan.num_parallel_clients:
       number = self._choose_num_side_by_side()
       setting.plan = attrs.evolve(setting.plan, num_parallel_clients=number)
     self._arrays = cohort_arrays.CohortArrays(
-        self._device, setting.plan.num_parallel_clients
+        self._placement, setting.plan.num_parallel_clients
     )
     self._programs: dict[Any, Any] = {}
 
     self._check_lowerings()
+
+  def _build_shards(
+      self, merge: graph_functions.GraphFunction
+  ) -> Optional[client_shards.ClientShards]:
+    """Returns what shares clients out; None if there is one device."""
+    if len(self._devices) == 1:
+      return None
+    if merge.takes_seed or merge.appends != self._appends:
+      raise lowerings.NoLoweringError('sums of several devices are not merged')
+    if not self._parts.has_neutral_zero:
+      raise lowerings.NoLoweringError(
+          'a sum begins with more than zero, so that sums of several devices '
+          'cannot be merged'
+      )
+    return client_shards.ClientShards(
+        self._devices,
+        functools.partial(self._server_parts['merge'], seed=None),
+        self._appends,
+    )
 
   def _check_lowerings(self) -> None:
     """Raises an error if a part cannot be a function of JAX."""
@@ -279,7 +304,10 @@ class XlaRound(rounds.Round):
       *,
       layout: cohort_arrays.Layout,
   ) -> list[Any]:
-    """Returns the leaves of the round's result, while JAX traces."""
+    """Returns the leaves of the round's result, while JAX traces.
+
+    The arguments are those of `arguments`.
+    """
     server_seed, client_seeds = seeds
     parts = {
         name: functools.partial(part, seed=server_seed)
@@ -301,7 +329,24 @@ class XlaRound(rounds.Round):
       return accumulate(*total, *outputs, seed=seed)
 
     lengths = layout.lengths(numbers)
-    total = self._sum_clients(train, add, zero, num_clients, layout, lengths)
+
+    def sum_share(members, count):
+      return self._sum_clients(
+          lambda place: train(members[place]),
+          lambda place, *sums: add(members[place], *sums),
+          zero,
+          count,
+          attrs.evolve(layout, num_clients=len(members)),
+          lengths[members],
+      )
+
+    if self._shards is None:
+      total = self._sum_clients(train, add, zero, num_clients, layout, lengths)
+    else:
+      total = self._shards.sum(sum_share, zero, num_clients)
+    if self._joins_rows:
+      for place in self._appends:
+        total[place] = _join(zero[place], total[place])
     return control_lowerings.as_arrays(
         parts['update'](*state, *parts['report'](*total))
     )
@@ -340,13 +385,9 @@ class XlaRound(rounds.Round):
             lambda one: jnp.zeros([layout.num_clients, *one.shape], one.dtype),
             shape,
         )
-    total = _loop_over_clients(
+    return _loop_over_clients(
         train, add_client, total, num_clients, layout.num_side_by_side, lengths
     )
-    if self._joins_rows:
-      for place in appends:
-        total[place] = _join(zero[place], total[place])
-    return total
 
   def _appended(self, added: Sequence[Any]) -> list[kept_rows.KeptRows]:
     """Returns what a client appends to a sum, see `_sum_clients`."""
@@ -381,7 +422,7 @@ class XlaRound(rounds.Round):
   def _run(
       self, state: Any, clients: Sequence[Any], key: round_keys.RoundKey
   ) -> Any:
-    with jax.enable_x64(True), jax.default_device(self._device):
+    with jax.enable_x64(True), jax.default_device(self._devices[0]):
       layout, arguments = self.arguments(state, clients, key)
       result = self._program(layout)(*arguments)
     self.path = plans.XLA
@@ -428,14 +469,25 @@ class XlaRound(rounds.Round):
         self._to_device(state),
         rows,
         numbers,
-        np.int32(num_clients),
+        self._share_out(layout, numbers, num_clients),
         (seeds.server, layout.pad_clients(seeds.clients)),
     )
+
+  def _share_out(
+      self, layout: cohort_arrays.Layout, numbers: Any, num_clients: int
+  ) -> Any:
+    """Returns the number of clients; on several devices, their shares."""
+    if self._shards is None:
+      return np.int32(num_clients)
+    lengths = np.asarray(layout.lengths(numbers))
+    return self._shards.share_out(lengths[:num_clients], layout.num_clients)
 
   def _program(self, layout: cohort_arrays.Layout) -> Any:
     """Returns the compiled round for a layout."""
     if layout not in self._programs:
       self._programs[layout] = jax.jit(
-          functools.partial(self.trace, layout=layout)
+          functools.partial(self.trace, layout=layout),
+          in_shardings=self._placement,
+          out_shardings=self._placement,
       )
     return self._programs[layout]

@@ -283,14 +283,25 @@ class DevicesTest(parameterized.TestCase):
   def test_names_of_the_cpu(self, name):
     self.assertEqual(devices.choose(name), 'XLA:CPU:0')
 
-  @parameterized.parameters('XLA:CPU:9', 'GPU', 'TPU:1', 'XLA:GPU')
+  @parameterized.parameters(
+      'XLA:CPU:9', 'XLA:CPU:0-1', 'GPU', 'TPU:1', 'TPUs', 'XLA:GPU'
+  )
   def test_a_missing_device_is_an_error_that_says_what_to_install(self, name):
     with self.assertRaisesRegex(
         ValueError, f"'{name}.*names no device that JAX sees.*pip install"
     ):
       runtime.CompiledContext(devices=name)
 
-  @parameterized.parameters('XLA', 'XLA:', 'XLA:NPU', 'XLA:CPU:first')
+  @parameterized.parameters('XLA:CPUs', 'xla:cpus')
+  def test_several_devices_where_there_is_one(self, name):
+    with self.assertRaisesRegex(
+        ValueError, "JAX sees one: pass `devices='XLA:CPU'`; for tests, XLA_"
+    ):
+      runtime.CompiledContext(devices=name)
+
+  @parameterized.parameters(
+      'XLA', 'XLA:', 'XLA:NPU', 'XLA:CPU:first', 'XLA:CPUs:1', 'XLA:CPU:0-'
+  )
   def test_unknown_names(self, name):
     with self.assertRaisesRegex(ValueError, "must be 'XLA:CPU', 'GPU' or"):
       runtime.CompiledContext(devices=name)
