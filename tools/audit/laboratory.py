@@ -107,7 +107,7 @@ class Laboratory:
     rules = board.load().restrict(methods=methods)
     folder = str(self.runs_dir / 'leaderboard')
     results = results_lib.Results(plans.Plan(rules, folder, 'data'))
-    found = {
+    found: dict[str, dict[str, Mapping[int, float]]] = {
         task: {m: o.scores for m, o in results.tuned(task).items()}
         for task in rules.tasks
     }
