@@ -21,7 +21,7 @@ PYTEST := $(VENV)/bin/python -m pytest -n 2 --dist loadfile --no-loadscope-reord
 
 .DEFAULT_GOAL := help
 .PHONY: help venv .venv-test demo test test-all test-data coverage check .venv-check format \
-  docs docs-serve .venv-docs lock tables peers wheel release results clean
+  docs docs-serve .venv-docs lock tables peers conformance-peers wheel release results clean
 
 help: ## Lists the targets.
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/make \1\t\2/p' Makefile | expand -t 16
@@ -98,6 +98,9 @@ tables: venv ## Writes the tables of docs/ that follow from the code.
 peers: venv ## Measures other frameworks and ours; writes docs/benchmarks.md.
 	@$(VENV)/bin/python -m benchmarks.peers --page=docs/benchmarks.md \
 	  --json=docs/results/peers.jsonl
+
+conformance-peers: venv ## Runs the FedAdam of other frameworks; writes docs/conformance.md.
+	@$(VENV)/bin/python -m benchmarks.peers.conformance --page=docs/conformance.md
 
 wheel: venv ## Makes dist/tff_adaptive-*.whl.
 	@rm -rf build

@@ -127,7 +127,9 @@ class Settings:
       they go to evaluation.json and pictures. Default: none.
     evaluation_data: The examples of --evaluations=central; test_clients is a
       new sample of the test clients' examples in each evaluation, by --seed and
-      round, and train a sample of the training examples. Default: test.
+      round, and train a sample of the training examples. Default: validation
+      for --keep_best, --early_stopping_patience and --compare if there are
+      validation examples, otherwise test.
     evaluation_examples: The number of examples of --evaluations=central,
       sampled by --seed; after the last round all test examples are used.
       Default: all if at most 100,000, otherwise 10,000; for test_clients and
@@ -251,6 +253,15 @@ class Settings:
   output_dir: str = field('runs', is_hparam=False)
   experiment_name: str = field(is_hparam=False)
 
+  @property
+  def chooses_on_test_data(self) -> bool:
+    """Whether test examples choose the best round, or when to stop."""
+    metric = self.monitored_metric or ''
+    return metric.startswith('evaluation') and self.evaluation_data not in (
+        VALIDATION,
+        TRAIN,
+    )
+
   def hparams(self) -> dict[str, Any]:
     """Returns the hyperparameters that a resumed run must not change.
 
@@ -292,7 +303,7 @@ def complete(values: dict[str, Any], choices: Mapping[str, Any]) -> Settings:
   _complete_rate_tuning(values, choices)
   _complete_faults(values, algorithm.row)
   _complete_evaluations(values)
-  _complete_callbacks(values)
+  _complete_callbacks(values, choices[registry.TASK])
   _check_trackers(values)
   return Settings(**values)
 
@@ -478,7 +489,7 @@ def _complete_evaluations(values: dict[str, Any]):
       )
 
 
-def _complete_callbacks(values: dict[str, Any]):
+def _complete_callbacks(values: dict[str, Any], task: Any):
   if None not in (
       values['weights_average_decay'],
       values['weights_average_rounds'],
@@ -495,6 +506,10 @@ def _complete_callbacks(values: dict[str, Any]):
         )
     return
   _set_defaults(values, {'monitored_metric': DEFAULT_METRIC})
+  if CENTRAL in values['evaluations'] and has_validation(
+      task.row, task.given, values['validation_fraction']
+  ):
+    _set_defaults(values, {'evaluation_data': VALIDATION})
   try:
     values['monitored_mode'] = _metric_modes.mode_of(
         values['monitored_metric'],
@@ -505,6 +520,19 @@ def _complete_callbacks(values: dict[str, Any]):
     raise flag_table.HparamError(
         f'--monitored_metric={values["monitored_metric"]}: {error}'
     ) from error
+
+
+def has_validation(
+    task: registry.Row, given: Mapping[str, Any], fraction: Optional[float]
+) -> bool:
+  """Returns whether a run has validation examples.
+
+  Args:
+    task: The task.
+    given: The values given for its arguments, by name.
+    fraction: The value of --validation_fraction.
+  """
+  return fraction is not None or task.definition.data.has_validation(given)
 
 
 def _check_trackers(values: Mapping[str, Any]):

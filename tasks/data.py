@@ -109,6 +109,15 @@ class Data(abc.ABC):
   def num_classes(self, args: Arguments) -> Optional[int]:
     """Returns the number of classes; None without classes."""
 
+  def has_validation(self, given: Mapping[str, Any]) -> bool:
+    """Returns whether the published data include validation examples.
+
+    Args:
+      given: The values given for the arguments of the task, by name.
+    """
+    del given  # Unused.
+    return False
+
   def build_prepare(
       self, args: Arguments, train: Any, data_dir: DataDir
   ) -> Prepare:

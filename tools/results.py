@@ -41,7 +41,6 @@ _REPORTS = (
     (
         (
             'fedcada/table_1',
-            'fedli/table_1',
             'fedopt/code_shakespeare',
             'fedopt/table_1',
         ),

@@ -40,6 +40,7 @@ from tff_adaptive import _files
 
 _FOLDER = pathlib.Path(__file__).parent
 _OURS = 'tff_adaptive, compiled'
+_SECTION = 'peers'
 _SEED = 0
 
 
@@ -149,7 +150,8 @@ def save_federation(name: str, num_rounds: int, path: str) -> None:
 
 
 def _run(command: Sequence[Any], json_path: str) -> list[reports.Line]:
-  """Runs a process, and reads the lines that it printed."""
+  """Runs a process, and reads the lines that it printed, with the load."""
+  load_before = os.getloadavg()[0]
   with open(json_path, 'w', encoding='utf-8') as file:
     result = subprocess.run(
         list(map(str, command)),
@@ -162,7 +164,8 @@ def _run(command: Sequence[Any], json_path: str) -> list[reports.Line]:
   if result.returncode or not lines:
     last = (result.stderr.splitlines() or [''])[-1]
     print(f'{" ".join(map(str, command))} failed: {last}', file=sys.stderr)
-  return lines
+  loads = {'load_before': load_before, 'load_after': os.getloadavg()[0]}
+  return [{**line, **loads} for line in lines]
 
 
 def measure(
@@ -248,13 +251,20 @@ def format_section(lines: Sequence[reports.Line]) -> str:
   return (
       f'{verdict}\n\nSeconds a round, medians of {num_rounds} rounds after '
       f'{federation.WARM_UP_ROUNDS}, and in brackets the ratio to ours. '
-      f'{_machine()}\n\n{table}\n'
+      f'{_machine()}{_describe_load(lines)}\n\n{table}\n'
   )
 
 
 def _label(framework: str, lines: Sequence[reports.Line]) -> str:
   version = next(line['version'] for line in lines if line['peer'] == framework)
   return f'{framework} {version}'
+
+
+def _describe_load(lines: Sequence[reports.Line]) -> str:
+  loads = [line['load_before'] for line in lines if 'load_before' in line]
+  if not loads:
+    return ''
+  return f' The load average before a measurement was {max(loads):.1f} at most.'
 
 
 def _machine() -> str:
@@ -265,11 +275,12 @@ def _machine() -> str:
   )
 
 
-def find_section(page: pathlib.Path) -> tuple[str, re.Match[str]]:
-  """Finds the text between `<!-- begin peers -->` and `<!-- end peers -->`.
+def find_section(page: pathlib.Path, name: str) -> tuple[str, re.Match[str]]:
+  """Finds the text between `<!-- begin NAME -->` and `<!-- end NAME -->`.
 
   Args:
     page: The page.
+    name: The name of the section.
 
   Returns:
     The text of the page, and where the section is in it.
@@ -278,12 +289,24 @@ def find_section(page: pathlib.Path) -> tuple[str, re.Match[str]]:
     ValueError: If the page has no such section.
   """
   text = page.read_text(encoding='utf-8')
-  found = re.search(
-      r'(?<=<!-- begin peers -->\n).*?(?=<!-- end peers -->)', text, re.S
-  )
+  begin, end = (f'<!-- {word} {name} -->' for word in ('begin', 'end'))
+  found = re.search(f'(?<={begin}\n).*?(?={end})', text, re.S)
   if found is None:
-    raise ValueError(f'{page} has no section `<!-- begin peers -->`.')
+    raise ValueError(f'{page} has no section `{begin}`.')
   return text, found
+
+
+def replace_section(page: pathlib.Path, name: str, section: str) -> None:
+  """Writes a section of a page anew.
+
+  Args:
+    page: The page.
+    name: The name of the section.
+    section: The new text of the section.
+  """
+  text, found = find_section(page, name)
+  text = text[: found.start()] + section + text[found.end() :]
+  page.write_text(text, encoding='utf-8')
 
 
 def write_section(page: pathlib.Path, section: str, json_path: str) -> None:
@@ -294,11 +317,9 @@ def write_section(page: pathlib.Path, section: str, json_path: str) -> None:
     section: The new text of the section.
     json_path: The file of all lines, to which a link after the text leads.
   """
-  text, found = find_section(page)
   link = os.path.relpath(json_path, page.parent)
   section += f'\n[All measurements]({link}), one a line.\n'
-  text = text[: found.start()] + section + text[found.end() :]
-  page.write_text(text, encoding='utf-8')
+  replace_section(page, _SECTION, section)
 
 
 def main() -> None:
@@ -321,7 +342,7 @@ def main() -> None:
   parser.add_argument('--page', type=pathlib.Path, help='the page to write')
   options = parser.parse_args()
   if options.page is not None:
-    find_section(options.page)
+    find_section(options.page, _SECTION)
   for name in options.peers:
     make_environment(options.environments, PEERS[name])
   lines = []

@@ -119,6 +119,7 @@ class Trainer:
   """The training of a workload on one runtime.
 
   Attributes:
+    load_before: The load average of the machine before the process was built.
     runtime: The runtime.
     context: The runtime's context.
     workload: The workload.
@@ -137,6 +138,7 @@ class Trainer:
       workload: workloads.Workload,
       build_process: Callable[[], tff.learning.templates.LearningProcess],
   ):
+    self.load_before = os.getloadavg()[0]
     self.runtime = runtime
     self.context = context
     self.workload = workload
@@ -281,7 +283,8 @@ def _environment(trainer: Trainer) -> dict[str, Any]:
       'device': plan.device if plan else 'CPU:0',
       'num_parallel_clients': plan.num_parallel_clients if plan else None,
       'threads': dict(zip(('inter_op', 'intra_op'), threads)),
-      'load': os.getloadavg()[0],
+      'load_before': trainer.load_before,
+      'load_after': os.getloadavg()[0],
   }
 
 
@@ -364,11 +367,12 @@ def measure(
         Trainer(
             runtime,
             context,
-            work,
-            functools.partial(models.build_process, work, source.element_spec),
+            workload,
+            functools.partial(
+                models.build_process, workload, source.element_spec
+            ),
         )
         for runtime, context in zip(runtimes, contexts)
-        for work in [workload.on(runtime)]
     ]
     take_turns(trainers, cohort_fn, settings)
     return [report(clients_per_round, trainer) for trainer in trainers]

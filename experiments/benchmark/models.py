@@ -199,14 +199,12 @@ def _build_cnn(
   )
 
 
-def _build_lstm(
-    lstm: Callable[..., tf.keras.layers.Layer] = fast_layers.LSTM,
-) -> tf.keras.Model:
+def _build_lstm() -> tf.keras.Model:
   return _stack(
       tf.keras.Input([SEQUENCE_LENGTH], dtype=tf.int32),
       tf.keras.layers.Embedding(VOCABULARY_SIZE, _EMBEDDING_SIZE),
-      lstm(_LSTM_SIZE, return_sequences=True),
-      lstm(_LSTM_SIZE, return_sequences=True),
+      fast_layers.LSTM(_LSTM_SIZE, return_sequences=True),
+      fast_layers.LSTM(_LSTM_SIZE, return_sequences=True),
       tf.keras.layers.Dense(VOCABULARY_SIZE),
   )
 
@@ -235,9 +233,6 @@ MODELS: Mapping[str, Model] = {
     ),
     # The loss is the mean over tokens and examples.
     'lstm': Model(_build_lstm, _SOFTMAX),
-    'keras_lstm': Model(
-        functools.partial(_build_lstm, tf.keras.layers.LSTM), _SOFTMAX
-    ),
     'tags': Model(_build_tags, tf.keras.losses.BinaryCrossentropy),
     'word_tags': Model(_build_word_tags, tf.keras.losses.BinaryCrossentropy),
 }

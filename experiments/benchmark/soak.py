@@ -102,7 +102,6 @@ def _train(
 
   settings = measurement.Settings(num_rounds)
   settings.apply()
-  workload = workload.on(runtime)
   source, cohort_fn = measurement.build_cohort_fn(
       workload, workload.clients_per_round[0]
   )

@@ -35,8 +35,6 @@ class Workload:
     server_learning_rate: The learning rate of the server optimizer.
     form: The form of the model, `FUNCTIONAL` or `VARIABLE`.
     client_optimizer: A key of `models.CLIENT_OPTIMIZERS`.
-    native_model: A key of `models.MODELS`, for an equivalent variable model
-      that users of TFF's native runtime would train; None for the same model.
     peer_name: The name of the workload in the files of peers; empty for the
       same name.
     num_rows: The number of distinct examples that the clients share, if their
@@ -58,16 +56,9 @@ class Workload:
   server_learning_rate: float
   form: str = FUNCTIONAL
   client_optimizer: str = 'tff_sgdm'
-  native_model: Optional[str] = None
   peer_name: str = ''
   num_rows: Optional[int] = None
   kind: str = RUNTIMES_OF_A_MODEL
-
-  def on(self, runtime: 'Runtime') -> 'Workload':
-    """Returns the workload as users of a runtime would train it."""
-    if runtime.takes_cohorts or self.native_model is None:
-      return self
-    return attrs.evolve(self, model=self.native_model, form=VARIABLE)
 
 
 _SO_LOGREG = Workload(
@@ -124,8 +115,6 @@ WORKLOADS: Mapping[str, Workload] = {
             client_learning_rate=1.0,
             server_optimizer='adam',
             server_learning_rate=1e-3,
-            # The Keras layer, which it cannot run in a functional model.
-            native_model='keras_lstm',
         ),
         _SO_LOGREG,
         attrs.evolve(

@@ -4,6 +4,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 import dataclasses
+import datetime
 import math
 import pathlib
 from typing import Any, Optional
@@ -20,6 +21,9 @@ from tff_adaptive import _metric_modes
 _PATH = published.ROOT / 'experiments' / 'presets' / 'leaderboard.yaml'
 # The value of --methods for all methods.
 ALL = 'all'
+# The sources of a method's defaults; 'other' is another method's paper or code.
+OURS = 'ours'
+_SOURCES = ('paper', 'code', 'other', OURS)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -120,6 +124,8 @@ class Method:
     flags: The flags that choose it.
     search: The ranges of its hyperparameters.
     tuning_free: Whether its authors say that it needs no tuning.
+    defaults: The source of its defaults, one of 'paper', 'code', 'other' and
+      'ours'.
     not_on: The names of the tasks on which it cannot run.
     place: The place of a user's own rule, by which it is given.
   """
@@ -128,8 +134,24 @@ class Method:
   flags: tuple[str, ...]
   search: tuple[Range, ...]
   tuning_free: bool = False
+  defaults: str = OURS
   not_on: tuple[str, ...] = ()
   place: Optional[str] = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Registration:
+  """The methods and tasks whose present rules were committed at a time.
+
+  Attributes:
+    commit: The commit.
+    time: Its time, with the time zone.
+    entries: The names of the methods and tasks.
+  """
+
+  commit: str
+  time: datetime.datetime
+  entries: tuple[str, ...]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -143,6 +165,7 @@ class Leaderboard:
     default_tasks: The names of the tasks that are compared by default.
     default_methods: The names of the methods that are compared by default.
     excluded: The tasks of the registry that are not compared, with the reason.
+    registered: When the rules of methods and tasks were committed.
   """
 
   protocol: Protocol
@@ -151,6 +174,7 @@ class Leaderboard:
   default_tasks: tuple[str, ...]
   default_methods: tuple[str, ...]
   excluded: Mapping[str, str]
+  registered: tuple[Registration, ...] = ()
 
   def __post_init__(self):
     """Raises a PublishedError if a final seed or a metric is not valid."""
@@ -166,6 +190,18 @@ class Leaderboard:
             f'the metric of task {name} must be one whose larger values are '
             f'better, found {task.metric!r}, whose name does not say so'
         )
+
+  def find_registration(self, task: str, method: str) -> Optional[Registration]:
+    """Returns the later registration of a task and a method; None without one.
+
+    Args:
+      task: The name of the task.
+      method: The name of the method.
+    """
+    by_name = {name: r for r in self.registered for name in r.entries}
+    if task not in by_name or method not in by_name:
+      return None
+    return max(by_name[task], by_name[method], key=lambda found: found.time)
 
   def restrict(
       self,
@@ -308,6 +344,7 @@ def _read_method(
     name: str, raw: Mapping[str, Any], ranges: Mapping[str, Range]
 ) -> Method:
   method = _read(Method, raw, f'method {name}', name=name)
+  files.check_choice(method.defaults, _SOURCES, f'method {name}: defaults')
   known = {**_decades(_rows_of(method.flags).values()), **ranges}
   for key in method.search:
     files.check_choice(key, list(known), f'method {name}: search')
@@ -382,7 +419,7 @@ def load(path: pathlib.Path = _PATH) -> Leaderboard:
   rules = [field.name for field in dataclasses.fields(Protocol)]
   defaults = ('default_tasks', 'default_methods')
   parts = ('tasks', 'excluded', 'ranges', 'methods', *defaults)
-  files.check_keys(raw, [*rules, *parts], path.name, needed=parts)
+  files.check_keys(raw, [*rules, *parts, 'registered'], path.name, needed=parts)
   protocol = _read(
       Protocol, {k: v for k, v in raw.items() if k in rules}, path.name
   )
@@ -405,13 +442,23 @@ def load(path: pathlib.Path = _PATH) -> Leaderboard:
       if name not in (*tasks, *raw['excluded'])
       and isinstance(task, definitions.ClassificationTask)
   }
-  for part, known in zip(defaults, ([*tasks], [*methods])):
-    for name in raw[part]:
+  registered = tuple(
+      _read(Registration, item, 'registered')
+      for item in raw.get('registered', ())
+  )
+  entries = [name for item in registered for name in item.entries]
+  for part, found, known in (
+      ('default_tasks', raw['default_tasks'], [*tasks]),
+      ('default_methods', raw['default_methods'], [*methods]),
+      ('registered', entries, [*tasks, *methods]),
+  ):
+    for name in found:
       files.check_choice(name, known, part)
   return Leaderboard(
       protocol,
       tasks,
       methods,
       excluded=raw['excluded'],
+      registered=registered,
       **{part: tuple(raw[part]) for part in defaults},
   )

@@ -72,20 +72,51 @@ def expected_scores(trials: Sequence[TrialScore]) -> list[float]:
     it shows.
   """
   total = len(trials)
-  order = _order(trials)
-  tests = [max(trials[place].test, 0.0) for place in order]
-  first = order.index(0)
   return [
-      math.fsum(
-          [
-              tests[i] * math.comb(total - i - 2, count - 2)
-              for i in range(first if count > 1 else 0)
-          ]
-          + [tests[first] * math.comb(total - first - 1, count - 1)]
-      )
+      math.fsum(test * weight for test, weight in _searches(trials, count))
       / math.comb(total - 1, count - 1)
       for count in range(1, total + 1)
   ]
+
+
+def _searches(
+    trials: Sequence[TrialScore], count: int
+) -> list[tuple[float, int]]:
+  """Returns the test scores that searches of `count` trials select.
+
+  Each has the number of searches that select it; see `expected_scores`.
+  """
+  total = len(trials)
+  order = _order(trials)
+  tests = [max(trials[place].test, 0.0) for place in order]
+  first = order.index(0)
+  found = [
+      (tests[i], math.comb(total - i - 2, count - 2))
+      for i in range(first if count > 1 else 0)
+  ]
+  return [*found, (tests[first], math.comb(total - first - 1, count - 1))]
+
+
+def spread(trials: Sequence[TrialScore]) -> float:
+  """Returns how much the selected trial's test score depends on the samples.
+
+  Args:
+    trials: The trials; see `expected_scores`.
+
+  Returns:
+    The standard deviation over all searches with the first trial and half of
+    the others, rounded up.
+
+  Example:
+
+    >>> spread([TrialScore(0.2, 80.0), TrialScore(0.1, 90.0), TrialScore(1, 0)])
+    5.0
+  """
+  found = _searches(trials, 1 + len(trials) // 2)
+  total = sum(weight for _, weight in found)
+  mean = math.fsum(test * weight for test, weight in found) / total
+  squares = (weight * (test - mean) ** 2 for test, weight in found)
+  return math.sqrt(math.fsum(squares) / total)
 
 
 def area(scores: Sequence[float]) -> float:

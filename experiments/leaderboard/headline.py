@@ -10,6 +10,7 @@ from typing import Any, Optional
 
 from experiments import pages
 from experiments.leaderboard import advice
+from experiments.leaderboard import board
 from experiments.leaderboard import budgets
 from experiments.leaderboard import plans
 from experiments.leaderboard import results as results_lib
@@ -123,7 +124,7 @@ def _find_main(
 
 
 def find_picks(results: results_lib.Results) -> list[str]:
-  """Returns the methods that the first paragraph of the page takes.
+  """Returns the methods that come first in the first paragraph of the page.
 
   Args:
     results: The finished runs.
@@ -143,34 +144,95 @@ def find_picks(results: results_lib.Results) -> list[str]:
 def _answer_pick(
     results: results_lib.Results, situation: advice.Situation
 ) -> str:
-  """Returns which method to take in a situation."""
+  """Returns which method comes first in a situation, and how surely."""
   methods = results.plan.board.methods
   standings = advice.rank_on_all(results, situation.outcomes)
   best = next(iter(standings))
-  *others, last = situation.outcomes
-  tasks = ' and '.join(filter(None, [', '.join(others), last]))
-  loss = _describe_loss(standings[best])
-  sentence = (
-      f'**{situation.text}, take {best}**, {loss} of {len(standings)} methods '
-      f'on {tasks}'
-  )
-  if len(situation.outcomes) == 1 < len(results.plan.board.tasks):
+  tasks = _join(list(situation.outcomes))
+  rivals = list(situation.rivals())
+  if len(rivals) > 1:
+    losses = [f'{advice.largest_loss(standings[m]):.2f}' for m in rivals]
     sentence = (
-        f'**{situation.text}, {best} is the first of {len(standings)} methods '
-        f'on {tasks}**, which says little of the other tasks'
+        f'**{situation.text}, the seeds do not tell {_join(rivals)} apart**: '
+        f'they are at most {_join(losses)} points behind the best'
     )
+  else:
+    loss = _describe_loss(standings[best])
+    sentence = f'**{situation.text}, {best} loses least**: {loss}'
+  sentence += f' of {len(standings)} methods on {tasks}'
+  if len(situation.outcomes) == 1 < len(results.plan.board.tasks):
+    sentence += ', which says little of the other tasks'
   free = [name for name in standings if methods[name].tuning_free]
   if best in free:
-    sentence += '; it needs no tuning according to its authors'
+    sentence += f'; {best} needs no tuning according to its authors'
   elif free:
     sentence += (
-        f'; of the {len(free)} that need no tuning according to their authors, '
-        f'take {free[0]}, {_describe_loss(standings[free[0]])}'
+        f'; of the {len(free)} that need no tuning according to their authors '
+        f'{free[0]}, {_describe_loss(standings[free[0]])}'
     )
   good = [m for m in advice.group(standings).good if m != best]
   if good:
     sentence += f'. Shown to be as good within the margin: {", ".join(good)}'
-  return f'{sentence}.'
+  elif best not in advice.group(standings).good:
+    sentence += '. On every task, none is shown to be as good as the best'
+  doubts = _describe_defaults if situation.budget == 1 else _describe_search
+  return (
+      f'{sentence}. {_describe_seeds(situation)} {doubts(results, situation)}'
+  )
+
+
+def _join(texts: Sequence[str]) -> str:
+  """Returns texts as a list in a sentence."""
+  *others, last = texts
+  return ' and '.join(filter(None, [', '.join(others), last]))
+
+
+def _describe_seeds(situation: advice.Situation) -> str:
+  """Returns who comes first if the seeds are resampled."""
+  shares = (f'{m} in {share:.0%}' for m, share in situation.rivals().items())
+  found = ', '.join(shares).replace('%', ' %')
+  return (
+      f'In {advice.NUM_RESAMPLES:,} resamples of the seeds, first is {found}.'
+  )
+
+
+def _describe_defaults(
+    results: results_lib.Results, situation: advice.Situation
+) -> str:
+  """Returns who comes first without the methods whose defaults are ours."""
+  methods = results.plan.board.methods
+  compared = list(next(iter(situation.outcomes.values())))
+  founded = [m for m in compared if methods[m].defaults != board.OURS]
+  if not founded:
+    return 'All these defaults are ours.'
+  standings = advice.rank_on_all(results, situation.restrict(founded).outcomes)
+  first = next(iter(standings))
+  return (
+      f'This ranks defaults, {len(compared) - len(founded)} of which are ours; '
+      f'of the other {len(founded)} methods {first} loses least, '
+      f'{_describe_loss(standings[first])} of these.'
+  )
+
+
+def _describe_search(
+    results: results_lib.Results, situation: advice.Situation
+) -> str:
+  """Returns how much the chosen trials depend on the samples."""
+  found = []
+  for method in situation.rivals():
+    spreads = {
+        task: budgets.spread(
+            results.trial_scores(task, method)[: situation.budget]
+        )
+        for task in situation.outcomes
+    }
+    task = max(spreads, key=spreads.__getitem__)
+    found.append(f'{spreads[task]:.1f} points ({method}, {task})')
+  return (
+      'The search was made once: over searches with half of its samples the '
+      'metric of the chosen trial has a standard deviation of up to '
+      f'{", ".join(found)}.'
+  )
 
 
 def _describe_loss(by_task: Mapping[str, results_lib.Standing]) -> str:

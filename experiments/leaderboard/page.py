@@ -70,6 +70,11 @@ _CAVEATS = (
     'many equal methods, some look worse. Differences below the margin are '
     'meaningless.'
 )
+_REGISTRATION_LEGEND = (
+    'A method is registered with its flags and ranges, a task with its model, '
+    'seeds, target and margin: they were committed at this time and have not '
+    'changed since. A run counts with the later one of both.'
+)
 _GAPS_LEGEND = (
     "The difference to the method's own tuned runs, in points, paired by seed, "
     'with a 95 % t interval. The columns of other tasks use the '
@@ -77,10 +82,12 @@ _GAPS_LEGEND = (
 )
 
 _DEFAULTS_LEGEND = (
-    "The test metric with the library's defaults, mean ± standard deviation "
-    'over the seeds, in percent. Bold is the best of a task, or shown to be as '
-    'good within its margin. The **loss** is how far a method is behind the '
-    'best of a task, in points, at most, on '
+    "The test metric with this library's defaults, mean ± standard deviation "
+    'over the seeds, in percent: a ranking of defaults, not of methods. '
+    '**from** is their source: the *paper* or the *code* of the authors, '
+    '*other* papers or code, or *ours*. Bold is the best of a task, or shown '
+    'to be as good within its margin. The **loss** is how far a method is '
+    'behind the best of a task, in points, at most, on '
 )
 
 
@@ -134,6 +141,7 @@ def write(
     blocks += [pages.heading('Figures'), *_figures(others, command)]
   blocks += _failure_blocks(failed)
   blocks += _search_blocks(plan.board)
+  blocks += _registration_blocks(results)
   blocks += _missing_blocks(results, results_lib.Results(catalogue))
   blocks += pages.origin(results.runs(), command)
   csv_files.write(path.with_suffix('.csv'), _CSV_HEADER, _csv_rows(results))
@@ -201,8 +209,9 @@ def _describe(plan: plans.Plan) -> str:
       'data, and run with the final seeds. That loss is the one that clients '
       'see during local training, which methods that limit client drift '
       'increase on purpose, so it is only compared within a method. Ranges, '
-      'seeds, targets and margins were fixed before the first run, in '
-      f'`experiments/presets/leaderboard.yaml`{exceptions}.'
+      'seeds, targets and margins are those of '
+      f'`experiments/presets/leaderboard.yaml`{exceptions}; [below](#when-the-'
+      'rules-were-committed) is since when. The search was made once.'
   )
 
 
@@ -246,6 +255,7 @@ def _default_blocks(results: results_lib.Results) -> list[str]:
         [
             method,
             headline.free_mark(results, method),
+            results.plan.board.methods[method].defaults,
             views.format_value(loss, None, 2),
             *(_show_mean(found.get(method)) for found in standings.values()),
         ]
@@ -253,7 +263,9 @@ def _default_blocks(results: results_lib.Results) -> list[str]:
   return [
       pages.heading('Without tuning'),
       pages.paragraph(_DEFAULTS_LEGEND + ', '.join(widest.outcomes) + '.'),
-      pages.table(['method', 'free', 'loss', *standings], rows, num_labels=2),
+      pages.table(
+          ['method', 'free', 'from', 'loss', *standings], rows, num_labels=3
+      ),
   ]
 
 
@@ -404,6 +416,32 @@ def _search_blocks(rules: board.Leaderboard) -> list[str]:
   return [
       pages.heading('Search ranges'),
       pages.table(header, rows, num_labels=5),
+  ]
+
+
+def _registration_blocks(results: results_lib.Results) -> list[str]:
+  """Returns the section on which runs began before their rules were fixed."""
+  found = results.registrations()
+  if not found:
+    return []
+  compared = {*results.plan.board.tasks, *results.plan.board.methods}
+  rows = []
+  for rules in (*results.plan.board.registered, None):
+    if rules in found:
+      place = ['not registered', '', '']
+      if rules is not None:
+        entries = ', '.join(n for n in rules.entries if n in compared)
+        place = [markup.code(rules.commit), f'{rules.time:%F %R}', entries]
+      rows.append([*place, str(len(found[rules])), str(sum(found[rules]))])
+  num_early = sum(map(sum, found.values()))
+  header = ['commit', 'time (UTC)', 'entries', 'runs', 'begun earlier']
+  return [
+      pages.heading('When the rules were committed'),
+      pages.paragraph(
+          f'{_REGISTRATION_LEGEND} {num_early:,} of {len(results.runs()):,} '
+          'runs began earlier.'
+      ),
+      pages.table(header, rows, num_labels=3),
   ]
 
 

@@ -349,6 +349,21 @@ class Results:
     """Returns the runs read so far."""
     return list(self._runs.values())
 
+  def registrations(self) -> dict[Optional[board.Registration], list[bool]]:
+    """Returns whether each run read so far began before its rules were there.
+
+    Returns:
+      Whether, for every run, by the registration of its task and method; those
+      of None have none.
+    """
+    found: dict[Optional[board.Registration], list[bool]] = {}
+    for trial, run in self._runs.items():
+      method, _, _ = trial.name.partition('/')
+      rules = self.plan.board.find_registration(trial.home.name, method)
+      is_early = rules is None or run.started.astimezone() < rules.time
+      found.setdefault(rules, []).append(is_early)
+    return found
+
   def _read(self, trial: trials_lib.Trial) -> run_folder.Run:
     if trial not in self._runs:
       self._runs[trial] = run_folder.read_run(trial.folder)

@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Answers at the top of a page: who leads, and is it as published?"""
+"""Answers at the top of a page: how far from the paper, and who leads?"""
 
 import collections
 from collections.abc import Iterator, Sequence
@@ -14,9 +14,6 @@ from experiments import published
 from experiments.report import cell_results
 from experiments.report import figures
 from experiments.report import views
-
-# An order of fewer pairs says less than the distances of the numbers.
-_MIN_PAIRS = 3
 
 
 class _Cell(NamedTuple):
@@ -85,10 +82,9 @@ def describe(
 ) -> Optional[str]:
   """Returns the paragraph on what was measured.
 
-  It says how the order of the rows agrees with the published order, and which
-  rows lead in columns that have rows without a published number. Percentages
-  that differ by half a point or less are tied, as in the tables of the
-  Delta-SGD paper.
+  It says how far the numbers are from the published ones, and which rows lead
+  in columns that have rows without a published number. Percentages that differ
+  by half a point or less are tied, as in the tables of the Delta-SGD paper.
 
   Args:
     table: The table.
@@ -131,24 +127,11 @@ def _read_columns(
 
 
 def _describe_agreement(columns: Sequence[_Column]) -> list[str]:
-  """Returns sentences on how the measured order is the published one."""
-  pairs = [pair for column in columns for pair in _pairs_apart(column)]
-  if not pairs:
+  """Returns sentences on how close the numbers are to the published ones."""
+  if not any(True for column in columns for _ in _pairs_apart(column)):
     return []
-  num_same = sum(map(_keeps_order, pairs))
-  num_turned = sum(_gap(w.ours, b.ours) > c.margin for c, b, w in pairs)
-  percentages = ''
-  if any(column.margin for column, _, _ in pairs):
-    percentages = ' (percentages by more than half a point)'
-  order = (
-      f'Of the {_count(pairs, "pair")} of methods that the paper sets apart'
-      f'{percentages}, {num_same} are in the published order here, '
-      f'{len(pairs) - num_same - num_turned} tied, {num_turned} reversed.'
-  )
-  sentences = [order, *_describe_best(columns), *_describe_distance(columns)]
-  if len(pairs) < _MIN_PAIRS:
-    sentences.reverse()
-  return [f'**{sentences[0]}**', *sentences[1:]]
+  sentences = [*_describe_distance(columns), *_describe_best(columns)]
+  return [f'**{s}**' for s in sentences[:1]] + sentences[1:]
 
 
 def _pairs_apart(column: _Column) -> Iterator[_Pair]:

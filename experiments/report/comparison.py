@@ -71,13 +71,19 @@ def write_comparison(
       [name, *_format(summary, metric, runs[name])]
       for name, summary in summaries.items()
   ]
+  choice = ''
+  if data == settings_lib.TEST:
+    choice = (
+        ' To choose a method, compare them on examples that the test does not '
+        'have: `--validation_fraction=0.1`.'
+    )
   blocks = [
       pages.paragraph(
           'Over several seeds, numbers are the mean ± the standard deviation. '
           f'`{_ESTIMATES["last_10_evaluations"]}` is the mean of the last ten '
           'evaluations, or of all if there are fewer. '
           '`best` is for replication only: chosen on the '
-          f'{markup.text(data)} data.'
+          f'{markup.text(data)} data.{choice}'
       ),
       pages.table(columns, rows),
       pages.figure(
@@ -98,7 +104,7 @@ def write_comparison(
   )
   print(f'{label}:')
   print(formatting.align([columns, *rows], num_labels=1))
-  print(f'{path}.md: {len(runs)} {kind}s compared', flush=True)
+  print(f'{path}.md: {len(runs)} {kind}s compared.{choice}', flush=True)
 
 
 def _summarize(runs: Sequence[run_folder.Run], metric: str) -> dict[str, Any]:

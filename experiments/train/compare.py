@@ -38,7 +38,8 @@ class _Flags:
 
   Attributes:
     compare: Train these methods on the task, with the same seeds and flags, and
-      show them in one table and one figure. The names are those of the
+      show them in one table and one figure, on validation examples if there are
+      any, otherwise on test examples. The names are those of the
       leaderboard, of algorithms and of optimizers, such as
       fedadam,delta_sgd,prodigy, and package.module:build_NAME of your own
       rules; the rules have their defaults.
@@ -155,6 +156,7 @@ def build_trials(
     raise hparams.HparamError('--seed and --seeds exclude each other')
   for name in ('seed', 'experiment_name', 'output_dir'):
     given.pop(name, None)
+  _watch_validation(given, flag_values)
   _check_are_free(given, methods)
   arguments = _share_flags(given, methods)
   trials = [
@@ -178,6 +180,21 @@ def build_trials(
     )
   _check_folders(trials)
   return trials
+
+
+def _watch_validation(given: dict[str, str], flag_values: flags.FlagValues):
+  """Adds the flag of validation examples, if there are any to evaluate on."""
+  name = 'evaluation_data'
+  task = registry.ROWS[registry.TASK].get(flag_values.task)
+  evaluations = flag_values.evaluations or [settings_lib.CENTRAL]
+  # Building the trials raises for an unknown task.
+  if name in given or task is None or settings_lib.CENTRAL not in evaluations:
+    return
+  values = {
+      a.name: flag_values[task.flag_name(a)].value for a in task.arguments
+  }
+  if settings_lib.has_validation(task, values, flag_values.validation_fraction):
+    given[name] = f'--{name}={settings_lib.VALIDATION}'
 
 
 def _label(task: str) -> str:

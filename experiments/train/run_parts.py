@@ -370,6 +370,13 @@ def build_callbacks(
     found.append(
         kept_weights.LastWeightsAverage(settings.weights_average_rounds)
     )
+  if settings.chooses_on_test_data:
+    print(
+        f'{settings.monitored_metric} of test data chooses the round: its test '
+        'metrics are for replication only; --validation_fraction=0.1 holds out '
+        'examples to choose by.',
+        flush=True,
+    )
   if settings.keep_best:
     found.append(kept_weights.BestCheckpoint(directory.checkpoints, **watched))
   if settings.early_stopping_patience is not None:

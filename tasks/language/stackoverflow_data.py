@@ -64,6 +64,9 @@ class _Posts(data.Data):
         validation,
     )
 
+  def has_validation(self, given):
+    return given.get('test_split') != stackoverflow_files.HELDOUT
+
   def published_spec(self):
     return data.spec(**dict.fromkeys(self.features, ('string', [])))
 

@@ -143,6 +143,56 @@ class SettingsTest(parameterized.TestCase):
     self.assertIsNone(recorded['weights_average_decay'])
 
   @parameterized.named_parameters(
+      ('test', ['--keep_best'], None, True),
+      (
+          'fraction',
+          ['--keep_best', '--validation_fraction=0.1'],
+          'validation',
+          False,
+      ),
+      (
+          'test_is_told',
+          [
+              '--early_stopping_patience=3',
+              '--validation_fraction=0.1',
+              '--evaluation_data=test',
+          ],
+          None,
+          True,
+      ),
+      (
+          'clients',
+          ['--keep_best', '--monitored_metric=clients/loss'],
+          None,
+          False,
+      ),
+      ('nothing_is_chosen', ['--validation_fraction=0.1'], None, False),
+      (
+          'published',
+          ['--keep_best', '--task=stackoverflow_lr', '--data_dir=data'],
+          'validation',
+          False,
+      ),
+      (
+          'held_out_users_test',
+          [
+              '--keep_best',
+              '--task=stackoverflow_lr',
+              '--stackoverflow_lr_test_split=heldout',
+              '--data_dir=data',
+          ],
+          None,
+          True,
+      ),
+  )
+  def test_validation_data_choose_where_there_are_any(
+      self, arguments, data, on_test
+  ):
+    settings = _read(*arguments)
+    self.assertEqual(settings.hparams()['evaluation_data'], data)
+    self.assertEqual(settings.chooses_on_test_data, on_test)
+
+  @parameterized.named_parameters(
       (
           'metric',
           ['--monitored_metric=loss'],

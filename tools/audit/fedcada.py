@@ -164,9 +164,11 @@ def adjustment_helps(lab: claim.Laboratory) -> claim.Verdict:
 def beats_fedavg(lab: claim.Laboratory) -> claim.Verdict:
   """FedCAda is ahead of FedAvg.
 
-  Finished runs of our ablation on MNIST.
+  Finished runs of the leaderboard, in which both are tuned with the same number
+  of trials. In our ablation on MNIST, where neither is tuned, FedCAda is 1.2
+  points ahead.
   """
-  return runs.answer(lab, _TABLE, '1 + b^t', runs.ahead, others=('FedAvg',))
+  return runs.answer_tuned(lab, 'FedCAda', 'FedAvg', runs.ahead)
 
 
 @PAPER.claim('Section 4.2.2, Table 2', claim.Basis.TRAINING)

@@ -125,19 +125,16 @@ def published_lead(lab: claim.Laboratory) -> claim.Verdict:
   return runs.lead(lab, 'fedli/table_1', ('LU', 'LS'))
 
 
-def _beats_fedavg(lab: claim.Laboratory, row: str) -> claim.Verdict:
-  return runs.answer(lab, _TABLE, row, runs.ahead, others=('FedAvg',))
-
-
 @PAPER.claim('Appendix C, Table 1', claim.Basis.TRAINING)
 def line_search_helps(lab: claim.Laboratory) -> claim.Verdict:
   """FedLi-LS is ahead of FedAvg.
 
   Above the table stands that both methods of FedLi outperform FedAvg "across
   the board"; in it LS is behind FedAvg in three of four columns. Finished runs
-  of our comparison on MNIST.
+  of the leaderboard, in which both are tuned with the same number of trials, LS
+  by its largest step and the slope of its condition.
   """
-  return _beats_fedavg(lab, 'LS')
+  return runs.answer_tuned(lab, 'FedLi-LS', 'FedAvg', runs.ahead)
 
 
 @PAPER.claim('Appendix C, Table 1', claim.Basis.TRAINING)
@@ -148,4 +145,4 @@ def linearization_helps(lab: claim.Laboratory) -> claim.Verdict:
   the board"; in it LU is behind FedAvg in one of four columns. Finished runs
   of our comparison on MNIST.
   """
-  return _beats_fedavg(lab, 'LU')
+  return runs.answer(lab, _TABLE, 'LU', runs.ahead, others=('FedAvg',))

@@ -17,6 +17,9 @@ from experiments import registry
 from experiments import rounds as rounds_lib
 from experiments.conformance import problems
 from experiments.conformance import replay
+from experiments.leaderboard import board
+from experiments.leaderboard import plans
+from experiments.leaderboard import results as results_lib
 from experiments.report import cell_results
 from tff_adaptive import analysis
 from tff_adaptive import optimizers
@@ -75,6 +78,7 @@ class Laboratory:
     """
     self.runs_dir = pathlib.Path(runs_dir)
     self._results: dict[tuple[str, ...], list[cell_results.CellResult]] = {}
+    self._others: list[Any] = []
 
   def collect(self, table: published.Table) -> list[cell_results.CellResult]:
     """Returns the results of the cells of a table, and caches them.
@@ -91,6 +95,25 @@ class Laboratory:
       self._results[names] = cell_results.collect(table, self.runs_dir)
     return self._results[names]
 
+  def tuned(
+      self, methods: Sequence[str]
+  ) -> dict[str, dict[str, Mapping[int, float]]]:
+    """Returns scores of the leaderboard by seed, by task and method.
+
+    Args:
+      methods: Some methods of the leaderboard; each is tuned with the most
+        trials that they have in common.
+    """
+    rules = board.load().restrict(methods=methods)
+    folder = str(self.runs_dir / 'leaderboard')
+    results = results_lib.Results(plans.Plan(rules, folder, 'data'))
+    found: dict[str, dict[str, Mapping[int, float]]] = {
+        task: {m: o.scores for m, o in results.tuned(task).items()}
+        for task in rules.tasks
+    }
+    self._others += results.runs()
+    return found
+
   @property
   def runs(self) -> list[Any]:
     """The distinct valid runs that were read so far."""
@@ -100,6 +123,7 @@ class Laboratory:
         for result in results
         for run in result.runs.values()
     }
+    found.update((run.path, run) for run in self._others)
     return list(found.values())
 
   def steps(

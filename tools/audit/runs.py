@@ -285,6 +285,43 @@ def answer(
   return claim.Verdict(status, '; '.join(told) + '.', numbers)
 
 
+def answer_tuned(
+    lab: claim.Laboratory,
+    method: str,
+    rival: str,
+    judge: Callable[[Difference], claim.Status],
+) -> claim.Verdict:
+  """Returns the verdict on a method of the leaderboard, both of them tuned.
+
+  Args:
+    lab: The laboratory.
+    method: The method that the claim is about.
+    rival: The method to compare it with.
+    judge: Maps the difference to the status of the claim.
+
+  Returns:
+    The worst status over the tasks on which both are tuned; 'not run' without
+    one.
+  """
+  found = {}
+  for task, scores in lab.tuned((method, rival)).items():
+    if len(scores) == 2:
+      difference = compare(scores[method], scores[rival])
+      means = {m: statistics.fmean(s.values()) for m, s in scores.items()}
+      found[task] = _Comparison(rival, difference, judge(difference), means)
+  if not found:
+    return claim.Verdict(
+        claim.Status.NOT_RUN,
+        f'The leaderboard has no tuned runs of {method} and {rival}.',
+    )
+  told = '; '.join(f'{task}: {c.describe(method)}' for task, c in found.items())
+  return claim.Verdict(
+      unite([c.status for c in found.values()]),
+      f'{told}.',
+      {task: c.to_numbers() for task, c in found.items()},
+  )
+
+
 def agree(
     lab: claim.Laboratory,
     table_name: str,

@@ -9,7 +9,6 @@ from absl.testing import parameterized
 import attrs
 import numpy as np
 import pytest
-import tensorflow as tf
 import tensorflow_federated as tff
 
 from experiments import registry
@@ -220,15 +219,13 @@ class WorkloadsTest(parameterized.TestCase):
       ('logistic', 7850),
       ('cnn', 1_206_590),
       ('lstm', 820_522),
-      ('keras_lstm', 820_522),
       ('tags', 5_000_500),
       ('word_tags', 5_000_500),
   )
   def test_models_have_the_known_numbers_of_weights(self, name, num_weights):
     model = models.MODELS[name].build()
     self.assertEqual(model.count_params(), num_weights)
-    kind = name.removeprefix('keras_')
-    examples = models.MAKERS[kind](np.random.default_rng(0), 3)
+    examples = models.MAKERS[name](np.random.default_rng(0), 3)
     logits = model(examples['x'])
     loss = models.MODELS[name].build_loss(from_logits=True)
     self.assertGreater(float(loss(examples['y'], logits)), 0)
@@ -249,22 +246,6 @@ class WorkloadsTest(parameterized.TestCase):
       self.assertCountEqual(np.flatnonzero(bag), numbers)
     np.testing.assert_array_equal(bags['y'], words['y'])
 
-  def test_native_runtime_has_keras_layer_with_the_same_weights(self):
-    workload = workloads.WORKLOADS['shakespeare_lstm']
-    native = workload.on(workloads.RUNTIMES['native'])
-    self.assertEqual(native.form, workloads.VARIABLE)
-    built = []
-    for each in (workload, native):
-      tf.keras.utils.set_random_seed(3)
-      built.append(models.MODELS[each.model].build())
-    tokens = np.arange(80, dtype=np.int32)[np.newaxis]
-    ours, keras = (model(tokens) for model in built)
-    np.testing.assert_allclose(ours, keras, rtol=0, atol=1e-6)
-    self.assertIs(
-        workloads.WORKLOADS['ragged'].on(workloads.RUNTIMES['native']),
-        workloads.WORKLOADS['ragged'],
-    )
-
   def test_labels_of_sequences_are_the_tokens_after(self):
     examples = models.MAKERS['lstm'](np.random.default_rng(0), 5)
     np.testing.assert_array_equal(examples['x'][:, 1:], examples['y'][:, :-1])
@@ -274,9 +255,6 @@ class WorkloadsTest(parameterized.TestCase):
     for workload in workloads.WORKLOADS.values():
       self.assertIn(workload.model, models.MAKERS)
       self.assertIn(workload.model, models.MODELS)
-      self.assertIn(
-          workload.on(workloads.RUNTIMES['native']).model, models.MODELS
-      )
       self.assertIn(workload.client_optimizer, models.CLIENT_OPTIMIZERS)
       self.assertIn(workload.server_optimizer, models.SERVER_OPTIMIZERS)
       for clients_per_round in workload.clients_per_round:

@@ -3,6 +3,7 @@
 """Tests of the rules and the runs of a leaderboard."""
 
 import dataclasses
+import datetime
 import math
 import pathlib
 
@@ -23,6 +24,11 @@ from tests.experiments.leaderboard import board_testing
 
 _BOARD = board.load()
 _TASK = {'num_seeds': 2, 'target': 90, 'margin': 1}
+_METHOD = {'flags': [], 'search': ['rate']}
+_COMMITTED = {
+    'commit': 'abc',
+    'time': datetime.datetime(2026, 1, 2, tzinfo=datetime.timezone.utc),
+}
 _RAW = {
     'total_rounds': 4,
     'rounds_per_evaluation': 2,
@@ -36,7 +42,7 @@ _RAW = {
     'default_tasks': ['digits'],
     'default_methods': ['FedAvg'],
     'ranges': {'rate': {'flag': 'a', 'values': 'uniform(0,1)', 'reason': 'b'}},
-    'methods': {'FedAvg': {'flags': [], 'search': ['rate']}},
+    'methods': {'FedAvg': _METHOD},
 }
 
 
@@ -79,10 +85,32 @@ class RulesTest(parameterized.TestCase):
           {'default_tasks': ['emnist_ae']},
           "default_tasks must be one of digits, .*, found 'emnist_ae'",
       ),
+      (
+          {'registered': [{**_COMMITTED, 'entries': ['mnits']}]},
+          "registered must be one of digits, .*, found 'mnits'",
+      ),
+      (
+          {'methods': {'FedAvg': {**_METHOD, 'defaults': 'mine'}}},
+          "method FedAvg: defaults must be one of .*, ours, found 'mine'",
+      ),
   )
   def test_bad_files_are_refused(self, changes, sentence):
     with self.assertRaisesRegex(published.PublishedError, sentence):
       self._load(**changes)
+
+  def test_a_run_is_registered_with_the_later_one_of_task_and_method(self):
+    later = {**_COMMITTED, 'time': datetime.datetime(2026, 1, 3, 4)}
+    later['time'] = later['time'].astimezone(datetime.timezone.utc)
+    rules = self._load(
+        registered=[
+            {**_COMMITTED, 'entries': ['digits', 'fedavgm']},
+            {**later, 'entries': ['FedAvg']},
+        ]
+    )
+    first, second = rules.registered
+    self.assertEqual(rules.find_registration('digits', 'FedAvg'), second)
+    self.assertEqual(rules.find_registration('digits', 'fedavgm'), first)
+    self.assertIsNone(rules.find_registration('digits', 'fedyogi'))
 
   def test_rule_without_an_entry_is_tuned_around_its_defaults(self):
     methods = self._load().methods
@@ -140,8 +168,8 @@ class RulesTest(parameterized.TestCase):
       self.assertEqual(rules.budgets, expected)
       self.assertEqual(rules.num_trials, num_trials)
 
-  def test_compares_the_tuning_free_with_the_others_on_five_tasks(self):
-    self.assertLen(_BOARD.default_tasks, 5)
+  def test_compares_the_tuning_free_with_the_others_on_four_tasks(self):
+    self.assertLen(_BOARD.default_tasks, 4)
     free = [_BOARD.methods[n].tuning_free for n in _BOARD.default_methods]
     self.assertGreaterEqual(sum(free), 12)
     self.assertGreaterEqual(free.count(False), 12)

@@ -118,6 +118,16 @@ class CompareTest(folder_testing.FolderTestCase):
     trials = self._build('--compare=sgd,adam', '--seed=5')
     self.assertEqual([trial.seed for trial in trials], [5, 5])
 
+  @parameterized.parameters(
+      ((), None),
+      (('--validation_fraction=0.1',), 'validation'),
+      (('--validation_fraction=0.1', '--evaluation_data=test'), None),
+      (('--task=stackoverflow_lr', '--data_dir=data'), 'validation'),
+  )
+  def test_methods_are_compared_on_validation_data_if_any(self, flags, data):
+    for trial in self._build('--compare=sgd,fedadam', *flags):
+      self.assertEqual(trial.hparams['evaluation_data'], data)
+
   def test_a_flag_goes_to_the_methods_that_have_it(self):
     fedavg, delta_sgd, sps = self._build(
         '--compare=fedavg,delta_sgd,sps',
@@ -243,6 +253,8 @@ class CompareTest(folder_testing.FolderTestCase):
     page = (home / 'comparison.md').read_text(encoding='utf-8')
     self.assertIn('# digits: test accuracy (%) of 2 methods\n', page)
     self.assertIn('experiments.train --compare=fedavg,fedadam --', page)
+    for text in (page, out):
+      self.assertIn('the test does not have: `--validation_fraction', text)
     for name in ('comparison.md', 'comparison.png', 'comparison.pdf'):
       self.assertTrue((home / name).exists())
     for method in ('FedAvg', 'FedAdam'):

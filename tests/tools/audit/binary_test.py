@@ -23,7 +23,7 @@ from tools.audit.claim import Status
 
 # One that needs nothing, and one that needs two runs of two methods.
 _CLAIM = 'delta_sgd.published_places'
-_RUNS_CLAIM = 'fedli.line_search_helps'
+_RUNS_CLAIM = 'fedli.linearization_helps'
 
 
 def _call(*arguments):
@@ -89,7 +89,7 @@ class AuditTest(parameterized.TestCase):
     return printed, found
 
   def test_page_says_what_the_runs_were_made_with(self):
-    self._write_runs({'LS': (0.9, 0.9, 0.9), 'FedAvg': (0.8, 0.8, 0.81)})
+    self._write_runs({'LU': (0.9, 0.9, 0.9), 'FedAvg': (0.8, 0.8, 0.81)})
     _, found = self._audit_runs(_RUNS_CLAIM)
     self.assertEqual(found[_RUNS_CLAIM]['verdict'], 'holds')
     page = (self.output_dir / 'claims.md').read_text()
@@ -97,16 +97,16 @@ class AuditTest(parameterized.TestCase):
     self.assertIn('| runs | 12, from 20', page)
 
   def test_numbers_that_json_lacks_are_words(self):
-    self._write_runs({'LS': (math.nan, 0.9, 0.9), 'FedAvg': (0.8, 0.8, 0.8)})
+    self._write_runs({'LU': (math.nan, 0.9, 0.9), 'FedAvg': (0.8, 0.8, 0.8)})
     _, found = self._audit_runs(_RUNS_CLAIM)
     self.assertEqual(found[_RUNS_CLAIM]['verdict'], 'fails')
     numbers = found[_RUNS_CLAIM]['numbers']['alpha = 0.1']
     self.assertEqual(numbers['difference'], '-inf')
-    self.assertEqual(numbers['means']['LS'], 'nan')
+    self.assertEqual(numbers['means']['LU'], 'nan')
 
   def test_a_damaged_run_is_the_verdict_of_its_claim_alone(self):
-    self._write_runs({'LS': (0.9, 0.9, 0.9), 'FedAvg': (0.8, 0.8, 0.81)})
-    damaged = self.runs_dir / 'fedli/comparison_mnist/alpha_0.1.ls/seed_0'
+    self._write_runs({'LU': (0.9, 0.9, 0.9), 'FedAvg': (0.8, 0.8, 0.81)})
+    damaged = self.runs_dir / 'fedli/comparison_mnist/alpha_0.1.lu/seed_0'
     (damaged / 'hparams.json').write_text('{')
     printed, found = self._audit_runs(_RUNS_CLAIM, _CLAIM)
     self.assertEqual(found[_RUNS_CLAIM]['verdict'], 'not run')

@@ -5,6 +5,7 @@
 import dataclasses
 import math
 import pathlib
+from unittest import mock
 
 from absl.testing import parameterized
 
@@ -282,3 +283,28 @@ class AnswerTest(parameterized.TestCase):
     verdict = self._answer({}, others=('Yogi',))
     self.assertEqual(verdict.status, Status.NOT_RUN)
     self.assertIn("no row 'Delta-SGD'", verdict.evidence)
+
+
+class TunedTest(parameterized.TestCase):
+
+  def _answer(self, by_task):
+    lab = mock.Mock()
+    lab.tuned.return_value = by_task
+    return runs.answer_tuned(lab, 'A', 'B', runs.ahead)
+
+  def test_methods_are_compared_on_the_tasks_where_both_are_tuned(self):
+    ahead = {'A': {0: 90.0, 1: 91.0}, 'B': {0: 89.0, 1: 90.0}}
+    verdict = self._answer({'digits': ahead, 'mnist': {'A': {0: 1.0}}})
+    self.assertEqual(verdict.status, Status.HOLDS)
+    self.assertEqual(
+        verdict.evidence,
+        'digits: A 90.50, B 89.50, +1.00 [+1.00, +1.00] (2 paired seeds): '
+        'holds.',
+    )
+    behind = {'A': {0: 1.0, 1: 2.0}, 'B': {0: 2.0, 1: 3.0}}
+    verdict = self._answer({'digits': ahead, 'mnist': behind})
+    self.assertEqual(verdict.status, Status.FAILS)
+    self.assertEqual(list(verdict.numbers), ['digits', 'mnist'])
+
+  def test_without_tuned_runs_nothing_was_run(self):
+    self.assertEqual(self._answer({'digits': {}}).status, Status.NOT_RUN)

@@ -1,0 +1,68 @@
+# Copyright 2026 The tff_adaptive Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of the table of formulas, without other frameworks but TFF."""
+
+from unittest import mock
+
+from absl.testing import parameterized
+import numpy as np
+
+from benchmarks.peers import conformance
+
+
+class ConformanceTest(parameterized.TestCase):
+
+  def test_step_by_hand(self):
+    # m = 0.1 * 0.3, v = 0.99 * 1e-6 + 0.01 * 0.09.
+    step = 0.05 * 0.03 / (np.sqrt(0.99e-6 + 9e-4) + 1e-3)
+    x = conformance.iterate(conformance.PAPER, 'FedAdam')
+    self.assertEqual(x.shape, (6, 4))
+    np.testing.assert_allclose(x[0, 0], step, rtol=1e-12)
+    np.testing.assert_array_equal(x[:, 3], 0.0)
+
+  def test_formulas_are_told_apart(self):
+    for method, formulas in conformance.FORMULAS.items():
+      for found in formulas:
+        iterates = conformance.iterate(found, method)
+        for formula in formulas:
+          shown = conformance.describe(iterates, formula, method)
+          self.assertEqual(shown == 'equal', found is formula, (method, shown))
+
+  def test_nan_is_not_equal(self):
+    found = conformance.iterate(conformance.PAPER, 'FedYogi')
+    found[2:] = np.nan
+    self.assertEqual(
+        conformance.describe(found, conformance.PAPER, 'FedYogi'),
+        'from round 3 by nan',
+    )
+
+  def test_the_library_has_the_papers_formula_and_tff_another(self):
+    rows = list(conformance.run_here())
+    self.assertLen(rows, 8)
+    for row in rows:
+      shown = conformance.describe(row.iterates, conformance.PAPER, row.method)
+      self.assertEqual(shown == 'equal', row.framework == 'tff_adaptive')
+    section = conformance.format_section(
+        [*rows, *conformance.read_others(rows)]
+    )
+    self.assertStartsWith(section, '| FedAdam | Reddi | Reddi, v from 0 |')
+    self.assertRegex(section, r'\n\| TFF 0\.\d+\.\d+ \| from round 1 by 0.2 \|')
+    self.assertIn('| read | `utils/optimizers/yogi.py` |', section)
+
+  def test_a_peer_replies_with_its_version(self):
+    iterates = conformance.iterate(conformance.PAPER, 'FedAdam').tolist()
+    reply = (
+        f'{{"version": "1.2", "methods": {{"FedAdam": [["f", {iterates}]]}}}}'
+    )
+    with (
+        mock.patch.object(conformance.peers, 'make_environment'),
+        mock.patch.object(conformance.subprocess, 'run') as run,
+    ):
+      run.return_value.stdout = f'noise\n{reply}\n'
+      (row,) = conformance.run_peers(None, ['optax'])
+    self.assertEqual(run.call_args.args[0][-1], 'optax')
+    self.assertEqual(row.framework, 'optax 1.2')
+    self.assertEqual(
+        conformance.describe(row.iterates, conformance.PAPER, 'FedAdam'),
+        'equal',
+    )
