@@ -40,6 +40,12 @@ from tff_adaptive import _files
 
 _FOLDER = pathlib.Path(__file__).parent
 _OURS = 'tff_adaptive, compiled'
+# The name of each runtime in the table.
+_RUNTIMES = {
+    'native': 'TFF, native',
+    'compiled': _OURS,
+    'xla': 'tff_adaptive, program of XLA',
+}
 _SECTION = 'peers'
 _SEED = 0
 
@@ -177,18 +183,18 @@ def measure(
     save_federation(name, options.rounds, data)
     for repetition in range(options.repetitions):
       # TFF's own runtime takes minutes, and is far from all others.
-      runtimes = 'compiled' if repetition else 'native,compiled'
+      runtimes = ','.join(list(_RUNTIMES)[repetition > 0 :])
       ours = f'{folder}/ours.jsonl'
       benchmark = [sys.executable, '-m', 'experiments.benchmark']
       benchmark += [f'--workload={name}', f'--runtimes={runtimes}']
       benchmark += [f'--rounds={options.rounds}', f'--json={ours}']
       subprocess.run(benchmark, check=True, stdout=subprocess.DEVNULL)
       for line in reports.read([ours]):
-        if line['runtime'] == 'compiled':
-          yield {**line, 'peer': _OURS}
-        else:
+        version = line['version']
+        if line['runtime'] == 'native':
           version = metadata.version('tensorflow-federated')
-          yield {**line, 'peer': 'TFF, native', 'version': version}
+        peer_name = _RUNTIMES[line['runtime']]
+        yield {**line, 'peer': peer_name, 'version': version}
       os.remove(ours)
       for peer in [PEERS[peer] for peer in peers]:
         if peer.workloads and name not in peer.workloads:
@@ -229,7 +235,8 @@ def format_section(lines: Sequence[reports.Line]) -> str:
       f'ours {best[_OURS, name]:.3g} s)'
       for name in names
       for framework in frameworks
-      if best.get((framework, name), np.inf) < best[_OURS, name]
+      if framework not in _RUNTIMES.values()
+      and best.get((framework, name), np.inf) < best[_OURS, name]
   ]
   verdict = (
       f'A peer is ahead: {"; ".join(ahead)}.' if ahead else 'No peer is ahead.'

@@ -45,6 +45,7 @@ class PeersTest(folder_testing.FolderTestCase):
     lines = [
         _line(_OURS, 'tiny_many', 0.2),
         _line(_OURS, 'emnist_cnn', 1.0),
+        _line('tff_adaptive, program of XLA', 'tiny_many', 0.05),
         _line('A', 'tiny_many', 0.1),
         _line('B', 'emnist_cnn', 2.0),
     ]
@@ -57,7 +58,7 @@ class PeersTest(folder_testing.FolderTestCase):
     self.assertIn('\n| B 1.0 |  | 2 (2) |\n', section)
     self.assertIn(f' CPU cores ({environments.processor()}) with ', section)
     self.assertStartsWith(
-        peers.format_section(lines[:2] + lines[3:]), 'No peer is ahead.\n'
+        peers.format_section(lines[:3] + lines[4:]), 'No peer is ahead.\n'
     )
 
   def test_only_the_section_of_a_page_changes(self):
