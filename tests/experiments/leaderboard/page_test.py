@@ -118,12 +118,12 @@ class PageTest(absltest.TestCase):
         f'least**: the best of 2 methods on digits{alone}; {free}. In 2,000 '
         'resamples of the seeds, first is Delta-SGD in 100 %. This ranks '
         'defaults, 0 of which are ours; of the other 2 methods Delta-SGD loses '
-        'least, the best of these. **With 3 trials to tune, Delta-SGD loses least**: the '
-        f'best of 3 methods on digits{alone}; {free}. Shown to be as good '
-        'within the margin: FedAvg. In 2,000 resamples of the seeds, first is '
-        'Delta-SGD in 100 %. The search was made once: over searches with half '
-        'of its samples the metric of the chosen trial has a standard deviation of up '
-        'to 0.0 points (Delta-SGD, digits).',
+        'least, the best of these. **With 3 trials to tune, Delta-SGD loses '
+        f'least**: the best of 3 methods on digits{alone}; {free}. Shown to be '
+        'as good within the margin: FedAvg. In 2,000 resamples of the seeds, '
+        'first is Delta-SGD in 100 %. The search was made once: over searches '
+        'with half of its samples the metric of the chosen trial has a '
+        'standard deviation of up to 0.0 points (Delta-SGD, digits).',
     )
     self.assertEqual(
         areas,
