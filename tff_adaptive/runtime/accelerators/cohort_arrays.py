@@ -147,17 +147,15 @@ class _Sizes:
     self._found.update(np.unique(lengths).tolist())
     sizes = self._found - {0} or {1}
     is_padded = pads and len(sizes) > 1
-    is_enough = self._found <= set(self._branches) or (
-        is_padded
-        and max(self._branches, default=0) >= max(sizes)
-        and 0 not in self._found.difference(self._branches)
-    )
+    has_room = max(self._branches, default=0) >= max(sizes)
+    missing = self._found.difference(self._branches)
+    is_enough = has_room and (is_padded and 0 not in missing or not missing)
     if not is_enough:
       self._num_changes += 1
       is_late = self._num_changes > _MAX_CHANGES
       if is_padded:
         largest = bucket(max(sizes)) if is_late else max(sizes)
-        sizes = _rooms(largest, lengths)
+        sizes = _rooms(largest, lengths[lengths > 0])
       elif is_late:
         sizes = set(range(1, max(sizes) + 1))
       self._branches = tuple(sorted(sizes | self._found & {0}))

@@ -128,6 +128,10 @@ class XlaRoundsTest(compiled_testing.TestCase):
         _leaves(process, found[0]), _leaves(process, expected[0]), 1e-5, 1e-5
     )
 
+  def test_cohorts_without_a_batch(self):
+    clients = _images([(), ()])
+    self._assert_as_on_tensorflow(_dense_process(), [clients, _images(_SIZES)])
+
   def test_results_wait_in_limited_room(self):
     clients = _images([(4,), (4, 4, 2), (3,), (), (4, 1)])
     process = _dense_process()
