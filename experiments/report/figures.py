@@ -59,7 +59,7 @@ KINDS: Mapping[str, Kind] = {
     # One line per row, one panel per group, column and metric.
     CURVES: Kind(
         'by round, {seeds}.',
-        options=(*_AXES, 'metric', 'band'),
+        options=(*_AXES, 'log_below', 'metric', 'band'),
     ),
     # Rows are client rates, columns server rates; one panel per group.
     HEAT_MAP: Kind(
@@ -112,6 +112,8 @@ class FigureOptions:
     y_label: The label of the y axis; by default the metric.
     log_x: Whether the x axis is logarithmic.
     log_y: Whether the y axis is logarithmic.
+    log_below: The value, such as 100 percent, in the distance to which the y
+      axis is logarithmic, so that curves differ where they come close to it.
     y_min: The lower limit of the y axis.
     y_max: The upper limit of the y axis.
     metric: The column of metrics.csv that curves show, such as 'clients/loss',
@@ -132,6 +134,7 @@ class FigureOptions:
   y_label: str = ''
   log_x: bool = False
   log_y: bool = False
+  log_below: Optional[float] = None
   y_min: Optional[float] = None
   y_max: Optional[float] = None
   metric: Union[str, Sequence[str]] = ''
