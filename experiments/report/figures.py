@@ -154,6 +154,9 @@ class FigureOptions:
 
 # The options for a table that requests no figure.
 DEFAULT = FigureOptions(CURVES)
+# Percentages that come close to 100, where methods meet.
+_PERCENT = 100.0
+IN_PERCENT = FigureOptions(CURVES, log_below=_PERCENT)
 
 
 def read_options(table: published.Table) -> FigureOptions:
@@ -164,7 +167,7 @@ def read_options(table: published.Table) -> FigureOptions:
       options of that kind.
 
   Returns:
-    The options; `DEFAULT` if the table requests no figure.
+    The options; `DEFAULT` or `IN_PERCENT` if the table requests no figure.
 
   Raises:
     PublishedError: If the kind or an option is unknown, an option has a wrong
@@ -177,7 +180,12 @@ def read_options(table: published.Table) -> FigureOptions:
       figure: {kind: final_over, x_label: local epochs, y_min: 50}
   """
   if table.figure is None:
-    return DEFAULT
+    scales = {
+        table.measure(column.name, group.name).scale
+        for column in table.columns
+        for group in table.groups
+    }
+    return IN_PERCENT if scales == {_PERCENT} else DEFAULT
   place = f'{table.place}: figure'
   options = dict(table.figure)
   kind = options.get('kind')
