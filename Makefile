@@ -28,6 +28,8 @@ help: ## Lists the targets.
 
 venv: ## Makes .venv from requirements.txt and EXTRAS, if it is not up to date.
 	@tools/make_venv.sh $(VENV) $(LOCK) $(ADDITIONS)
+	@[ -z "$(filter $@,$(MAKECMDGOALS))" ] || echo "$(VENV) is up to date: run\
+ $(VENV)/bin/python SCRIPT, or $(VENV)/bin/tff-adaptive --help."
 
 .venv-test: EXTRAS += test
 .venv-test: venv
@@ -82,6 +84,7 @@ MKDOCS := NO_MKDOCS_2_WARNING=1 .venv-docs/bin/python -m mkdocs
 
 docs: .venv-docs ## Builds site/, the documentation; any warning is an error.
 	@$(MKDOCS) build --strict
+	@echo 'The first page is site/index.html.'
 
 docs-serve: .venv-docs ## Shows the documentation, as it is edited.
 	@$(MKDOCS) serve
@@ -106,6 +109,8 @@ wheel: venv ## Makes dist/tff_adaptive-*.whl.
 	@rm -rf build
 	@$(VENV)/bin/python -m pip wheel --quiet --no-deps --no-build-isolation \
 	  --disable-pip-version-check --wheel-dir dist .
+	@for wheel in dist/*.whl; do echo "$$wheel, for Python 3.11 to 3.13:\
+ docs/install.md says how to install it."; done
 
 release: venv ## Makes and tries out dist/*.whl and *.tar.gz; publishes nothing.
 	@tools/release.sh

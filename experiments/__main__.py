@@ -7,6 +7,7 @@ It is installed as `.venv/bin/tff-adaptive`, and runs in any folder.
 
 import os
 import runpy
+import shutil
 import sys
 
 # Program names to modules.
@@ -38,9 +39,21 @@ def main() -> None:
     problem = f'unknown program {name!r}' if name else 'no program was named'
     sys.exit(f'error: {problem}; {_describe()}.')
   del sys.argv[1]
+  _tell_programs(sys.argv[0])
   # As with `python -m`, to find the user's own tasks.
   sys.path.append(os.getcwd())
   runpy.run_module(PROGRAMS[name], run_name='__main__', alter_sys=True)
+
+
+def _tell_programs(script: str) -> None:
+  """Makes the programs print commands that begin with this script's name."""
+  name = os.path.basename(script)
+  if name == 'tff-adaptive':
+    found = shutil.which(name)
+    is_on_path = found is not None and os.path.samefile(found, script)
+    # The variable of `tasks.programs`, which needs packages that the doctor may
+    # find missing.
+    os.environ['TFF_ADAPTIVE_STARTED_BY'] = name if is_on_path else script
 
 
 def _describe() -> str:

@@ -11,7 +11,6 @@ import os
 import pathlib
 import re
 import select
-import shlex
 import signal
 import sys
 import traceback
@@ -20,6 +19,8 @@ import warnings
 
 from absl import app
 from absl import flags
+
+from tasks import programs
 
 
 def kill_group(process: Any):
@@ -277,8 +278,7 @@ def build_command(
     binary: str, arguments: Iterable[str], package: str = 'experiments'
 ) -> str:
   """Returns the line for a shell that runs one of the binaries."""
-  python = '.venv/bin/python'  # As in the documentation.
-  return shlex.join([python, '-m', f'{package}.{binary}', *arguments])
+  return programs.to_command(f'{package}.{binary}', arguments)
 
 
 def check_run(run: pathlib.Path):

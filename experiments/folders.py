@@ -13,6 +13,7 @@ from typing import Optional
 from absl import flags
 
 from experiments import command_line
+from tasks import programs
 from tff_adaptive import _files
 
 
@@ -80,7 +81,7 @@ def check_data_dir(data_dir: Optional[str]):
   found = 'is a file' if os.path.exists(data_dir) else 'does not exist'
   raise command_line.UserError(
       f'--data_dir={data_dir} {found}; give the folder of the data sets, which '
-      '.venv/bin/python -m tasks.fetch fills'
+      f'{programs.to_command("tasks.fetch")} fills'
   )
 
 

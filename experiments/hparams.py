@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 import dataclasses
 import json
 import math
-from typing import Any
+from typing import Any, Optional
 
 from absl import flags
 
@@ -41,6 +41,8 @@ DEFAULT_ROWS = {
     registry.RUNTIME: registry.COMPILED,
 }
 
+# The kinds of rows that say where a method is run.
+_NO_METHODS = (registry.TASK, registry.RUNTIME)
 _NAMES_OF_SETTINGS = frozenset(
     field.name for field in dataclasses.fields(Settings)
 )
@@ -102,6 +104,31 @@ def _define_choices(flag_values):
     flags.DEFINE_string(kind, default, text, flag_values=flag_values)
   for name, uses in flags_of_rows().items():
     _define_argument(name, uses, flag_values)
+
+
+# Flags of no row that are part of a method: its local work and its tuning.
+_OF_METHODS = frozenset(
+    (
+        'client_batch_size',
+        'client_epochs',
+        'tune_rates',
+        'tune_rates_step',
+        'tune_rates_rounds',
+    )
+)
+
+
+def is_of_method(flag: str) -> bool:
+  """Returns whether a flag is part of a method, not of its task or the run.
+
+  Args:
+    flag: The name of the flag.
+  """
+  if flag in registry.ROWS:
+    return flag not in _NO_METHODS
+  uses = flags_of_rows().get(flag, ())
+  kinds = {kind for kind, _, _ in uses}
+  return flag in _OF_METHODS or bool(kinds.difference(_NO_METHODS))
 
 
 def load_own(kind: str, name: str):
@@ -488,6 +515,24 @@ def _check_data(task: registry.Row, values: Mapping[str, Any]):
         f'--task={task.name} needs --data_dir, the folder of the data sets, or '
         '--use_synthetic_data to try it on synthetic data'
     )
+
+
+def check_data_files(task: str, data_dir: Optional[str]):
+  """Raises if the files of a task are missing or of another form.
+
+  Args:
+    task: The value of --task.
+    data_dir: The value of --data_dir; None checks nothing.
+
+  Raises:
+    HparamError: If a file is missing or of another form; says how to mend it.
+  """
+  if data_dir is None:
+    return
+  try:
+    registry.ROWS[registry.TASK][task].definition.data.check_files(data_dir)
+  except (FileNotFoundError, ValueError) as error:
+    raise HparamError(str(error)) from error
 
 
 def _default_name(choices: Mapping[str, Choice]) -> str:

@@ -89,6 +89,17 @@ class Data(abc.ABC):
     """Returns the arguments, completed by values from `extra_arguments`."""
     return args
 
+  def check_files(self, data_dir: _files.PathLike) -> None:
+    """Checks the files before a run imports TensorFlow; reads no examples.
+
+    Args:
+      data_dir: The folder of the data sets.
+
+    Raises:
+      FileNotFoundError: If a file is missing.
+      ValueError: If a file is of another form.
+    """
+
   @abc.abstractmethod
   def load(self, args: Arguments, data_dir: DataDir, seed: int) -> Splits:
     """Reads the published data."""

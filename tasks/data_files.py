@@ -8,6 +8,7 @@ from typing import Any, Optional
 
 import numpy as np
 
+from tasks import programs
 from tasks.arguments import Argument
 from tff_adaptive import _error_texts
 from tff_adaptive import _files
@@ -24,6 +25,17 @@ MAX_BYTES_IN_MEMORY = Argument(
     minimum=0,
     is_hparam=False,
 )
+
+
+def how_to_fetch(dataset: str, data_dir: _files.PathLike) -> str:
+  """Returns the command that downloads a data set, in backticks.
+
+  Args:
+    dataset: The name of the data set for `python -m tasks.fetch`.
+    data_dir: The folder of the data sets.
+  """
+  arguments = [dataset, f'--data_dir={data_dir}']
+  return f'`{programs.to_command("tasks.fetch", arguments)}`'
 
 
 def find_data_file(
@@ -52,7 +64,7 @@ def find_data_file(
   if not path.exists():
     raise FileNotFoundError(
         f'{path.name} was not found: put it at {path}, or download it with '
-        f'`.venv/bin/python -m tasks.fetch {dataset} --data_dir={data_dir}`.'
+        f'{how_to_fetch(dataset, data_dir)}.'
     )
   _files.tell_of_reading(path)
   return path

@@ -3,7 +3,8 @@
 """Reads examples and their classes from npz files."""
 
 import collections
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+import contextlib
 import pathlib
 from typing import Optional
 
@@ -49,16 +50,25 @@ class NpzData(data.Data):
   def in_memory(self):
     return self.client_ids is not None
 
-  def load(self, args, data_dir, seed):
-    del args, seed  # Unused.
+  @property
+  def names(self) -> Sequence[str]:
+    """The names of the arrays that the file must hold."""
+    return KEYS if self.client_ids is None else (*KEYS, self.client_ids)
+
+  def check_files(self, data_dir):
     path = pathlib.Path(data_dir) / self.file
-    names = KEYS if self.client_ids is None else (*KEYS, self.client_ids)
     if not path.exists():
       raise FileNotFoundError(
-          f'{self.file} (arrays {", ".join(names)}) was not found: put it at '
-          f'{path}.'
+          f'{self.file} (arrays {", ".join(self.names)}) was not found: put it '
+          f'at {path}.'
       )
-    arrays = read(path, names)
+    check_names(path, self.names)
+
+  def load(self, args, data_dir, seed):
+    del args, seed  # Unused.
+    self.check_files(data_dir)
+    path = pathlib.Path(data_dir) / self.file
+    arrays = read(path, self.names)
     parts = split(arrays)
     for part, examples in parts.items():
       check_examples(path, part, examples, self.shape, self.classes)
@@ -145,25 +155,43 @@ def check_examples(
     raise ValueError(f'{source}: {y} {problem}.')
 
 
+def check_names(path: pathlib.Path, names: Sequence[str] = KEYS) -> None:
+  """Raises a ValueError unless a file has arrays with these names."""
+  with _damages_named(path):
+    found = npz_files.read_names(path)
+  missing = [name for name in names if name not in found]
+  if missing:
+    # The names that `tff_adaptive.data.read_clients` expects.
+    advice = (
+        ' That is the layout of `data.read_clients`, with one row per example;'
+        " a task's file has training and test examples apart."
+        if 'x' in found and set(KEYS).isdisjoint(found)
+        else ''
+    )
+    raise ValueError(
+        f'{path} must hold the arrays {", ".join(names)}, but lacks '
+        f'{", ".join(missing)}; it holds {", ".join(found) or "none"}.{advice}'
+    )
+
+
 def read(
     path: pathlib.Path, names: Sequence[str] = KEYS
 ) -> dict[str, np.ndarray]:
   """Returns the arrays of a file with these names, unchecked."""
+  check_names(path, names)
+  with _damages_named(path):
+    return npz_files.read(path, names)
+
+
+@contextlib.contextmanager
+def _damages_named(path: pathlib.Path) -> Iterator[None]:
   try:
-    found = npz_files.read_names(path)
-    missing = [name for name in names if name not in found]
-    arrays = {} if missing else npz_files.read(path, names)
+    yield
   except npz_files.DamagedNpzError as error:
     raise ValueError(
         f'{path} is damaged ({_error_texts.first_line(error)}); replace it '
         'by an intact copy.'
     ) from error
-  if missing:
-    raise ValueError(
-        f'{path} must hold the arrays {", ".join(names)}, but lacks '
-        f'{", ".join(missing)}; it holds {", ".join(found) or "none"}.'
-    )
-  return arrays
 
 
 def split(

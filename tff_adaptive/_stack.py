@@ -49,6 +49,13 @@ PACKAGES = {
     'numpy': '2.4.6',
 }
 
+# Installs TFF and a package that it imports. Both require releases that are
+# gone, and an older Python than they need.
+TFF_COMMAND = (
+    'pip install --no-deps --ignore-requires-python'
+    ' tensorflow-federated==0.87.0 tensorflow-privacy==0.9.0'
+)
+
 _TFF = 'tensorflow_federated'
 _LEGACY_KERAS = 'TF_USE_LEGACY_KERAS'
 _KERAS_BACKEND = 'KERAS_BACKEND'
@@ -132,12 +139,21 @@ def find_spec(
     target: Unused.
 
   Returns:
-    The module's spec, or None for other modules and if it is not installed.
+    The module's spec, or None for other modules and if TensorFlow is missing.
+
+  Raises:
+    ModuleNotFoundError: If TFF is not installed; says how to install it.
   """
   del target
   if name not in _LOADERS:
     return None
   spec = machinery.PathFinder.find_spec(name, path)
+  if spec is None and name == _TFF:
+    raise ModuleNotFoundError(
+        'TensorFlow Federated is not installed, and no resolver can install it:'
+        f' run `{sys.executable} -m {TFF_COMMAND}`',
+        name=name,
+    )
   if spec is not None and isinstance(spec.loader, machinery.SourceFileLoader):
     spec.loader = _LOADERS[name](spec.loader.name, spec.loader.path)
   return spec

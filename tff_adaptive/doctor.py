@@ -39,14 +39,12 @@ def _line(name: str, value: str, note: str = '') -> str:
 
 
 def _how_to_install(package: str, version: str) -> str:
-  # TFF 0.87's pins no longer resolve, and it asks for an older Python than it
-  # needs.
-  is_tff = package == 'tensorflow-federated'
-  option = ' --ignore-requires-python' if is_tff else ''
+  command = f'pip install --no-deps {package}=={version}'
+  if package == 'tensorflow-federated':
+    command = _stack.TFF_COMMAND
   return (
       'run `make venv` in a checkout of tff_adaptive and use its'
-      f' .venv/bin/python, or `pip install --no-deps{option}'
-      f' {package}=={version}` here'
+      f' .venv/bin/python, or `{command}` here'
   )
 
 

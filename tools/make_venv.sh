@@ -161,7 +161,8 @@ make_environment() {
     fail "The Python $version at $(command -v "$python") has no venv module:\
  install it (Debian, Ubuntu: apt-get install python$version-venv)."
   fi
-  echo "Creating $VENV from $LOCK (about two minutes, once) ..."
+  echo "Creating $VENV from $LOCK with Python $(version_of "$python") (about two\
+ minutes, once) ..."
   # Packages on the caller's PYTHONPATH must not count as installed.
   unset PYTHONPATH
   "$python" -m venv --clear "$VENV"

@@ -26,6 +26,13 @@ _NUM_SHOWN = 8
 # Always has a color, for comparison.
 _BASELINE = 'FedAvg'
 _PERCENT = 100.0
+# The names of the data sets; other tasks go by their own names.
+_TITLES = {
+    'mnist': 'MNIST',
+    'emnist_cr': 'EMNIST CR',
+    'ag_news': 'AG News',
+    'shakespeare': 'Shakespeare',
+}
 _SCALE = (
     'Higher is better; the axis is logarithmic in the distance to 100 percent.'
 )
@@ -102,15 +109,18 @@ def _draw(
     **options,
 ) -> _Captions:
   """Plots one panel per task with curves; returns captions by picture."""
-  panels = {task: build(results, task) for task in results.plan.board.tasks}
+  tasks = results.plan.board.tasks
+  panels = {task: build(results, task) for task in tasks}
   panels = {task: curves for task, curves in panels.items() if curves}
   if not panels:
     return {}
+  metrics = {tasks[task].metric.replace('_', ' ') for task in panels}
   analysis.plot_band_curves(
-      panels,
+      {_TITLES.get(task, task): curves for task, curves in panels.items()},
       picture,
-      y_label='test metric (%)',
+      y_label=f'test {metrics.pop() if len(metrics) == 1 else "metric"} (%)',
       log_below=_PERCENT,
+      panels_per_row=2 if len(panels) == 4 else 3,  # No empty places.
       names=shown or list(results.plan.board.methods),
       only_names=bool(shown),
       **options,

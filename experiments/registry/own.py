@@ -16,6 +16,7 @@ import pathlib
 import re
 
 from experiments import flag_table
+from experiments.registry import methods
 from experiments.registry import rows
 from experiments.registry import rules
 from experiments.registry import signatures
@@ -132,7 +133,7 @@ def _create_rule(kind: str, name: str, module: str, attribute: str) -> rows.Row:
   unknown = set(row.supplied) - set(rules.SUPPLIED)
   for argument in builder.required & unknown:
     raise _OwnError(
-        f'{attribute} needs {argument}, which is no flag; annotate it as a '
+        f'{attribute} needs {argument}, which has no flag; annotate it as a '
         'float, int, bool, str or Literal, or give it a default'
     )
   source = signatures.find_source(builder.module).read_bytes()
@@ -162,14 +163,24 @@ def find(
     if flag in KINDS and is_own(value):
       found.append((flag, value))
     elif flag == 'compare':
-      methods = filter(is_own, value.split(','))
-      found += [(kind_of(name), name) for name in methods]
+      for entry in map(methods.read_entry, value.split(',')):
+        if is_own(entry.name):
+          found.append((kind_of(entry.name), entry.name))
+        if entry.flagfile is not None:
+          found += _find_in_file(str(entry.flagfile), including)
     elif flag == 'flagfile':
       path = os.path.expanduser(value.strip())
-      if os.path.isfile(path) and path not in including:
-        with (
-            contextlib.suppress(OSError),
-            open(path, encoding='utf-8', errors='replace') as file,
-        ):
-          found += find(file.read().splitlines(), (*including, path))
+      found += _find_in_file(path, including)
   return found
+
+
+def _find_in_file(path: str, including: Sequence[str]) -> list[tuple[str, str]]:
+  """Returns what `find` finds in a flagfile, unless it cannot be read."""
+  if not os.path.isfile(path) or path in including:
+    return []
+  with (
+      contextlib.suppress(OSError),
+      open(path, encoding='utf-8', errors='replace') as file,
+  ):
+    return find(file.read().splitlines(), (*including, path))
+  return []

@@ -27,9 +27,9 @@ _SEE = re.compile(r'See `(\w+)`')
 _SENTENCE_END = re.compile(r'(?<=\.)\s+(?=[A-Z`])')
 # Phrases in docstrings of numbers that must be at least 0, above 0, and, of
 # integers, at least 1.
-_ABOVE_ZERO = 'above zero'
-_NOT_NEGATIVE = re.compile(rf'not negative|{_ABOVE_ZERO}|\[0, 1|between 0 and')
-_POSITIVE = re.compile(rf'{_ABOVE_ZERO}|at least 1|positive')
+_NOT_NEGATIVE = re.compile(r'not negative|\[0, 1|between 0 and', re.I)
+_ABOVE_ZERO = re.compile(r'above (zero|0)\b|(?<!not )\bpositive\b', re.I)
+_AT_LEAST_ONE = re.compile('at least 1', re.I)
 
 
 class UnreadableError(ValueError):
@@ -164,11 +164,12 @@ def _to_argument(
   if kind is None:
     return None
   value = None if default is None else _read_default(module, node, default)
-  if kind in (int, float) and _NOT_NEGATIVE.search(told):
-    options['minimum'] = kind(0)
-    options['is_above'] = kind is float and _ABOVE_ZERO in told
-  if kind is int and _POSITIVE.search(told):
+  is_above = bool(_ABOVE_ZERO.search(told))
+  if kind is int and (is_above or _AT_LEAST_ONE.search(told)):
     options['minimum'] = 1
+  elif kind in (int, float) and (is_above or _NOT_NEGATIVE.search(told)):
+    options['minimum'] = kind(0)
+    options['is_above'] = is_above
   return rows.Argument(
       node.arg,
       str(value) if choices and value is not None else value,

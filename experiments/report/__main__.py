@@ -37,7 +37,14 @@ from experiments.report import figures
 from experiments.run_results import run_folder
 
 # The flags that the command on a page repeats, besides its table.
-_SHOWN_FLAGS = (*published.AXES, 'runs', 'runs_dir', 'data_dir', 'output_dir')
+_SHOWN_FLAGS = (
+    *published.AXES,
+    'runs',
+    'names',
+    'runs_dir',
+    'data_dir',
+    'output_dir',
+)
 _COLUMNS = (
     'paper',
     'table',
@@ -59,6 +66,8 @@ class _Flags:
     table: A table, such as delta_sgd/table_1; may be repeated.
     runs: Compare these comma-separated folders, each of a run or of the seeds
       of a run. Put a name with commas in double quotes.
+    names: The comma-separated names of --runs in the table and the legend.
+      Default: their paths.
     runs_dir: The --output_dir of the tables' runs.
     output_dir: Folder for the pages.
     data_dir: Folder of the data sets, to plot partitions without runs.
@@ -68,6 +77,7 @@ class _Flags:
   paper: Sequence[str] = field((), repeated=True)
   table: Sequence[str] = field((), repeated=True)
   runs: Sequence[str] = ()
+  names: Sequence[str] = ()
   runs_dir: str = 'runs'
   output_dir: str = 'results'
   data_dir: Optional[str] = None
@@ -89,6 +99,11 @@ def _check(flag_values: flags.FlagValues):
   if flag_values.runs and of_tables:
     raise command_line.UserError(
         f'--runs cannot be combined with --{of_tables[0]}: drop one of them'
+    )
+  if flag_values.names and len(set(flag_values.names)) != len(flag_values.runs):
+    raise command_line.UserError(
+        '--names takes a different name for each of --runs, found '
+        f'{len(flag_values.names)} for {len(flag_values.runs)}'
     )
   if not any(flag_values[n].value for n in ('list', 'table', 'paper', 'runs')):
     raise command_line.UserError(
@@ -200,7 +215,10 @@ def main(flag_values: flags.FlagValues = flags.FLAGS):
   ):
     if flag_values.runs:
       comparison.write_comparison(
-          flag_values.runs, output_dir, _command(flag_values)
+          flag_values.runs,
+          output_dir,
+          _command(flag_values),
+          names=flag_values.names,
       )
     else:
       page.write_tables(

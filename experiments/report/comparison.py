@@ -11,6 +11,7 @@ from typing import Any, Optional
 
 from experiments import csv_files
 from experiments import formatting
+from experiments import latex
 from experiments import markup
 from experiments import pages
 from experiments import settings as settings_lib
@@ -19,6 +20,7 @@ from experiments.report import figures
 from experiments.report import views
 from experiments.run_results import run_folder
 from experiments.run_results import seed_statistics
+from tff_adaptive import _files
 from tff_adaptive import analysis
 
 # Scale and decimals of the metrics; the first that all runs have is compared.
@@ -28,6 +30,10 @@ _ESTIMATES = {
     'best': 'best',
     'last_10_evaluations': 'last ten',
 }
+
+# The widths of PDF files, in inches, by what is added to their names: a column
+# of a conference's page, and the page.
+_WIDTHS = {'': 3.3, '_wide': 6.8}
 
 _Runs = Mapping[str, Sequence[run_folder.Run]]
 
@@ -40,8 +46,11 @@ def write_comparison(
     kind: str = 'run',
     title: str = '',
     seeds: Optional[Collection[int]] = None,
+    names: Sequence[str] = (),
 ):
-  """Writes `<output_dir>/comparison` as .md, .csv, .png and .pdf.
+  """Writes `<output_dir>/comparison` as .md, .csv, .tex, .png and .pdf.
+
+  `comparison.pdf` fits into a column of a page, `comparison_wide.pdf` spans it.
 
   Args:
     paths: Folders of runs, or of the seeds of a run: `seed_0`, `seed_1`, ...
@@ -50,21 +59,25 @@ def write_comparison(
     kind: The name of a folder on the page. Default 'run'.
     title: The subject of the page, such as a task. Default: none.
     seeds: The seeds to compare. Default: all.
+    names: The names of the folders in tables and legends. Default: their paths
+      below their common folder.
 
   Raises:
     RunError: If a folder is neither, a file in it is damaged, or the runs have
       no metric in common or were evaluated on different data.
     OSError: If a file cannot be read or written.
   """
-  runs = _read_runs([pathlib.Path(path) for path in paths], seeds)
+  runs = _read_runs([pathlib.Path(path) for path in paths], seeds, names)
   metric = _choose_metric(runs)
   path = output_dir / 'comparison'
   picture = path.with_suffix('.png')
   unit = ' (%)' if _METRICS[metric][0] == 100.0 else ''
   data = _find_data(runs)
   label = f'{data} {metric.replace("_", " ")}{unit}'
-  for file in (picture, path.with_suffix('.pdf')):
-    _draw(runs, metric, label, file, title)
+  _draw(runs, metric, label, picture, title)
+  for ending, width in _WIDTHS.items():
+    file = path.with_name(f'{path.name}{ending}.pdf')
+    _draw(runs, metric, label, file, width=width)
   columns = [kind, *_ESTIMATES.values(), 'rounds', 'time', 'seeds']
   summaries = {name: _summarize(found, metric) for name, found in runs.items()}
   rows = [
@@ -102,9 +115,28 @@ def write_comparison(
           for name, summary in summaries.items()
       ],
   )
+  _write_latex(path.with_suffix('.tex'), label, columns, rows)
   print(f'{label}:')
   print(formatting.align([columns, *rows], num_labels=1))
   print(f'{path}.md: {len(runs)} {kind}s compared.{choice}', flush=True)
+
+
+def _write_latex(
+    path: pathlib.Path,
+    label: str,
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str]],
+):
+  """Writes the table without what a paper does not need."""
+  # `best` is chosen on the data that it is reported on.
+  left_out = (_ESTIMATES['best'], 'rounds', 'time')
+  kept = [i for i, name in enumerate(columns) if name not in left_out]
+  header, *table = ([line[i] for i in kept] for line in (columns, *rows))
+  comment = (
+      f'It shows {label}: of the last evaluation, and the mean of the last '
+      'ten; ± is the standard deviation over the seeds.'
+  )
+  _files.write(path, latex.to_table(header, table, comment))
 
 
 def _summarize(runs: Sequence[run_folder.Run], metric: str) -> dict[str, Any]:
@@ -154,15 +186,17 @@ def _format(
 
 
 def _read_runs(
-    paths: Sequence[pathlib.Path], seeds: Optional[Collection[int]]
+    paths: Sequence[pathlib.Path],
+    seeds: Optional[Collection[int]],
+    names: Sequence[str],
 ) -> _Runs:
-  """Returns the runs of folders, by path relative to their common parent."""
+  """Returns the runs of folders by their names, see `write_comparison`."""
   common = os.path.commonpath([path.absolute().parent for path in paths])
   runs = {}
-  for path in paths:
+  names = names or [str(path.absolute().relative_to(common)) for path in paths]
+  for name, path in zip(names, paths, strict=True):
     by_seed = run_folder.read_seeds(path)
     found = [by_seed[s] for s in by_seed if seeds is None or s in seeds]
-    name = str(path.absolute().relative_to(common))
     runs[name] = found or [run_folder.read_run(path)]
   return runs
 
@@ -204,7 +238,14 @@ def _choose_metric(runs: _Runs) -> str:
   )
 
 
-def _draw(runs: _Runs, metric: str, label: str, path: pathlib.Path, title: str):
+def _draw(
+    runs: _Runs,
+    metric: str,
+    label: str,
+    path: pathlib.Path,
+    title: str = '',
+    width: Optional[float] = None,
+):
   """Plots the metric by round, one line per folder."""
   scale, _ = _METRICS[metric]
   curves = {}
@@ -214,5 +255,10 @@ def _draw(runs: _Runs, metric: str, label: str, path: pathlib.Path, title: str):
     if curve is not None:
       curves[name] = curve
   analysis.plot_band_curves(
-      {'': curves}, path, title=title, y_label=label, names=list(runs)
+      {'': curves},
+      path,
+      title=title,
+      y_label=label,
+      names=list(runs),
+      width=width,
   )

@@ -73,6 +73,10 @@ def draw(
     band = figures.BANDS[options.band]
     seeds = f'the mean over the seeds; the band reaches {band}'
   caption = kind.caption.format(seeds=seeds, gain=gain)
+  if options.log_below is not None:
+    caption += (
+        ' The axis is logarithmic in the distance to ' f'{options.log_below:g}.'
+    )
   return {path_png: f'{_title(table)}{stamp}: {caption}'}
 
 
@@ -301,6 +305,7 @@ class _Drawing:
         y_label=options.y_label or y_label,
         log_x=options.log_x,
         log_y=options.log_y,
+        log_below=options.log_below,
         y_min=options.y_min,
         y_max=options.y_max,
         x_names=x_names or {},

@@ -59,7 +59,7 @@ KINDS: Mapping[str, Kind] = {
     # One line per row, one panel per group, column and metric.
     CURVES: Kind(
         'by round, {seeds}.',
-        options=(*_AXES, 'metric', 'band'),
+        options=(*_AXES, 'log_below', 'metric', 'band'),
     ),
     # Rows are client rates, columns server rates; one panel per group.
     HEAT_MAP: Kind(
@@ -112,6 +112,8 @@ class FigureOptions:
     y_label: The label of the y axis; by default the metric.
     log_x: Whether the x axis is logarithmic.
     log_y: Whether the y axis is logarithmic.
+    log_below: The value, such as 100 percent, in the distance to which the y
+      axis is logarithmic, so that curves differ where they come close to it.
     y_min: The lower limit of the y axis.
     y_max: The upper limit of the y axis.
     metric: The column of metrics.csv that curves show, such as 'clients/loss',
@@ -132,6 +134,7 @@ class FigureOptions:
   y_label: str = ''
   log_x: bool = False
   log_y: bool = False
+  log_below: Optional[float] = None
   y_min: Optional[float] = None
   y_max: Optional[float] = None
   metric: Union[str, Sequence[str]] = ''
@@ -151,6 +154,9 @@ class FigureOptions:
 
 # The options for a table that requests no figure.
 DEFAULT = FigureOptions(CURVES)
+# Percentages that come close to 100, where methods meet.
+_PERCENT = 100.0
+IN_PERCENT = FigureOptions(CURVES, log_below=_PERCENT)
 
 
 def read_options(table: published.Table) -> FigureOptions:
@@ -161,7 +167,7 @@ def read_options(table: published.Table) -> FigureOptions:
       options of that kind.
 
   Returns:
-    The options; `DEFAULT` if the table requests no figure.
+    The options; `DEFAULT` or `IN_PERCENT` if the table requests no figure.
 
   Raises:
     PublishedError: If the kind or an option is unknown, an option has a wrong
@@ -174,7 +180,12 @@ def read_options(table: published.Table) -> FigureOptions:
       figure: {kind: final_over, x_label: local epochs, y_min: 50}
   """
   if table.figure is None:
-    return DEFAULT
+    scales = {
+        table.measure(column.name, group.name).scale
+        for column in table.columns
+        for group in table.groups
+    }
+    return IN_PERCENT if scales == {_PERCENT} else DEFAULT
   place = f'{table.place}: figure'
   options = dict(table.figure)
   kind = options.get('kind')

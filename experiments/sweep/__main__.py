@@ -80,8 +80,8 @@ class _Flags:
     best_per: A swept flag: choose the best for each of its values.
     transfer_to: Flagfiles of other tasks, with each of which the best is also
       run.
-    seeds: The seeds of every trial. Default: 0; for a table, as many as in the
-      paper.
+    seeds: The seeds of every trial, or of one setting if nothing is swept, such
+      as that of a --flagfile. Default: 0; for a table, as many as in the paper.
     dry_run: Print the commands without running them.
   """
 
@@ -117,9 +117,10 @@ def _build_search(flag_values: flags.FlagValues) -> searches.Search:
   for axis in published.AXES:
     if flag_values[axis].value:
       raise hparams.HparamError(f'--{axis} needs --table')
-  if not any(flag_values[name].value for name in _SPACES):
+  if not any(flag_values[name].value for name in (*_SPACES, 'seeds')):
     raise hparams.HparamError(
-        'nothing to sweep: give --grid, --log_grid, --random or --table'
+        'nothing to sweep: give --grid, --log_grid, --random or --table, or'
+        ' --seeds to run one setting'
     )
   for name in ('num_trials', 'search_seed'):
     if flag_values[name].present and not flag_values.random:

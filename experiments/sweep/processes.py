@@ -15,6 +15,7 @@ import multiprocessing
 from multiprocessing import connection
 from multiprocessing import context as contexts
 from multiprocessing import forkserver
+from multiprocessing import resource_tracker
 import os
 import pathlib
 import runpy
@@ -107,7 +108,9 @@ def _forks() -> contexts.ForkServerContext:
   """Starts the process that is forked, once; returns the context of forks."""
   context = multiprocessing.get_context('forkserver')
   context.set_forkserver_preload([_PRELOAD])
-  # Ctrl-C must not end it while it imports. Forks hear of it again.
+  # Ctrl-C must not end it while it imports. Forks hear of it again. Its start
+  # would start the tracker, too, which ends by letting Ctrl-C through.
+  resource_tracker.ensure_running()
   before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
   try:
     forkserver.ensure_running()

@@ -14,6 +14,7 @@ import tqdm
 from experiments import command_line
 from experiments import folders
 from experiments import formatting
+from experiments import hparams
 from experiments import registry
 from experiments.run_results import run_folder
 from experiments.sweep import processes
@@ -271,6 +272,9 @@ def run_trials(
     locks = {home: stack.enter_context(folders.locked(home)) for home in homes}
     keeper = Keeper(trials, measure_fn, write, sys.stdout)
     stack.callback(keeper.close)
+    for trial in keeper.waiting:
+      task = trial.hparams[registry.TASK]
+      hparams.check_data_files(task, trial.data_dir)
     jobs = {
         trial: processes.Job(
             (*TRAIN, *_OF_TRIALS, *trial.arguments),

@@ -15,6 +15,7 @@ from typing import Any, Optional
 from experiments import command_line
 from experiments import csv_files
 from experiments import hparams
+from experiments import registry
 from experiments.run_results import run_folder
 from experiments.sweep import running
 from experiments.sweep import scores
@@ -24,6 +25,25 @@ from tff_adaptive import _files
 
 _Results = Sequence[scores.RunResult]
 _Rows = Sequence[Mapping[str, Any]]
+
+
+def _method_flags(trial: trials_lib.Trial) -> list[str]:
+  """Returns the flags of a trial that define its method, and the swept ones."""
+  found = {}
+  if (
+      trial.hparams[registry.ALGORITHM]
+      == hparams.DEFAULT_ROWS[registry.ALGORITHM]
+  ):
+    # Others choose their rules themselves.
+    for kind in (registry.CLIENT_OPTIMIZER, registry.SERVER_OPTIMIZER):
+      found[kind] = f'--{kind}={trial.hparams[kind]}'
+  for text in trial.arguments:
+    name = text.removeprefix('--').partition('=')[0]
+    if name in trial.labels or any(
+        map(hparams.is_of_method, (name, name.removeprefix('no')))
+    ):
+      found[name] = text
+  return list(found.values())
 
 
 def write_results(
@@ -161,7 +181,7 @@ class Search:
           f'# The best by {self.selection.label}: '
           f'{csv_files.format_value(best[0].score)}. Its run:',
           f'# {command_line.build_command("train", trial.arguments)}',
-          *(f'--{flag}={value}' for flag, value in best[0].assignment),
+          *_method_flags(trial),
       ]
       _files.write(best_flags, '\n'.join(lines) + '\n')
     else:
@@ -301,7 +321,7 @@ def run(search: Search, *, num_at_once: Optional[int] = None):
     )
   else:
     flags = ' '.join(f'--{flag}={value}' for flag, value in best[0].assignment)
-    print(
-        f'best by {search.selection.label}: {flags} ({best[0].score:.4g}): '
-        f'{search.home / "best.csv"}'
-    )
+    chosen_by = f'best by {search.selection.label}: {flags}'
+    if not flags:
+      chosen_by = f'{len(search.trials)} runs of one setting'
+    print(f'{chosen_by} ({best[0].score:.4g}): {search.home / "best.csv"}')

@@ -23,6 +23,8 @@ from experiments.run_results import run_folder
 from experiments.sweep import search_spaces
 from tff_adaptive import _files
 
+# The folder of a setting of which nothing is swept.
+_ONE_SETTING = 'setting'
 # File names have at most 255 bytes.
 _MAX_SLUG = 200
 _MAX_LOG = 250
@@ -280,7 +282,7 @@ def build_search_trials(
           seed=seed,
           output_dir=output_dir,
           home=sweep_name,
-          name=f'{folder}{to_slug(assignment)}',
+          name=f'{folder}{to_slug(assignment) or _ONE_SETTING}',
       )
       for assignment in assignments
       for seed in seeds

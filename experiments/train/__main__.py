@@ -47,6 +47,7 @@ def main():
   choices = hparams.read_choices()
   settings = hparams.read_settings(choices)
   folders.check_of_runs(flags.FLAGS)
+  hparams.check_data_files(flags.FLAGS.task, settings.data_dir)
   command_line.prepare_libraries()
   # TensorFlow takes seconds to import, so --help and typos do without it.
   from experiments.train import training_run  # pylint: disable=import-outside-toplevel

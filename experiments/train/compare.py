@@ -5,9 +5,11 @@
 The methods are trained as the trials of a sweep, and shown on a report page.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 import dataclasses
 import difflib
+import os
+import pathlib
 from typing import Optional
 
 from absl import flags
@@ -20,6 +22,7 @@ from experiments import registry
 from experiments import settings as settings_lib
 from experiments.flag_table import field
 from experiments.leaderboard import board
+from experiments.registry import methods as methods_lib
 from experiments.run_results import agreement
 from experiments.run_results import inputs
 from experiments.run_results import run_folder
@@ -42,7 +45,9 @@ class _Flags:
       any, otherwise on test examples. The names are those of the
       leaderboard, of algorithms and of optimizers, such as
       fedadam,delta_sgd,prodigy, and package.module:build_NAME of your own
-      rules; the rules have their defaults.
+      rules; the rules have their defaults. fedadam:FILE.flags takes the flags
+      of the method from a file, such as best.flags of a sweep, and FILE.flags
+      the whole method; LABEL= before either names it in the table and figure.
     seeds: The seeds of every method of --compare, such as 0,1,2. Default: that
       of --seed.
     jobs: The number of runs of --compare at the same time, each on its share of
@@ -98,33 +103,97 @@ def _list_methods() -> dict[str, board.Method]:
   return found
 
 
-def find_methods(names: Sequence[str]) -> list[board.Method]:
-  """Returns the methods of these names.
+def find_methods(entries: Sequence[str]) -> list[board.Method]:
+  """Returns the methods of these entries.
 
   Args:
-    names: Names of the leaderboard, of algorithms or of optimizers, in which
+    entries: Names of the leaderboard, of algorithms or of optimizers, in which
       '_' is the same as '-' and case does not matter, and the places of your
-      own rules.
+      own rules; with labels and files, see `registry.methods`.
 
   Returns:
-    The methods, without repetitions.
+    The methods by their labels, without repetitions.
 
   Raises:
-    HparamError: If a method is unknown; lists the known ones.
+    HparamError: If a method is unknown, with the known ones; if a file does not
+      fit; if two different methods have one label.
   """
   known = _list_methods()
-  for name in filter(registry.is_own, names):
-    method = board.create_method(registry.kind_of_own(name), name)
-    known[board.to_key(name)] = method
-  for name in names:
-    if board.to_key(name) not in known:
-      near = difflib.get_close_matches(board.to_key(name), known, cutoff=0.5)
-      advice = f'did you mean {" or ".join(near)}? ' if near else ''
+  found: dict[str, board.Method] = {}
+  for entry in map(methods_lib.read_entry, entries):
+    method = _find_method(entry, known)
+    # Runs are in folders of these names.
+    slug = folders.to_slug(method.name)
+    if found.setdefault(slug, method).flags != method.flags:
       raise hparams.HparamError(
-          f'--{_COMPARE}={name} is not a method; {advice}the methods are '
-          f'{", ".join(known)}'
+          f'--{_COMPARE} has two methods named {method.name}; name one of them,'
+          f' as in LABEL={entry.name or entry.flagfile}'
       )
-  return [known[key] for key in dict.fromkeys(map(board.to_key, names))]
+  return list(found.values())
+
+
+def _find_method(
+    entry: methods_lib.Entry, known: Mapping[str, board.Method]
+) -> board.Method:
+  """Returns the method of an entry, with its label and flags."""
+  of_file = [] if entry.flagfile is None else _read_file(entry.flagfile)
+  if not entry.name and of_file:
+    return board.Method(entry.label or entry.file_label, tuple(of_file), ())
+  method = known.get(board.to_key(entry.name))
+  if registry.is_own(entry.name):
+    kind = registry.kind_of_own(entry.name)
+    method = board.create_method(kind, entry.name)
+  if method is None:
+    near = difflib.get_close_matches(
+        board.to_key(entry.name), known, cutoff=0.5
+    )
+    advice = f'did you mean {" or ".join(near)}? ' if near else ''
+    raise hparams.HparamError(
+        f'--{_COMPARE}={entry.name} is not a method; {advice}the methods are '
+        f'{", ".join(known)}'
+    )
+  label = method.name if not of_file else f'{method.name} ({entry.file_label})'
+  _check_agree(method, of_file, entry)
+  added = [text for text in of_file if text not in method.flags]
+  return dataclasses.replace(
+      method, name=entry.label or label, flags=(*method.flags, *added)
+  )
+
+
+def _read_file(path: pathlib.Path) -> list[str]:
+  """Returns the flags of a file, all of which must be those of a method."""
+  if not os.path.isfile(path):
+    raise hparams.HparamError(
+        f'--{_COMPARE}={path}: there is no such file; give one with one flag '
+        'per line, such as best.flags of a sweep'
+    )
+  values = flags.FlagValues()
+  hparams.define(values)
+  argument = f'--flagfile={path}'
+  hparams.define_own([argument], values)
+  values(['train', argument])
+  given = trials_lib.collect_given_flags(values)
+  for name, text in given.items():
+    if not hparams.is_of_method(name):
+      raise hparams.HparamError(
+          f'--{_COMPARE}={path}: the file sets {text}, which is the same for '
+          'all methods; drop it there'
+      )
+  return list(given.values())
+
+
+def _check_agree(
+    method: board.Method, of_file: Iterable[str], entry: methods_lib.Entry
+):
+  """Raises if a file sets a flag that defines the method to something else."""
+  own = {text.partition('=')[0]: text for text in method.flags}
+  for text in of_file:
+    wanted = own.get(text.partition('=')[0], text)
+    if wanted != text:
+      raise hparams.HparamError(
+          f'--{_COMPARE}={entry.name}:{entry.flagfile}: {method.name} is '
+          f'{wanted}, but the file sets {text}'
+      )
 
 
 def build_trials(
@@ -153,7 +222,7 @@ def build_trials(
   given = trials_lib.collect_given_flags(flag_values)
   seeds = trials_lib.read_seeds(flag_values.seeds) or [flag_values.seed]
   if 'seed' in given and flag_values.seeds is not None:
-    raise hparams.HparamError('--seed and --seeds exclude each other')
+    raise hparams.HparamError('give --seed or --seeds, not both')
   for name in ('seed', 'experiment_name', 'output_dir'):
     given.pop(name, None)
   _watch_validation(given, flag_values)
@@ -211,7 +280,7 @@ def _check_are_free(
   for method in methods:
     for text in method.flags:
       name = text[2:].partition('=')[0]
-      if name in given:
+      if given.get(name, text) != text:
         raise hparams.HparamError(
             f'--{_COMPARE}={method.name} already sets '
             f'{" ".join(method.flags)}; drop {given[name]}'
@@ -316,13 +385,16 @@ def _command(flag_values: flags.FlagValues) -> str:
 
 def _write(results: Sequence[scores.RunResult], flag_values: flags.FlagValues):
   """Writes the page of the methods whose runs are all finished, if any."""
-  homes = dict.fromkeys(result.trial.folder.parent for result in results)
+  homes = {
+      result.trial.folder.parent: result.trial.labels['method']
+      for result in results
+  }
   unfinished = {
       result.trial.folder.parent
       for result in results
       if result.status != scores.FINISHED
   }
-  paths = [str(path) for path in homes if path not in unfinished]
+  paths = [path for path in homes if path not in unfinished]
   if not paths:
     return
   command_line.prepare_libraries()
@@ -338,10 +410,11 @@ def _write(results: Sequence[scores.RunResult], flag_values: flags.FlagValues):
       folders.locked(home),
   ):
     comparison.write_comparison(
-        paths,
+        list(map(str, paths)),
         home,
         _command(flag_values),
         kind='method',
         title=_label(flag_values.task),
         seeds=seeds,
+        names=[homes[path] for path in paths],
     )

@@ -21,6 +21,7 @@ from experiments.train import evaluation_results
 from experiments.train import evaluations as evaluations_lib
 from experiments.train import run_parts
 from experiments.train import warm_start
+from tasks import programs
 from tff_adaptive import runtime
 from tff_adaptive.analysis import client_plots
 from tff_adaptive.analysis import training_curve
@@ -462,7 +463,8 @@ def _report(
   print(f'metrics: {directory.metrics_csv}')
   print(f'curve: {curve}')
   print(f'checkpoints: {directory.checkpoints}')
-  print(f'TensorBoard: tensorboard --logdir {directory.tensorboard}')
+  tensorboard = programs.find_script('tensorboard')
+  print(f'TensorBoard: {tensorboard} --logdir {directory.tensorboard}')
   if directory.profile.exists():
     print(f'profile: {directory.profile}, for https://ui.perfetto.dev')
 

@@ -87,6 +87,10 @@ class Cifar(data.Data):
         ),
     )
 
+  def check_files(self, data_dir):
+    if not (pathlib.Path(data_dir) / self.folder).exists():
+      self.images.check_files(data_dir)
+
   def load(self, args, data_dir, seed):
     del args, seed  # Unused.
     return data.Splits(*self.read(data_dir))
@@ -178,6 +182,10 @@ class CifarOrTffClients(Cifar):
     Reddi et al., Adaptive Federated Optimization, ICLR 2021,
     https://arxiv.org/abs/2003.00295, Appendix F.
   """
+
+  def check_files(self, data_dir):
+    if not (pathlib.Path(data_dir) / _SQLITE).exists():
+      super().check_files(data_dir)
 
   def load(self, args, data_dir, seed):
     has_clients = (pathlib.Path(data_dir) / _SQLITE).exists()

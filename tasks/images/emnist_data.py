@@ -46,6 +46,9 @@ class Characters(data.Data):
   # Preparation is fast.
   cache_bytes = 0
 
+  def check_files(self, data_dir):
+    data_files.find_data_file(data_dir, _PLACE, 'emnist')
+
   def load(self, args, data_dir, seed):
     del seed  # Unused.
     # Imported here because it imports TensorFlow.

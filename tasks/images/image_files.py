@@ -60,25 +60,43 @@ class ImageDataset:
       >>> train['x'].shape, test['y'].shape
       ((60000, 28, 28), (10000,))
     """
-    folder = pathlib.Path(data_dir)
-    npz = folder / f'{self.name}.npz'
-    fetch = f'`.venv/bin/python -m tasks.fetch {self.name} --data_dir={folder}`'
-    prepared = data_files.prepared_version(folder, self.name)
-    if npz.exists():
-      source, parts = npz, npz_data.split(npz_data.read(npz))
-    elif prepared is not None:
-      source = prepared
-      parts = data_files.read_prepared(
-          prepared, self._from_prepared, f'download it again with {fetch}'
-      )
+    source = self._find(data_dir)
+    if source.suffix == '.npz':
+      parts = npz_data.split(npz_data.read(source))
     else:
-      raise FileNotFoundError(
-          f'{self.title} was not found: put {npz.name} (arrays '
-          f'{", ".join(npz_data.KEYS)}) at {npz}, or download it with {fetch}.'
+      parts = data_files.read_prepared(
+          source,
+          self._from_prepared,
+          f'download it again with '
+          f'{data_files.how_to_fetch(self.name, data_dir)}',
       )
     for part, examples in parts.items():
       self.check_examples(source, part, examples)
     return parts['train'], parts['test']
+
+  def check_files(self, data_dir: _files.PathLike) -> None:
+    """Raises if there are no data, or the npz file lacks an array; see `load`.
+
+    Args:
+      data_dir: The folder of the data sets.
+    """
+    source = self._find(data_dir)
+    if source.suffix == '.npz':
+      npz_data.check_names(source)
+
+  def _find(self, data_dir: _files.PathLike) -> pathlib.Path:
+    """Returns the npz file, or the folder of tensorflow-datasets."""
+    npz = pathlib.Path(data_dir) / f'{self.name}.npz'
+    if npz.exists():
+      return npz
+    prepared = data_files.prepared_version(data_dir, self.name)
+    if prepared is None:
+      raise FileNotFoundError(
+          f'{self.title} was not found: put {npz.name} (arrays '
+          f'{", ".join(npz_data.KEYS)}) at {npz}, or download it with '
+          f'{data_files.how_to_fetch(self.name, data_dir)}.'
+      )
+    return prepared
 
   def _from_prepared(
       self, columns: Mapping[str, np.ndarray]

@@ -60,6 +60,9 @@ class GrayImages(data.Data):
 
   images: image_files.ImageDataset
 
+  def check_files(self, data_dir):
+    self.images.check_files(data_dir)
+
   def load(self, args, data_dir, seed):
     del args, seed  # Unused.
     return data.Splits(*self.images.load(data_dir))

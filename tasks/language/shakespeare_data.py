@@ -63,6 +63,9 @@ class Shakespeare(data.Data):
   in_memory = True
   cache_bytes = 0
 
+  def check_files(self, data_dir):
+    data_files.find_data_file(data_dir, _FILE, 'shakespeare')
+
   def load(self, args, data_dir, seed):
     del args, seed  # Unused.
     # Imported here because it imports TensorFlow.

@@ -167,7 +167,7 @@ class Texts(data.Data):
       raise FileNotFoundError(
           f'{self.title} was not found: put {jsonl.name} (rows with split, '
           f'text and label) at {jsonl}, or download it with '
-          f'`.venv/bin/python -m tasks.fetch {self.name} --data_dir={folder}`.'
+          f'{data_files.how_to_fetch(self.name, folder)}.'
       )
     for part in _PARTS:
       self._check(parts[part], f'{source}, split {part!r}')

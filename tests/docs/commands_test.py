@@ -38,7 +38,9 @@ _RUN_ELSEWHERE = {
     'make format': 'Makefile',
     f'{_PYTHON}pytest': 'Makefile',
     'python3 -m venv': 'tests/packaging/make_venv_test.py',
+    'make wheel': 'tests/packaging/wheel_test.py',
     'my-environment/bin/pip install': 'tests/packaging/wheel_test.py',
+    'sed -i': 'tests/packaging/wheel_test.py',
     f'{_PYTHON}pip install': 'tests/packaging/lock_test.py',
     f'{_PYTHON}tff_adaptive.doctor': 'tests/tff_adaptive/doctor_test.py',
     f'{_PYTHON}tasks.fetch': 'tests/tasks/fetch_test.py',
@@ -149,7 +151,9 @@ class FlagsTest(absltest.TestCase):
             published.parse_flags(arguments)
           else:
             mode = ''.join(re.findall(r' --mode=(\w+)', command.text))
-            rest = [a for a in arguments if a != f'--mode={mode}']
+            # A sweep has written the file.
+            written = (f'--mode={mode}', '--flagfile=runs/validated/best.flags')
+            rest = [a for a in arguments if a not in written]
             binary = f'{binary}.{mode}' if mode else binary
             _define_flags(binary)([binary, *rest])
 

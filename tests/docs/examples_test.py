@@ -21,6 +21,7 @@ from tests import folder_testing
 from tests import page_testing
 from tests.docs import notebook_runner
 from tff_adaptive import _run_metrics
+from tff_adaptive import _stack
 
 _FOLDER = page_testing.ROOT / 'docs/examples'
 _README = page_testing.read('docs/examples/README.md')
@@ -171,7 +172,8 @@ class NotebookTest(parameterized.TestCase):
       lines = map(str.strip, first_cell['source'].splitlines())
       installs.append([line for line in lines if line.startswith('%pip ')])
     tutorial, colab = installs
-    self.assertLen(colab, 3)
+    self.assertLen(colab, 2)
+    self.assertEndsWith(colab[1], _stack.TFF_COMMAND[len('pip install') :])
     self.assertEqual(tutorial, colab)
 
   @pytest.mark.slow

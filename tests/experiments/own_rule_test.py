@@ -68,6 +68,17 @@ def build_kinds(
     quoted: A number, not negative
   """
 
+def build_ranges(scale=1.0, size=1.0, mass=1.0, offset=1.0, power=1.0):
+  """Builds a rule.
+
+  Args:
+    scale: The scale, above zero.
+    size: Above 0.
+    mass: A positive number.
+    offset: Not negative.
+    power: Not positive, as a rule.
+  """
+
 def build_half(learning_rate=1.0) -> tff.learning.optimizers.Optimizer:
   pass
 
@@ -193,6 +204,21 @@ class OwnRuleTest(parameterized.TestCase):
     self.assertEqual(dotted.to_builder_value('2'), 2)
     self.assertEqual(quoted.minimum, 0)
 
+  def test_ranges_follow_from_the_docstring(self):
+    row = registry.load_own(
+        registry.CLIENT_OPTIMIZER, 'own_rules.rules:build_ranges'
+    )
+    self.assertEqual(
+        [(a.name, a.minimum, a.is_above) for a in row.arguments],
+        [
+            ('scale', 0.0, True),
+            ('size', 0.0, True),
+            ('mass', 0.0, True),
+            ('offset', 0.0, False),
+            ('power', None, False),
+        ],
+    )
+
   def test_the_help_has_its_rate_too(self):
     values = flags.FlagValues()
     hparams.define(values)
@@ -244,7 +270,7 @@ class OwnRuleTest(parameterized.TestCase):
           '--client_optimizer=sgd have the same name',
       ),
       ('own_rules.rules:build_client', 'would define --client_batch_size'),
-      ('own_rules.rules:build_needy', 'build_needy needs values, which is no'),
+      ('own_rules.rules:build_needy', 'build_needy needs values, which has no'),
       ('own_rules.rules:build_computed', 'default of rate must .* found 1 / 3'),
       ('own_rules.rules:build_mixed', 'the `Literal` of mode must have texts'),
       ('own_rules.wrong:build_x', r'wrong.py, line 2: .*expected'),

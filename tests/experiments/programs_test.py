@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of `tff-adaptive`, and of a Python without the packages."""
 
+import os
 import pathlib
 import re
 import sys
@@ -77,6 +78,27 @@ _TYPOS = (
     ('sweep', ['--sedds=1'], "Unknown command line flag 'sedds'"),
     ('sweep', [*_SEARCH, '--num_trials=3'], '--num_trials needs --random'),
     ('sweep', [*_SEARCH, '--data_dir=no'], 'does not exist; give the folder'),
+    (
+        'train',
+        ['--task=mnist', '--data_dir=docs'],
+        'MNIST was not found: put mnist.npz',
+    ),
+    (
+        'train',
+        ['--task=mnist', '--data_dir=docs', '--compare=sgd'],
+        'MNIST was not found: put mnist.npz',
+    ),
+    (
+        'train',
+        ['--compare=fedavg:/nowhere/best.flags'],
+        '/nowhere/best.flags: there is no such file',
+    ),
+    (
+        'sweep',
+        [*_SEARCH, '--task=mnist', '--data_dir=docs'],
+        'MNIST was not found: put mnist.npz',
+    ),
+    ('sweep', ['--sweep_name=one'], 'or --seeds to run one setting'),
     (
         'sweep',
         [*_SEARCH, '--client_optimizer=delta'],
@@ -219,6 +241,17 @@ class ProgramsTest(parameterized.TestCase):
         'error: --task=my_tasks:SEVEN: SEVEN must be a '
         'tasks.definitions.TaskDefinition, found int.\n',
     )
+
+  def test_commands_are_those_of_the_place(self):
+    flags = ('train', '--task=mnist', '--data_dir=missing')
+    path = pathlib.Path(sys.prefix) / 'bin' / 'tff-adaptive'
+    self.assertIn(f' {path} fetch fills', self._start(*flags).stderr)
+    ended = program_testing.run_command(
+        *('tff-adaptive', *flags),
+        cwd=self.folder,
+        PATH=f'{path.parent}{os.pathsep}{os.environ["PATH"]}',
+    )
+    self.assertIn(', which tff-adaptive fetch fills', ended.stderr)
 
   @parameterized.parameters(
       ((), 'error: no program was named; the programs are train, '),

@@ -105,6 +105,9 @@ class LockTest(parameterized.TestCase):
     pins = _pins(_stack.LOCK)
     for package, version in _stack.PACKAGES.items():
       self.assertEqual(version, pins[package], package)
+    for pin in _stack.TFF_COMMAND.split()[-2:]:
+      package, version = pin.split('==')
+      self.assertEqual(version, pins[package], package)
 
   def test_page_names_the_locked_tensorflow(self):
     version = _stack.PACKAGES['tensorflow']

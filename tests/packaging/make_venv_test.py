@@ -9,6 +9,7 @@ import subprocess
 from absl.testing import parameterized
 
 from tests import folder_testing
+from tests import page_testing
 
 _ROOT = pathlib.Path(__file__).resolve().parents[2]
 
@@ -47,6 +48,22 @@ setuptools==80.0 \\
 wheel==1.0 \\
     --hash=sha256:03
 """
+
+
+class MakefileTest(parameterized.TestCase):
+
+  def test_venv_says_what_is_there(self):
+    copy = self.enter_context(page_testing.copied_project())
+    (copy / 'tools/make_venv.sh').write_text('#!/bin/sh\n')
+    result = page_testing.run('make venv', copy)
+    self.assertEqual(result.returncode, 0, result.stderr)
+    self.assertRegex(
+        result.stdout,
+        r'^\.venv is up to date: run \.venv/bin/python SCRIPT, or .*\n$',
+    )
+    # Of other targets it is a means.
+    result = page_testing.run('make demo VENV=/nowhere', copy)
+    self.assertEmpty(result.stdout)
 
 
 class MakeVenvTest(folder_testing.FolderTestCase):

@@ -123,6 +123,18 @@ class PathsTest(absltest.TestCase):
     found = {m.name.partition('.')[0] for m in public_api.find_modules()}
     self.assertEqual(found, set(public_api.PACKAGES))
 
+  def test_reference_has_no_internals(self):
+    names = {
+        m.name.removeprefix('tff_adaptive.') for m in public_api.find_modules()
+    }
+    for package, modules in (
+        ('runtime', {'scale_out'}),
+        ('data', {'partition', 'random_streams', 'transforms'}),
+        ('optimizers', {'schedules'}),
+    ):
+      found = {n for n in names if n.startswith(f'{package}.')}
+      self.assertEqual(found, {f'{package}.{name}' for name in modules})
+
   def test_paths_in_pages_exist(self):
     for page in page_testing.PAGES:
       for path in _PATH.findall(page_testing.read(page)):
@@ -159,3 +171,9 @@ class CommandsTest(absltest.TestCase):
       )
     reference = pages[site / 'api/tff_adaptive/optimizers.html']
     self.assertIn('id="tff_adaptive.optimizers.build_delta_sgd"', reference)
+    # A notebook is a page with its pictures, and links lead to pages.
+    tutorial = pages[site / 'examples/first_steps.html']
+    self.assertIn('src="first_steps_1.png"', tutorial)
+    self.assertTrue((site / 'examples/first_steps_1.png').exists())
+    for page in ('index.html', 'examples/index.html'):
+      self.assertNotRegex(pages[site / page], r'href="[^"]*\.(ipynb|py)"')

@@ -64,6 +64,7 @@ class WheelTest(parameterized.TestCase):
     venv = venv if venv.exists() else sys.prefix
     result = page_testing.run(f'make wheel --assume-old=venv VENV={venv}', copy)
     assert not result.returncode, result.stderr
+    cls.printed = result.stdout
     (wheel,) = copy.glob('dist/*.whl')
     cls.wheel = pathlib.Path(shutil.copy(wheel, cls.folder))
 
@@ -76,6 +77,9 @@ class WheelTest(parameterized.TestCase):
     }
     hooks = {'tff_adaptive.pth', 'tff_adaptive/_import_hook.pth'}
     self.assertEqual(names, modules | hooks)
+
+  def test_build_names_the_file(self):
+    self.assertStartsWith(self.printed, f'dist/{self.wheel.name}, ')
 
   def test_metadata_can_be_released(self):
     self.assertEqual(check_release.find_problems(self.wheel, _ROOT), [])
@@ -103,6 +107,22 @@ class WheelTest(parameterized.TestCase):
     self.assertEqual(file, str(site / 'tff_adaptive/__init__.py'))
     self.assertRegex(speed, r'^speed-up of a round: \d+\.\d times$')
     self.assertRegex(difference, r'^largest difference of the weights: \d')
+    # Without the hook, as the page says, the library has to be imported first.
+    (command,) = [
+        c.text
+        for c in page_testing.commands_of(page_testing.read('docs/install.md'))
+        if c.text.startswith('sed ')
+    ]
+    command = command.replace('my-environment', str(environment))
+    subprocess.run(['bash', '-c', command], check=True)
+    for code, is_found in (
+        ('import tensorflow_federated', False),
+        ('import tff_adaptive, tensorflow_federated', True),
+    ):
+      result = subprocess.run(
+          [str(python), '-c', code], cwd=self.folder, check=False
+      )
+      self.assertEqual(result.returncode == 0, is_found, code)
 
 
 class DeclarationTest(absltest.TestCase):
@@ -126,10 +146,22 @@ class DeclarationTest(absltest.TestCase):
     for distribution, path in imported.items():
       self.assertIn(distribution, declared, f'imported by {path}')
 
-  def test_required_packages_are_imported(self):
+  def test_required_packages_are_imported_or_needed_by_tff(self):
     imported = imports_testing.imported_distributions('tff_adaptive')
+    lines = (_ROOT / 'requirements.in').read_text(encoding='utf-8').splitlines()
+    needed = {
+        requirements.Requirement(line).name
+        for line in lines[: lines.index('# Imported by the project.')]
+        if not line.startswith('#')
+    }
     required = self._declared('options', 'install_requires')
-    self.assertContainsSubset(required, imported)
+    # TFF imports the last two as well.
+    known = {*imported, *needed, 'scipy', 'setuptools'}
+    self.assertContainsSubset(required, known)
+    # Those that no resolver can install.
+    self.assertEqual(
+        needed - required, {'tensorflow-federated', 'tensorflow-privacy'}
+    )
 
 
 class ChangelogTest(parameterized.TestCase):

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests that TFF can be imported, in any order."""
 
+from importlib import machinery
 import os
 import pathlib
 import subprocess
@@ -269,6 +270,17 @@ class NewInterpreterTest(parameterized.TestCase):
     kept, error = result.stdout.splitlines()
     self.assertEqual(kept, 'None False')
     self.assertStartsWith(error, 'TFF 0.87 supports JAX up to release 0.4 only')
+
+  def test_missing_tff_is_one_sentence(self):
+    find = mock.patch.object(machinery.PathFinder, 'find_spec')
+    sentence = (
+        '^TensorFlow Federated is not installed, .*: run `.*python.* -m pip '
+        'install --no-deps .*tensorflow-federated==.* tensorflow-privacy==.*`$'
+    )
+    with find as found:
+      found.return_value = None
+      with self.assertRaisesRegex(ModuleNotFoundError, sentence):
+        _stack.find_spec('tensorflow_federated')
 
   def test_missing_keras_2_is_one_sentence(self):
     result = _run(_NO_KERAS_2)

@@ -3,6 +3,7 @@
 """The common style of the figures: colors, lines, frames and saving."""
 
 from collections.abc import Mapping, Sequence
+import contextlib
 import os
 import pathlib
 import textwrap
@@ -47,6 +48,8 @@ _DASHES = ('-', '--', '-.', (0, (1, 1.2)), (0, (7, 2)))
 _MARKERS = ('o', 's', '^', 'D', 'v', 'P', 'X', '*', 'p')
 _MAX_MARKED_POINTS = 30
 _DPI = 150
+# Text of 10 points is 8 points high in a figure that is printed in its width.
+_PRINTED_SCALE = 0.8
 # For the title, in bold letters of 11 points.
 _CHARACTERS_PER_INCH = 10.5
 
@@ -92,26 +95,44 @@ def new_figure(
   return drawing
 
 
+def text_scale(printed_width: Optional[float]) -> float:
+  """Returns the size of text in a figure, relative to figures on a screen."""
+  return 1.0 if printed_width is None else _PRINTED_SCALE
+
+
+def printed(width: Optional[float]) -> contextlib.AbstractContextManager:
+  """Returns the context in which the text of a figure has its size."""
+  if width is None:
+    return contextlib.nullcontext()
+  return matplotlib.rc_context({'font.size': 10.0 * text_scale(width)})
+
+
 def new_panels(
     titles: Sequence[str],
     *,
     width: float,
     height: float,
     max_columns: int = 3,
+    printed_width: Optional[float] = None,
 ) -> tuple[figure.Figure, dict[str, Any]]:
   """Returns a figure with panels side by side, and the panels by title.
 
   Sizes are those of a panel, in inches; a single panel is 1.5 times as wide.
+  A figure for print has another width, and panels of the same proportions.
   """
   num_columns = min(len(titles), max_columns)
   num_rows = -(-len(titles) // num_columns)
-  drawing = new_figure(
-      max(width * num_columns, 1.5 * width), height * num_rows + 0.8
-  )
+  total = max(width * num_columns, 1.5 * width)
+  if printed_width is not None:
+    height *= min(1.0, printed_width / num_columns / width)
+    total = printed_width
+  margin = 0.8 * text_scale(printed_width)
+  drawing = new_figure(total, height * num_rows + margin)
   grid = drawing.subplots(num_rows, num_columns, squeeze=False)
   panels = dict(zip(titles, grid.flat))
   for title, axes in panels.items():
-    axes.set_title(title, fontsize=10, loc='left')
+    size = 10 * text_scale(printed_width)
+    axes.set_title(title, fontsize=size, loc='left')
   for axes in grid.flat[len(titles) :]:
     axes.set_visible(False)
   return drawing, panels

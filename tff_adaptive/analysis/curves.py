@@ -71,6 +71,7 @@ def plot_band_curves(
     names: Sequence[str] = (),
     only_names: bool = False,
     panels_per_row: int = 3,
+    width: Optional[float] = None,
 ):
   """Plots a line with a band for each method, in panels side by side.
 
@@ -99,6 +100,9 @@ def plot_band_curves(
     only_names: Whether methods that are not in `names` are all drawn as thin
       gray lines. Defaults to False.
     panels_per_row: The maximum number of panels per row. Defaults to 3.
+    width: The width of the figure in inches if it is to be printed in this
+      size, such as 3.3 for a column of a page, with text of 8 points. None (the
+      default) for a size that suits a screen.
 
   Raises:
     ValueError: If there are no curves, or two scales of the vertical axis.
@@ -122,37 +126,41 @@ def plot_band_curves(
   looks = _style.looks(
       [n for n in {**dict.fromkeys(names), **found} if n not in others]
   )
-  drawing, axes_by_title = _style.new_panels(
-      list(panels),
-      width=_PANEL_WIDTH,
-      height=_PANEL_HEIGHT,
-      max_columns=panels_per_row,
-  )
-  handles = {}
-  for panel, curves in panels.items():
-    axes = axes_by_title[panel]
-    handles.update(_draw_panel(axes, curves, looks, others))
-    axes.set(xlabel=x_label, ylabel=y_label)
-    if log_x:
-      axes.set_xscale('log')
-    if log_y:
-      axes.set_yscale('log')
-    elif log_below is not None:
-      _set_scale_below(axes, log_below)
-    elif y_max is None:
-      _leave_out_exploded(axes, curves)
-    axes.set_ylim(y_min, y_max)
-    if log_y:
-      _set_log_ticks(axes)
-    elif log_below is not None:
-      _set_ticks_below(axes, log_below)
-    own = x_names.get(panel, ()) if isinstance(x_names, Mapping) else x_names
-    _set_ticks(axes, curves, own, log_x)
-    _style.frame(axes)
-  _add_legend(
-      drawing, {n: handles[n] for n in (*looks, _OTHERS) if n in handles}
-  )
-  _style.save(drawing, path, title)
+  with _style.printed(width):
+    drawing, axes_by_title = _style.new_panels(
+        list(panels),
+        width=_PANEL_WIDTH,
+        height=_PANEL_HEIGHT,
+        max_columns=panels_per_row,
+        printed_width=width,
+    )
+    handles = {}
+    for panel, curves in panels.items():
+      axes = axes_by_title[panel]
+      handles.update(_draw_panel(axes, curves, looks, others))
+      axes.set(xlabel=x_label, ylabel=y_label)
+      if log_x:
+        axes.set_xscale('log')
+      if log_y:
+        axes.set_yscale('log')
+      elif log_below is not None:
+        _set_scale_below(axes, log_below)
+      elif y_max is None:
+        _leave_out_exploded(axes, curves)
+      axes.set_ylim(y_min, y_max)
+      if log_y:
+        _set_log_ticks(axes)
+      elif log_below is not None:
+        _set_ticks_below(axes, log_below)
+      own = x_names.get(panel, ()) if isinstance(x_names, Mapping) else x_names
+      _set_ticks(axes, curves, own, log_x)
+      _style.frame(axes)
+    _add_legend(
+        drawing,
+        {n: handles[n] for n in (*looks, _OTHERS) if n in handles},
+        _style.text_scale(width),
+    )
+    _style.save(drawing, path, title)
 
 
 def _draw_panel(
@@ -177,15 +185,15 @@ def _draw_panel(
   return lines
 
 
-def _add_legend(drawing, lines: Mapping[str, Any]):
+def _add_legend(drawing, lines: Mapping[str, Any], scale: float):
   """Adds the legend below the panels."""
   drawing.legend(
       list(lines.values()),
       list(lines),
       loc='outside lower center',
-      ncols=_count_legend_columns(list(lines), drawing.get_figwidth()),
+      ncols=_count_legend_columns(list(lines), drawing.get_figwidth() / scale),
       frameon=False,
-      fontsize=9,
+      fontsize=9 * scale,
       handlelength=3.2,
   )
 

@@ -186,9 +186,15 @@ def _load_arrays(
     found = npz_files.read_names(path)
     missing = [name for name in wanted if name not in found]
     if missing:
+      advice = (
+          'that is the layout of a file of a task, such as `tasks.mnist` or '
+          '`tasks.NpzData`; here every array has one row per example'
+          if 'x_train' in found
+          else 'add them, with one row per example'
+      )
       raise ValueError(
           f'{path} lacks the arrays {row_files.shown(missing)}, found '
-          f'{row_files.shown(found)}; add them, with one row per example.'
+          f'{row_files.shown(found)}; {advice}.'
       )
     names = [*wanted, *([_SPLIT_KEY] if _SPLIT_KEY in found else [])]
     arrays = npz_files.read(path, names)

@@ -14,6 +14,7 @@ from mkdocs.structure.files import Files
 from mkdocs.structure.pages import Page
 
 from tools.docs import api_pages
+from tools.docs import example_pages
 from tools.docs import markdown_extension
 from tools.docs import page_tree
 from tools.docs import public_api
@@ -27,7 +28,7 @@ def on_pre_build(config: MkDocsConfig) -> None:
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-  """Adds the pages outside of docs/ and the API pages."""
+  """Adds the pages outside of docs/, of the API and of the examples."""
   root = pathlib.Path(config.config_file_path).parent
   in_docs = [file for file in files if file.src_dir == config.docs_dir]
   for file in in_docs:
@@ -38,6 +39,10 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     files.append(_in_project(path, root, config))
   for path, text in api_pages.build_pages().items():
     files.append(File.generated(config, path, content=text))
+  for path, content in example_pages.build_pages(root).items():
+    file = File.generated(config, path, content=content)
+    file.dest_uri = page_tree.site_path(file.dest_uri)
+    files.append(file)
   pages = [file.src_uri for file in files.documentation_pages()]
   config.nav = page_tree.expand(config.nav, pages)
   return files

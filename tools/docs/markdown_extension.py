@@ -20,6 +20,7 @@ import markdown
 from markdown import treeprocessors
 
 from tools.docs import api_pages
+from tools.docs import example_pages
 from tools.docs import public_api
 
 _ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -82,6 +83,9 @@ def mend_link(address: str, page: str, pages: set[str]) -> Optional[str]:
     return address
   folder = posixpath.dirname(page)
   target = posixpath.normpath(posixpath.join(folder, parse.unquote(parts.path)))
+  example = example_pages.page_of(target)
+  if example != target and example in pages:
+    return posixpath.relpath(example, folder)
   if target in pages or not (_ROOT / target).exists():
     return address
   if f'{target}/README.md' in pages:

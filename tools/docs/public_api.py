@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Finds the public names of the packages without importing them.
 
-The public names are those that a package imports in its `__init__.py`, the
-top-level modules of `tff_adaptive` that are not programs, and the modules that
-the docstring of their package names in backticks. Names that begin with an
+The public names are those that a package imports in its `__init__.py`, modules
+among them, the top-level modules of `tff_adaptive` that are not programs, and
+those that the docstring of `tasks` names in backticks. Names that begin with an
 underscore are private.
 """
 
@@ -114,7 +114,15 @@ def _is_private(name: str) -> bool:
 def _find_submodules(package: str) -> Iterator[PublicModule]:
   """Yields the public modules of a package."""
   folder = _ROOT.joinpath(*package.split('.'))
-  named = re.findall(r'`(\w+)`', _read(folder / '__init__.py').docstring)
+  source = _read(folder / '__init__.py')
+  named = [
+      alias.name
+      for node in source.statements()
+      if isinstance(node, ast.ImportFrom) and node.module == package
+      for alias in node.names
+  ]
+  if package in PACKAGES:
+    named += re.findall(r'`(\w+)`', source.docstring)
   for path in sorted(folder.glob('*.py')):
     if _is_private(path.stem):
       continue

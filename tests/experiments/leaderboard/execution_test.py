@@ -15,6 +15,7 @@ from absl.testing import absltest
 
 from experiments import command_line
 from experiments import folders
+from experiments import hparams
 from experiments.leaderboard import execution
 from experiments.leaderboard import results as results_lib
 from experiments.sweep import running
@@ -28,6 +29,7 @@ def _run(plan, max_seconds=1e6, clock=time.monotonic):
   out = io.StringIO()
   with (
       mock.patch.object(running, 'TRAIN', sweep_testing.FAKE_TRAIN),
+      mock.patch.object(hparams, 'check_data_files'),  # It reads none.
       contextlib.redirect_stdout(out),
   ):
     ending = execution.run(

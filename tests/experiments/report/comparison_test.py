@@ -5,6 +5,7 @@
 import contextlib
 import io
 import math
+import re
 
 from experiments.report import comparison
 from experiments.run_results import run_folder
@@ -34,7 +35,29 @@ class ComparisonTest(page_testing.PageTestCase):
         text,
     )
     self.assert_plotted('comparison')
-    self.assertTrue((self.output_dir / 'comparison.md').exists())
+    self.assertIn(
+        '\\begin{tabular}{lrrr}\n\\toprule\n'
+        'run & final & last ten & seeds \\\\\n\\midrule\n'
+        'a & 50.00 & 50.00 & 1 \\\\\n'
+        'b & 80.00 $\\pm$ 0.00 & 70.00 $\\pm$ 0.00 & 2 \\\\\n\\bottomrule\n',
+        (self.output_dir / 'comparison.tex').read_text(),
+    )
+
+  def test_figures_have_the_widths_of_a_page_and_its_columns(self):
+    made_up_runs.write_run(self.runs_dir / 'a', [0.2, 0.9])
+    with contextlib.redirect_stdout(io.StringIO()):
+      comparison.write_comparison(
+          [f'{self.runs_dir}/a'], self.output_dir, 'report', names=['A & B_1']
+      )
+    for name, inches in (('comparison', 3.3), ('comparison_wide', 6.8)):
+      data = (self.output_dir / f'{name}.pdf').read_bytes()
+      (width,) = re.findall(rb'/MediaBox \[ ?0 0 ([\d.]+)', data)
+      self.assertAlmostEqual(float(width) / 72, inches, places=3)
+      # Fonts of type 42 are embedded.
+      self.assertIn(b'/FontFile2', data)
+      self.assertNotIn(b'/Type3', data)
+    table = (self.output_dir / 'comparison.tex').read_text()
+    self.assertIn('\nA \\& B\\_1 & 90.00 ', table)
 
   def test_a_run_that_stopped_early_is_finished(self):
     made_up_runs.write_run(

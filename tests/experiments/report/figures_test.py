@@ -13,6 +13,8 @@ class FiguresTest(parameterized.TestCase):
 
   def test_defaults(self):
     table = made_up_runs.build_table()
+    self.assertEqual(figures.read_options(table), figures.IN_PERCENT)
+    table = made_up_runs.build_table(metric='loss', scale=1.0)
     self.assertEqual(figures.read_options(table), figures.DEFAULT)
 
   def test_options(self):

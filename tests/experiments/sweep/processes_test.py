@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 
+from absl.testing import parameterized
 import psutil
 import pytest
 
@@ -19,6 +20,7 @@ from experiments import command_line
 from experiments.sweep import processes
 from experiments.sweep import running
 from tests import folder_testing
+from tests import program_testing
 
 _REPORTS = 'tests.experiments.sweep.fork_reports'
 _DEADLINE = 180.0
@@ -123,6 +125,50 @@ class ForkTest(folder_testing.FolderTestCase):
     with contextlib.suppress(psutil.NoSuchProcess):
       psutil.Process(pid).wait(_DEADLINE)
     self.assertFalse(psutil.pid_exists(pid))
+
+  @pytest.mark.slow
+  @parameterized.parameters(signal.SIGINT, signal.SIGKILL)
+  def test_the_import_ends_with_the_process_that_started_it(self, number):
+    lock, self.log = self.folder / 'lock', self.folder / 'fork.log'
+    script = (
+        'import fcntl, pathlib, os, sys\n'
+        'from experiments.sweep import processes\n'
+        f'lock = os.open({str(lock)!r}, os.O_RDWR | os.O_CREAT)\n'
+        'fcntl.flock(lock, fcntl.LOCK_EX)\n'
+        f'command = (sys.executable, "-m", {_REPORTS!r})\n'
+        f'log = pathlib.Path({str(self.log)!r})\n'
+        'job = processes.Job(command, log, [lock])\n'
+        'with processes._signals_noted():\n'
+        '  processes.start(job, []).wait()\n'
+    )
+    parent = subprocess.Popen(
+        [sys.executable, '-c', script],
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    self.addCleanup(command_line.kill_group, parent)
+    deadline = time.monotonic() + _DEADLINE
+    server = None
+    while server is None:
+      self.assertLess(time.monotonic(), deadline)
+      for child in psutil.Process(parent.pid).children():
+        if 'forkserver' in ' '.join(child.cmdline()):
+          server = child
+      time.sleep(0.01)
+    time.sleep(1.0)  # It imports for many more seconds.
+    if number == signal.SIGINT:  # As a terminal sends it.
+      os.killpg(parent.pid, number)
+      self.assertEqual(parent.communicate(), (None, ''))
+      self.assertEqual(parent.returncode, 0)
+      self.assertTrue(self._wait_for_report()['has_tensorflow'])
+      return
+    parent.kill()
+    parent.wait()
+    self.assertTrue(program_testing.ends(server.pid, 5.0))
+    with open(lock) as file:
+      fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    self.assertEmpty(self.log.read_text())
 
   @pytest.mark.slow
   def test_a_run_has_the_bits_and_files_of_a_python_of_its_own(self):

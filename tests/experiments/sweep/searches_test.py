@@ -17,6 +17,7 @@ from experiments import hparams
 from experiments.sweep import running
 from experiments.sweep import scores
 from experiments.sweep import searches
+from tasks import programs
 from tests import folder_testing
 from tests.experiments import hparams_testing
 from tests.experiments.sweep import sweep_testing
@@ -303,12 +304,45 @@ class SearchesTest(folder_testing.FolderTestCase):
   def test_the_flagfile_is_one(self):
     self._write(('0.05',), [(1.0, 2.0)])
     path = self.home / 'best.flags'
-    first, command, assignment = path.read_text().splitlines()
+    first, command, *method = path.read_text().splitlines()
     self.assertEqual(first, '# The best by train_loss_last100: 1.5. Its run:')
     self.assertStartsWith(command, '# .venv/bin/python -m experiments.train ')
-    self.assertEqual(assignment, '--client_learning_rate=0.05')
+    # The whole method, without its task.
+    self.assertEqual(
+        method,
+        [
+            '--client_optimizer=sgd',
+            '--server_optimizer=fedavg',
+            '--client_learning_rate=0.05',
+        ],
+    )
     values = hparams_testing.parse(f'--flagfile={path}')
     self.assertEqual(values.client_learning_rate, 0.05)
+    with mock.patch.dict(os.environ, {programs.STARTED_BY: 'tff-adaptive'}):
+      self._write(('0.05',), [(1.0, 2.0)])
+    self.assertIn('\n# tff-adaptive train --client_optim', path.read_text())
+
+  def test_one_setting_is_run_with_its_seeds(self):
+    search = searches.build_search(
+        [()],
+        _GIVEN,
+        seeds=[3, 4],
+        selection=scores.TRAIN_LOSS,
+        metric='accuracy',
+        output_dir=str(self.folder),
+        sweep_name='rates',
+    )
+    self.assertEqual(
+        [trial.name for trial in search.trials],
+        ['setting/seed_3', 'setting/seed_4'],
+    )
+    *_, last = self._run(search)
+    self.assertStartsWith(last, '2 runs of one setting (')
+    (best,) = folder_testing.read_rows(self.home / 'best.csv')
+    self.assertEqual(best['num_finished'], '2')
+    self.assertIn(
+        '--client_optimizer=sgd\n', (self.home / 'best.flags').read_text()
+    )
 
   @parameterized.named_parameters(
       ('best_per', {'best_per': 'task'}, '--best_per .* found .task.'),

@@ -76,6 +76,71 @@ class MethodsTest(parameterized.TestCase):
       published.parse_flags(method.flags)  # Raises for an unknown flag.
 
 
+class EntriesTest(folder_testing.FolderTestCase):
+  """Tests of methods with labels and with files of flags."""
+
+  def _write(self, *lines, name='rates/best.flags'):
+    path = self.folder / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_text('# A comment.\n' + '\n'.join(lines) + '\n')
+    return path
+
+  def test_a_file_gives_a_method_its_flags(self):
+    path = self._write('--client_learning_rate=0.5', '--client_epochs=2')
+    tuned, plain = compare.find_methods([f'fedavg:{path}', 'fedavg'])
+    self.assertEqual((tuned.name, plain.name), ('FedAvg (rates)', 'FedAvg'))
+    self.assertEqual(
+        tuned.flags,
+        (*plain.flags, '--client_learning_rate=0.5', '--client_epochs=2'),
+    )
+
+  def test_a_file_alone_is_a_whole_method(self):
+    path = self._write(
+        '--client_optimizer=adam', '--client_learning_rate=0.5', name='a.flags'
+    )
+    (method,) = compare.find_methods([str(path)])
+    self.assertEqual(method.name, 'a')
+    self.assertEqual(
+        method.flags, ('--client_optimizer=adam', '--client_learning_rate=0.5')
+    )
+
+  @parameterized.parameters(
+      ('Ours=delta_sgd', 'Ours'), ('FedAvg, 5 % = fedavg', 'FedAvg, 5 %')
+  )
+  def test_a_label_is_the_name(self, entry, name):
+    (method,) = compare.find_methods([entry])
+    self.assertEqual(method.name, name)
+
+  def test_what_is_of_all_methods_is_not_in_a_file(self):
+    for line in ('--total_rounds=5', '--digits_alpha=1.0', '--seed=2'):
+      path = self._write('--client_learning_rate=0.5', line)
+      with self.assertRaisesRegex(
+          hparams.HparamError, f'sets {line}, which is the same for all'
+      ):
+        compare.find_methods([f'fedavg:{path}'])
+
+  def test_a_file_of_another_method_is_refused(self):
+    path = self._write('--client_optimizer=adam')
+    with self.assertRaisesRegex(
+        hparams.HparamError,
+        'FedAvg is --client_optimizer=sgd, but the file sets .*=adam$',
+    ):
+      compare.find_methods([f'fedavg:{path}'])
+
+  def test_a_missing_file_is_named(self):
+    with self.assertRaisesRegex(
+        hparams.HparamError, '=no.flags: there is no such file; give one '
+    ):
+      compare.find_methods(['fedavg:no.flags'])
+
+  def test_two_methods_of_one_name_are_refused(self):
+    path = self._write('--client_learning_rate=0.5')
+    with self.assertRaisesRegex(
+        hparams.HparamError, 'two methods named FedAvg; .* LABEL=fedavg$'
+    ):
+      compare.find_methods([f'FedAvg=fedavg:{path}', 'fedavg'])
+
+
 class CompareTest(folder_testing.FolderTestCase):
 
   def _parse(self, *arguments):
@@ -178,7 +243,7 @@ class CompareTest(folder_testing.FolderTestCase):
           'MOON does not go with --task=stackoverflow_lr',
       ),
       ('seeds', ['--compare=sgd', '--seeds=x'], "--seeds takes .* 'x'"),
-      ('both', ['--compare=sgd', '--seeds=1', '--seed=1'], 'exclude each'),
+      ('both', ['--compare=sgd', '--seeds=1', '--seed=1'], 'not both'),
       (
           'evaluations',
           ['--compare=sgd', '--evaluations=per_client'],
@@ -255,11 +320,31 @@ class CompareTest(folder_testing.FolderTestCase):
     self.assertIn('experiments.train --compare=fedavg,fedadam --', page)
     for text in (page, out):
       self.assertIn('the test does not have: `--validation_fraction', text)
-    for name in ('comparison.md', 'comparison.png', 'comparison.pdf'):
-      self.assertTrue((home / name).exists())
+    for ending in ('.md', '.png', '.pdf', '.tex', '_wide.pdf'):
+      self.assertTrue((home / f'comparison{ending}').exists())
     for method in ('FedAvg', 'FedAdam'):
       starts = home / method / 'seed_0.starts'
       self.assertEqual(starts.read_text(), 'started\n')
+
+  def test_labels_and_files_are_shown_and_recorded(self):
+    path = self.folder / 'best.flags'
+    path.write_text('--client_learning_rate=0.2\n')
+    self._run(f'--compare=tuned SGD=fedavg:{path},fedavg', '--total_rounds=3')
+    self.assertEqual(
+        [row['method'] for row in self._read()], ['tuned SGD', 'FedAvg']
+    )
+    table = (self.folder / 'digits.compare/comparison.tex').read_text()
+    self.assertIn('\ntuned SGD & 80.00 & 80.00 & 1 \\\\\n', table)
+    self.assertTrue((self.folder / 'digits.compare/tuned_SGD').exists())
+
+  def test_a_flag_that_a_file_sets_alike_may_be_given(self):
+    path = self.folder / 'best.flags'
+    path.write_text('--client_epochs=2\n')
+    entry = f'--compare=fedavg:{path},delta_sgd'
+    trials = self._build(entry, '--client_epochs=2')
+    self.assertEqual([t.hparams['client_epochs'] for t in trials], [2, 2])
+    with self.assertRaisesRegex(hparams.HparamError, 'drop --client_epochs=3'):
+      self._build(entry, '--client_epochs=3')
 
   def test_seeds_of_another_call_do_not_count(self):
     self._run('--compare=sgd', '--seeds=0,1', '--total_rounds=3')

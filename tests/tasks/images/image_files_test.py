@@ -171,6 +171,14 @@ class ImageFilesTest(parameterized.TestCase):
         'but lacks y_train, x_test; it holds x_train, y_test.'
     )
 
+  def test_the_other_layout_is_named(self):
+    np.savez(self.npz, client_id=['ann'], x=np.zeros([1, 4]), y=[0])
+    with self.assertRaisesRegex(
+        ValueError,
+        'it holds client_id, x, y. That is the layout of `data.read_',
+    ):
+      _DATASET.check_files(self.data_dir)
+
   def test_reads_the_newest_prepared_version(self):
     data_testing.prepare(self.data_dir, 'letters', '3.0.1', '10.0.0', '9.0.0')
     seen = []

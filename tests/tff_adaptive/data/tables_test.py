@@ -26,6 +26,11 @@ class NpzTest(data_source_testing.DataSourceTestCase):
   @parameterized.named_parameters(
       ('missing', {'x': np.zeros([1, 2])}, "lacks the arrays 'y', found 'x'; "),
       (
+          'of_a_task',
+          {'x_train': np.zeros([1, 2]), 'y_train': np.zeros([1])},
+          "found 'x_train', 'y_train'; that is the layout of a file of a task",
+      ),
+      (
           'lengths',
           {'x': np.zeros([2, 2]), 'y': np.zeros([3], int)},
           "the same number of rows in every array, found {'x': 2, 'y': 3}.",

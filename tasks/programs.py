@@ -1,0 +1,39 @@
+# Copyright 2026 The tff_adaptive Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""The commands that programs print, as they work where the user stands."""
+
+from collections.abc import Iterable
+import os
+import shlex
+
+# The variable with the script by which `tff-adaptive` was started, if it was.
+STARTED_BY = 'TFF_ADAPTIVE_STARTED_BY'
+# As in the documentation: programs run in a checkout.
+_IN_CHECKOUT = '.venv/bin/python'
+
+
+def to_command(module: str, arguments: Iterable[str] = ()) -> str:
+  """Returns the line for a shell that runs a program.
+
+  Args:
+    module: The module of the program, such as 'experiments.train'.
+    arguments: Its arguments.
+
+  Example:
+
+    >>> to_command('tasks.fetch', ['mnist'])
+    '.venv/bin/python -m tasks.fetch mnist'
+  """
+  script = os.environ.get(STARTED_BY)
+  words = (
+      [script, module.rpartition('.')[2]]
+      if script
+      else [_IN_CHECKOUT, '-m', module]
+  )
+  return shlex.join([*words, *arguments])
+
+
+def find_script(name: str) -> str:
+  """Returns the path of a script of the environment, such as 'tensorboard'."""
+  script = os.environ.get(STARTED_BY) or _IN_CHECKOUT
+  return os.path.join(os.path.dirname(script), name)
