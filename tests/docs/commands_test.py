@@ -165,6 +165,7 @@ class FlagsTest(absltest.TestCase):
     known.add('wine_examples_per_client')
     for binary in (
         'benchmark',
+        'conformance',
         'export',
         'leaderboard',
         'report',
