@@ -134,8 +134,8 @@ class ImportsTest(parameterized.TestCase):
     self.assertEqual(
         _packages_of_ours(imported),
         {
-            *('', '_error_texts', '_files', '_graph_defs', '_random_ops'),
-            *('_stack', 'data', 'runtime'),
+            *('', '_compile_cache', '_error_texts', '_files', '_graph_defs'),
+            *('_random_ops', '_stack', 'data', 'runtime'),
         },
     )
     ours = [m for m in imported if m.partition('.')[0] == 'tff_adaptive']
@@ -157,7 +157,10 @@ class ImportsTest(parameterized.TestCase):
   def test_programs_are_those_that_can_be_called_by_name(self):
     named = {module.removesuffix('.__main__') for module in _programs()}
     self.assertCountEqual(
-        # The replay of goldens is called as a module.
-        named - {'experiments', 'experiments.conformance', *_NOT_IN_PROGRAMS},
+        # The replay of goldens is called as a module, the runner of a bundle as
+        # a file.
+        named
+        - {'experiments', 'experiments.conformance', *_NOT_IN_PROGRAMS}
+        - {'experiments.benchmark.run_bundle'},
         set(__main__.PROGRAMS.values()) - {*_NOT_IN_PROGRAMS},
     )
