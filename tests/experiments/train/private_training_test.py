@@ -5,6 +5,7 @@
 import json
 
 from absl.testing import parameterized
+import numpy as np
 import pytest
 import tensorflow as tf
 
@@ -40,6 +41,38 @@ _ALGORITHMS = {
     'feddyn': (),
     'fafed': (),
     'adaalter': (),
+}
+# Rules of clients and servers, with what they hold between rounds.
+_RULES = {
+    **{
+        name: (f'--client_optimizer={name}',)
+        for name in (
+            'adgd',
+            'cocob',
+            'schedule_free_polyak_adam',
+            'schedule_free_plus',
+            'fedadamw',
+            'fedlion',
+            'fedmuon',
+            'fedmuon_lmo',
+            'fedpac_soap',
+            'fedpac_sophia',
+        )
+    },
+    **{
+        name: (
+            f'--client_optimizer={name}',
+            f'--{name}_carry_state',
+            f'--{name}_initial_scale=0.01',
+        )
+        for name in ('mechanic_adam', 'mechanic_sgd')
+    },
+    **{
+        name: (f'--server_optimizer={name}', '--server_schedule=inverse_sqrt')
+        for name in ('fedadamom', 'gpa', 'fed_schedule_free')
+    },
+    'fedavgm': ('--server_optimizer=fedavgm', '--fedavgm_nesterov'),
+    **{name: (f'--algorithm={name}',) for name in ('fedsls', 'fedexpsls')},
 }
 
 
@@ -92,6 +125,24 @@ class PrivateTrainingTest(folder_testing.FolderTestCase):
     recorded = json.loads((self.folder / 'run/hparams.json').read_text())
     self.assertEqual(recorded['dp_adaptive_clip_quantile'], 0.5)
     self.assertEqual(recorded['sampling'], 'poisson')
+
+  @parameterized.named_parameters((name, *f) for name, f in _RULES.items())
+  @pytest.mark.slow
+  def test_private_run_of_a_rule_resumes_with_the_same_bits(self, *arguments):
+    arguments = (*_ADAPTIVE, '--keep_best', *arguments)
+    whole, _ = self._train(*arguments, '--total_rounds=3')
+    self._train(*arguments, '--total_rounds=2', name='resumed')
+    resumed, _ = self._train(*arguments, '--total_rounds=3', name='resumed')
+    self.assertEqual(resumed.num_new_rounds, 1)
+    for weights in self._weights(whole):
+      self.assertTrue(np.all(np.isfinite(weights)))
+    self.assertEqual(self._rows('resumed'), self._rows())
+    # With the states of clients that keep one.
+    checkpoint = 'checkpoints/checkpoint_00000003.npz'
+    self.assertEqual(
+        (self.folder / 'resumed' / checkpoint).read_bytes(),
+        (self.folder / 'run' / checkpoint).read_bytes(),
+    )
 
   @parameterized.parameters('compiled', 'native')
   @pytest.mark.slow

@@ -22,6 +22,10 @@ _UNIFORM = tff.learning.ClientWeighting.UNIFORM
 _PAYLOADS = {
     'fedcada': ('first_moment', 'second_moment', 'squared_norm'),
     'fedli_lu': ('mean_loss',),
+    **{
+        name: payloads_testing.RULES[name][2]
+        for name in ('fedlion', 'fedmuon_lmo', 'fedpac_soap')
+    },
 }
 
 
@@ -43,10 +47,12 @@ def _clipping(norm):
 
 
 def _build(algorithm, **kwargs):
-  """Builds FedCAda's client rule with FedExP, or FedLi-LU; both unweighted."""
+  """Builds FedCAda's rule with FedExP, FedLi-LU, or a row; all unweighted."""
   if algorithm == 'fedcada':
     client = optimizers.build_fedcada_adam(0.01)
     server = optimizers.build_fedexp()
+  elif algorithm != 'fedli_lu':
+    client, server = (b() for b in payloads_testing.RULES[algorithm][:2])
   else:
     client = optimizers.build_sgd(0.1)
     server = optimizers.build_frank_wolfe(learning_rate=3.0, momentum=0.5)
@@ -62,7 +68,8 @@ def _run_round(algorithm, **kwargs):
   """Returns the state after a round, and the server's measurements."""
   with compiled_testing.installed(1):
     process = _build(algorithm, **kwargs)
-    output = process.next(process.initialize(), testing.clients([10, 7]))
+    cohort = testing.with_ids(process, testing.clients([10, 7]))
+    output = process.next(process.initialize(), cohort)
   return output.state, output.metrics['finalizer']
 
 
@@ -104,11 +111,12 @@ class PayloadAggregatorsTest(tf.test.TestCase, parameterized.TestCase):
     )
     for name in measured:
       self.assertAllClose(measured[name], plain_measured[name], rtol=2e-2)
-    if algorithm == 'fedcada':
-      for name in ('first', 'second'):
-        self.assertAllClose(
-            _moment(state, name), _moment(plain_state, name), atol=2e-3
-        )
+    shared, plain_shared = (
+        tf.nest.flatten(s.client_work.get('shared', ()))
+        for s in (state, plain_state)
+    )
+    for part, plain_part in zip(shared, plain_shared, strict=True):
+      self.assertAllClose(part, plain_part, atol=2e-3)
 
   @parameterized.parameters(
       name

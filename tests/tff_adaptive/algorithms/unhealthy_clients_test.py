@@ -7,24 +7,12 @@ import functools
 from absl.testing import parameterized
 import numpy as np
 import pytest
-import tensorflow_federated as tff
 
 from tests.tff_adaptive import testing
+from tests.tff_adaptive.algorithms import client_rules_testing
 from tests.tff_adaptive.optimizers import federated_testing
-from tests.tff_adaptive.optimizers import rules_testing
 from tests.tff_adaptive.runtime import compiled_testing
-from tff_adaptive import algorithms
-from tff_adaptive import runtime
 
-_CLIENT_RULES = [
-    name
-    for name, *_ in rules_testing.RULES
-    if name not in rules_testing.SERVER_RULES
-]
-# FedDyn adds up the changes of all clients, each of which counts the same.
-_WEIGHTINGS = {
-    'feddyn': dict(client_weighting=tff.learning.ClientWeighting.UNIFORM)
-}
 _HEALTHY = dict(zip('ab', testing.clients([10, 3])))
 
 
@@ -40,29 +28,15 @@ def _unhealthy():
 
 @functools.cache
 def _process(name):
-  ((build, arguments),) = (
-      row[1:3] for row in rules_testing.RULES if row[0] == name
-  )
-  return algorithms.build_fed_opt(
-      testing.functional_model(),
-      build(**arguments),
-      **_WEIGHTINGS.get(name, {}),
-  )
-
-
-def _context(name):
-  """Returns a context; Mime needs TFF's runtime, which asks clients twice."""
-  if name == 'mime':
-    return runtime.NativeContext()
-  return compiled_testing.installed(1)
+  return client_rules_testing.build(name, testing.functional_model())
 
 
 class UnhealthyClientsTest(compiled_testing.TestCase):
 
-  @parameterized.parameters(*_CLIENT_RULES)
+  @parameterized.parameters(*client_rules_testing.NAMES)
   @pytest.mark.sample(1)
   def test_count_nowhere(self, name):
-    with _context(name):
+    with client_rules_testing.context(name):
       healthy, mixed = (federated_testing.Store(_process(name)) for _ in 'ab')
       for _ in range(2):
         healthy.next(_HEALTHY)
@@ -75,10 +49,10 @@ class UnhealthyClientsTest(compiled_testing.TestCase):
     self.assertEqual(measured['num_rejected'], len(_unhealthy()))
     self.assertEqual(measured['num_clients'], len(_unhealthy()) + 2)
 
-  @parameterized.parameters(*_CLIENT_RULES)
+  @parameterized.parameters(*client_rules_testing.NAMES)
   @pytest.mark.slow
   def test_rounds_of_them_alone_change_nothing(self, name):
-    with _context(name):
+    with client_rules_testing.context(name):
       healthy, mixed = (federated_testing.Store(_process(name)) for _ in 'ab')
       for _ in range(2):
         healthy.next(_HEALTHY)

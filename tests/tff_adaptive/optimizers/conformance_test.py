@@ -211,6 +211,24 @@ class OptimizerConformanceTest(tf.test.TestCase, parameterized.TestCase):
     self.assertAllEqual(weights[0], [1.0, 2.0])
     self.assertNotAllClose(weights[1], 3.0)
 
+  @parameterized.named_parameters(
+      row
+      for row in rules_testing.RULES
+      if 'weight_decay' in inspect.signature(row[1]).parameters
+  )
+  def test_weight_decay_leaves_weights_without_gradient(
+      self, build, arguments, _
+  ):
+    start = [tf.ones([2, 3]), tf.ones([2])]
+    used, unused = _take_steps(
+        build(**{**arguments, 'weight_decay': 0.5}),
+        (start, start),
+        lambda w: (_twice(w[0]), [None, None]),
+    )
+    for before, after, still in zip(start, used, unused):
+      self.assertNotAllClose(after, before)
+      self.assertAllEqual(still, before)
+
   @parameterized.named_parameters(*rules_testing.RULES)
   def test_no_and_zero_gradients_leave_all_weights(self, build, arguments, _):
     for gradients in ((None, None), (tf.zeros([2]), tf.zeros([]))):
