@@ -48,7 +48,7 @@ def _has_rate(name):
 class ClientRulesTest(compiled_testing.TestCase):
 
   @parameterized.parameters(*client_rules_testing.NAMES)
-  @pytest.mark.sample(1)
+  @pytest.mark.slow
   def test_model_forms_agree(self, name):
     (start, *_, functional), (*_, variable) = (
         _train(
@@ -65,7 +65,7 @@ class ClientRulesTest(compiled_testing.TestCase):
       self.assertAllClose(w, v, rtol=1e-5, atol=1e-6)
 
   @parameterized.parameters(*client_rules_testing.NAMES)
-  @pytest.mark.sample(1)
+  @pytest.mark.slow
   def test_states_of_float64_models_are_float64(self, name):
     (_, single), (store, double) = (
         _train(name, *_least_squares(dtype), num_rounds=1)
@@ -80,7 +80,7 @@ class ClientRulesTest(compiled_testing.TestCase):
       self.assertTrue(leaf.dtype != np.float32 or leaf.ndim == 0, leaf)
 
   @parameterized.parameters(*client_rules_testing.NAMES)
-  @pytest.mark.sample(1)
+  @pytest.mark.slow
   def test_schedule_scales_the_rate_or_is_refused(self, name):
     options = dict(client_schedule=schedules.build_table({0: 1.0, 1: 0.0}))
     if not _has_rate(name):

@@ -24,7 +24,7 @@ _PAYLOADS = {
     'fedli_lu': ('mean_loss',),
     **{
         name: payloads_testing.RULES[name][2]
-        for name in ('fedlion', 'fedmuon_lmo', 'fedpac_soap')
+        for name in ('fedlion', 'fedmuon_lmo')
     },
 }
 
