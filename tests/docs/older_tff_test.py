@@ -9,6 +9,7 @@ import re
 
 from absl.testing import parameterized
 import numpy as np
+import pytest
 import tensorflow as tf
 import tensorflow_federated as tff
 
@@ -133,6 +134,7 @@ class OlderTffTest(tf.test.TestCase, parameterized.TestCase):
             self.assertIn(part, said)
 
   @parameterized.parameters(*_TABLES)
+  @pytest.mark.slow
   def test_successors_work(self, table):
     with tff.framework.get_context_stack().install(runtime.CompiledContext()):
       for _, _, now in _rows(table):

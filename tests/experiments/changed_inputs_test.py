@@ -84,6 +84,7 @@ class ChangedInputsTest(folder_testing.FolderTestCase):
         '--jobs=1',
     )
 
+  @pytest.mark.slow
   def test_an_import_of_a_rule_that_changed_is_named(self):
     result = self._compare()
     self.assertEqual(result.returncode, 0, result.stderr)

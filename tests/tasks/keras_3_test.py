@@ -108,6 +108,7 @@ class Keras3Test(tf.test.TestCase, parameterized.TestCase):
     for found, wanted in zip(weights, expected_weights, strict=True):
       self.assertAllClose(found, wanted, rtol=1e-5, atol=1e-5)
 
+  @pytest.mark.slow
   def test_task_with_a_model_of_keras_3_has_both_forms(self):
     functional = wine.WINE.build_functional_model('mlp', seed=1)
     self.assertIsInstance(functional.keras_model, keras.Model)

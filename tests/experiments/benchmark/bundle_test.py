@@ -8,6 +8,7 @@ import sys
 
 import attrs
 import numpy as np
+import pytest
 
 from experiments.benchmark import bundle
 from experiments.benchmark import measurement
@@ -54,6 +55,7 @@ class BundleTest(folder_testing.FolderTestCase):
     written = (self.folder / 'results.jsonl').read_text(encoding='utf-8')
     self.assertEqual(written, ended.stdout)
 
+  @pytest.mark.slow
   def test_other_results_are_seen(self):
     (path,) = (
         self.folder / line.split()[0]

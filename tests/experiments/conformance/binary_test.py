@@ -33,6 +33,7 @@ def _write_goldens(folder, *configs):
 
 class ConformanceTest(folder_testing.FolderTestCase):
 
+  @pytest.mark.slow
   def test_prints_a_line_a_run_and_counts(self):
     goldens = _write_goldens(
         self.folder, {}, {'name': 'lion', 'server': {'name': 'lion'}}

@@ -487,6 +487,7 @@ class LoopsTest(equality_testing.TestCase):
     self.assert_equals(_over_clients(use, _ROW), _clients_of_rows())
 
   @parameterized.parameters(1, 4)
+  @pytest.mark.slow
   def test_uses_of_lists_with_clients_at_once(self, number):
     uses = _together({**_AUTOGRAPH, **_DERIVED, **_REBATCHED})
     computation = _over_clients(uses, _ROWS)

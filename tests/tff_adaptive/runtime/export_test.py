@@ -180,6 +180,7 @@ class ExportTest(parameterized.TestCase):
           value, reference, rtol=1e-5, atol=1e-5, err_msg=name
       )
 
+  @pytest.mark.slow
   def test_rounds_of_one_call_are_those_of_several(self):
     jax = pytest.importorskip('jax', reason='JAX is not installed.')
     clients = _clients(_dense)

@@ -128,6 +128,7 @@ class MemoryTest(tf.test.TestCase):
     # there are twenty here.
     self.assertLess(np.mean(growths), _MAX_GROWTH_KB)
 
+  @pytest.mark.slow
   def test_uneven_clients_leave_no_more_than_even_ones(self):
     even, uneven = (
         self._growth_per_round([12] * 20),

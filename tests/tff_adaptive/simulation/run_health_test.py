@@ -7,6 +7,7 @@ import warnings
 
 from absl.testing import parameterized
 import numpy as np
+import pytest
 import tensorflow as tf
 import tensorflow_federated as tff
 
@@ -266,6 +267,7 @@ class RecoveryTest(loop_testing.LoopTestCase):
   def _store(self, name):
     return client_states.ClientStateStore(self.folder / name / 'client_states')
 
+  @pytest.mark.slow
   def test_clients_with_a_step_size_that_overflowed_start_afresh(self):
     # A step size is beyond float32 after 1,808 steps, and the sum of those of a
     # round in the 12th. After the 14th the states are discarded.

@@ -128,10 +128,12 @@ class XlaRoundsTest(compiled_testing.TestCase):
         _leaves(process, found[0]), _leaves(process, expected[0]), 1e-5, 1e-5
     )
 
+  @pytest.mark.slow
   def test_cohorts_without_a_batch(self):
     clients = _images([(), ()])
     self._assert_as_on_tensorflow(_dense_process(), [clients, _images(_SIZES)])
 
+  @pytest.mark.slow
   def test_results_wait_in_limited_room(self):
     clients = _images([(4,), (4, 4, 2), (3,), (), (4, 1)])
     process = _dense_process()
@@ -188,6 +190,7 @@ class XlaRoundsTest(compiled_testing.TestCase):
         _leaves(process, rest[-1]), _leaves(process, whole[-1])
     )
 
+  @pytest.mark.slow
   def test_cohorts_of_many_sizes_have_few_programs(self):
     rng = np.random.default_rng(0)
     clients = _images(
