@@ -16,7 +16,6 @@ import numpy as np
 
 from tff_adaptive.runtime.accelerators import control_lowerings
 from tff_adaptive.runtime.accelerators import lowerings
-from tff_adaptive.runtime.accelerators import padded_lowerings
 from tff_adaptive.runtime.accelerators import padding
 
 Step = Callable[..., Sequence[Any]]
@@ -106,9 +105,7 @@ class ClientRows:
     # The room holds the last row again, which is in the bounds of everything.
     last = jnp.maximum(batch.count - 1, 0)
     picks = self.order[begin + jnp.minimum(np.arange(size), last)]
-    return [
-        padded_lowerings.rows(_take(rows, picks), batch) for rows in self.rows
-    ]
+    return [padding.rows(_take(rows, picks), batch) for rows in self.rows]
 
 
 def _take(rows: Any, picks: Any) -> Any:

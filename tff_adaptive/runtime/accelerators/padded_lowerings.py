@@ -85,10 +85,7 @@ def lower(node: lowerings.Node, inputs: Sequence[Any]) -> Any:
       raise padding.PaddingError(
           f'{node.op} mixes batches with other arrays'
       ) from error
-  padding.check_has_none(
-      [value for value in inputs if isinstance(value, _Padded)],
-      f'an input of {node.op}',
-  )
+  padding.check_has_none(_padded_in(inputs), f'an input of {node.op}')
   return _own(node, *_numbers(node, inputs))
 
 
@@ -879,8 +876,3 @@ def _element_shape(node, handle):
   sizes = list(handle.values.items.shape[1:])
   sizes[handle.axis] = handle.size
   return padding.as_sizes(sizes, node.dtype('shape_type'))
-
-
-def rows(values: Any, batch: padding.Batch) -> _Padded:
-  """Returns the rows of a batch: an array along its first axis."""
-  return _Padded(values, 0, padding.Size(batch))

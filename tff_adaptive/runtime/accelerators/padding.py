@@ -119,6 +119,11 @@ jax.tree_util.register_pytree_node(
 )
 
 
+def rows(values: Any, batch: Batch) -> Padded:
+  """Returns the rows of a batch: an array along its first axis."""
+  return Padded(values, 0, Size(batch))
+
+
 def bare(value: Any) -> Any:
   """Returns an array without its size; other values as they are."""
   return value.values if isinstance(value, Padded) else value

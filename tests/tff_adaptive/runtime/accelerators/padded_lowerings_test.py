@@ -8,7 +8,6 @@ import numpy as np
 import tensorflow as tf
 
 from tff_adaptive.runtime.accelerators import graph_programs
-from tff_adaptive.runtime.accelerators import padded_lowerings
 from tff_adaptive.runtime.accelerators import padding
 
 _ROOM = 5
@@ -265,7 +264,7 @@ class PaddedLoweringsTest(parameterized.TestCase):
     @jax.jit
     def run(count, batched, others):
       batch = padding.Batch(_ROOM, count)
-      rows = [padded_lowerings.rows(x, batch) for x in batched]
+      rows = [padding.rows(x, batch) for x in batched]
       outputs = program(*rows, *others)
       axes = [getattr(output, 'axis', None) for output in outputs]
       return list(map(padding.bare, outputs)), axes
@@ -294,6 +293,6 @@ class PaddedLoweringsTest(parameterized.TestCase):
   )
   def test_what_mixes_rows_is_refused(self, fn):
     _, program = _program_of(fn, [_ROWS], [])
-    rows = padded_lowerings.rows(_ROWS, padding.Batch(_ROOM, np.int32(3)))
+    rows = padding.rows(_ROWS, padding.Batch(_ROOM, np.int32(3)))
     with self.assertRaises(padding.PaddingError):
       jax.eval_shape(lambda: [padding.bare(one) for one in program(rows)])
