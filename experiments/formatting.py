@@ -2,7 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tables and times as text."""
 
+import collections
 from collections.abc import Iterable, Sequence
+import decimal
 import math
 from typing import Optional
 
@@ -55,3 +57,50 @@ def format_seconds(seconds: Optional[float]) -> str:
   if total < 3600:
     return f'{total // 60} min {total % 60} s'
   return f'{total // 3600:,} h {total % 3600 // 60} min'
+
+
+def count_decimals(numbers: Iterable[float], default: int) -> int:
+  """Returns the most common number of decimals of numbers as they were typed.
+
+  Args:
+    numbers: The numbers.
+    default: The answer without numbers.
+
+  Example:
+
+    >>> count_decimals([98.4, 97.85, 0.1], default=3)
+    1
+  """
+  counts = collections.Counter(map(_count_decimals_of, numbers))
+  return counts.most_common(1)[0][0] if counts else default
+
+
+def _count_decimals_of(number: float) -> int:
+  # Not from str(), which gives 1e-05 for a small number.
+  return len(f'{decimal.Decimal(str(number)):f}'.partition('.')[2])
+
+
+def format_number(number: float, decimals: int) -> str:
+  """Returns a number with all its decimals, and at least `decimals`."""
+  return f'{number:.{max(decimals, _count_decimals_of(number))}f}'
+
+
+def format_mean(
+    mean: Optional[float], std: Optional[float], decimals: int
+) -> str:
+  """Returns a mean and its spread.
+
+  Args:
+    mean: The mean; None without runs, NaN or infinite if a run diverged.
+    std: The standard deviation; None or NaN for one run.
+    decimals: The number of decimals.
+
+  Returns:
+    A text such as '98.4 ± 0.1', '98.4', 'diverged' or '-'.
+  """
+  if mean is None:
+    return '-'
+  if not math.isfinite(mean):
+    return 'diverged'
+  spread = '' if std is None or math.isnan(std) else f' ± {std:.{decimals}f}'
+  return f'{mean:.{decimals}f}{spread}'

@@ -10,7 +10,7 @@ import numpy as np
 
 from experiments import markup
 from experiments.leaderboard import results as results_lib
-from experiments.run_results import seed_statistics
+from experiments.run_results import statistics
 from experiments.sweep import search_spaces
 
 NONE = '-'
@@ -33,7 +33,7 @@ def format_points(margin: float) -> str:
   return f'{margin:g} point{"s" * (margin != 1)}'
 
 
-def format_interval(interval: seed_statistics.Interval) -> str:
+def format_interval(interval: statistics.Interval) -> str:
   """Formats a difference with its interval; a single seed has none."""
   if math.isnan(interval.mean):
     return 'both diverged'
@@ -265,7 +265,7 @@ def group(standings: Standings) -> Groups:
   Args:
     standings: The standings by task, by method.
   """
-  answers = seed_statistics.Answer
+  answers = statistics.Answer
   groups = Groups([], [], [])
   for method, by_task in standings.items():
     verdicts = {standing.verdict for standing in by_task.values()}

@@ -18,7 +18,7 @@ from experiments.leaderboard import headline
 from experiments.leaderboard import plans
 from experiments.leaderboard import results as results_lib
 from experiments.report import views
-from experiments.run_results import seed_statistics
+from experiments.run_results import statistics
 from experiments.sweep import trials as trials_lib
 
 # Attributes of an outcome by the columns of the page.
@@ -278,7 +278,7 @@ def _show_mean(standing: Optional[results_lib.Standing]) -> str:
 
 
 def _is_good(standing: results_lib.Standing) -> bool:
-  answers = seed_statistics.Answer
+  answers = statistics.Answer
   return standing.verdict in (answers.BEST, answers.AS_GOOD)
 
 
@@ -335,7 +335,7 @@ def _row(
 ) -> list[str]:
   verdict = standing.verdict
   is_good = _is_good(standing)
-  is_best = verdict is seed_statistics.Answer.BEST
+  is_best = verdict is statistics.Answer.BEST
   quantities = (getattr(outcome, name) for name in _QUANTITIES.values())
   return [
       standing.method,
@@ -377,7 +377,7 @@ def _gap(
 ) -> str:
   if other is None:
     return advice.NONE
-  difference = seed_statistics.compare(other.scores, tuned.scores)
+  difference = statistics.compare(other.scores, tuned.scores)
   return advice.format_interval(difference)
 
 

@@ -14,7 +14,7 @@ from experiments.leaderboard import board
 from experiments.leaderboard import budgets
 from experiments.leaderboard import plans
 from experiments.run_results import run_folder
-from experiments.run_results import seed_statistics
+from experiments.run_results import statistics
 from experiments.sweep import scores as scores_lib
 from experiments.sweep import search_spaces
 from experiments.sweep import trials as trials_lib
@@ -46,8 +46,8 @@ class Standing:
   method: str
   mean: float
   std: Optional[float]
-  difference: seed_statistics.Interval
-  verdict: seed_statistics.Answer
+  difference: statistics.Interval
+  verdict: statistics.Answer
   num_diverged: int = 0
 
 
@@ -84,14 +84,14 @@ def _stand(
   num_diverged = sum(map(math.isinf, found))
   if num_diverged:
     # A diverged run decides, whatever the other seeds show.
-    difference = seed_statistics.Interval(-math.inf, -math.inf, -math.inf)
-    verdict = seed_statistics.Answer.DIVERGED
+    difference = statistics.Interval(-math.inf, -math.inf, -math.inf)
+    verdict = statistics.Answer.DIVERGED
   else:
-    difference = seed_statistics.compare(scores[method], scores[best])
-    verdict = seed_statistics.judge(difference, margin)
+    difference = statistics.compare(scores[method], scores[best])
+    verdict = statistics.judge(difference, margin)
     if method == best:
-      verdict = seed_statistics.Answer.BEST
-  mean, std = statistics.fmean(found), seed_statistics.std(found)
+      verdict = statistics.Answer.BEST
+  mean, std = statistics.fmean(found), statistics.std(found)
   return Standing(method, mean, std, difference, verdict, num_diverged)
 
 

@@ -3,11 +3,12 @@
 """The page that compares any runs: a table of results and curves by round."""
 
 from collections.abc import Collection, Mapping, Sequence
-import itertools
-import math
 import os
 import pathlib
 from typing import Any, Optional
+
+import numpy as np
+import pandas as pd
 
 from experiments import csv_files
 from experiments import formatting
@@ -15,11 +16,10 @@ from experiments import latex
 from experiments import markup
 from experiments import pages
 from experiments import settings as settings_lib
-from experiments.report import figure_data
-from experiments.report import figures
-from experiments.report import views
+from experiments.report import bands
+from experiments.run_results import frame
 from experiments.run_results import run_folder
-from experiments.run_results import seed_statistics
+from experiments.run_results import statistics
 from tff_adaptive import _files
 from tff_adaptive import analysis
 
@@ -34,8 +34,6 @@ _ESTIMATES = {
 # The widths of PDF files, in inches, by what is added to their names: a column
 # of a conference's page, and the page.
 _WIDTHS = {'': 3.3, '_wide': 6.8}
-
-_Runs = Mapping[str, Sequence[run_folder.Run]]
 
 
 def write_comparison(
@@ -79,9 +77,12 @@ def write_comparison(
     file = path.with_name(f'{path.name}{ending}.pdf')
     _draw(runs, metric, label, file, width=width)
   columns = [kind, *_ESTIMATES.values(), 'rounds', 'time', 'seeds']
-  summaries = {name: _summarize(found, metric) for name, found in runs.items()}
+  summaries = {
+      name: _summarize(of_name, metric)
+      for name, of_name in runs.groupby('name', sort=False)
+  }
   rows = [
-      [name, *_format(summary, metric, runs[name])]
+      [name, *_format(summary, metric, runs.run[runs.name == name])]
       for name, summary in summaries.items()
   ]
   choice = ''
@@ -104,9 +105,10 @@ def write_comparison(
           f'{markup.text(label)} by round; the band is the range of the seeds.',
           command,
       ),
-      *pages.origin([run for found in runs.values() for run in found], command),
+      *pages.origin(list(runs.run), command),
   ]
-  heading = ': '.join(filter(None, [title, f'{label} of {len(runs)} {kind}s']))
+  heading = f'{label} of {len(summaries)} {kind}s'
+  heading = ': '.join(filter(None, [title, heading]))
   pages.write_page(path, heading, blocks)
   csv_files.write_rows(
       path.with_suffix('.csv'),
@@ -118,7 +120,7 @@ def write_comparison(
   _write_latex(path.with_suffix('.tex'), label, columns, rows)
   print(f'{label}:')
   print(formatting.align([columns, *rows], num_labels=1))
-  print(f'{path}.md: {len(runs)} {kind}s compared.{choice}', flush=True)
+  print(f'{path}.md: {len(summaries)} {kind}s compared.{choice}', flush=True)
 
 
 def _write_latex(
@@ -139,32 +141,31 @@ def _write_latex(
   _files.write(path, latex.to_table(header, table, comment))
 
 
-def _summarize(runs: Sequence[run_folder.Run], metric: str) -> dict[str, Any]:
+def _summarize(runs: pd.DataFrame, metric: str) -> dict[str, Any]:
   """Returns the numbers of a folder's row, in the unit of the table."""
   scale, _ = _METRICS[metric]
   row: dict[str, Any] = {}
   for estimate in _ESTIMATES:
-    values = [
-        scale
-        * run.summarize(
-            metric,
-            estimate,
-            higher_is_better=run_folder.is_higher_better(metric),
-        )
-        for run in runs
-    ]
-    row[f'{estimate}_mean'] = seed_statistics.mean(values)
-    row[f'{estimate}_std'] = seed_statistics.std(values)
-  row['rounds'] = min(run.rounds_done for run in runs)
-  row['seconds'] = math.fsum(run.seconds for run in runs)
+    values = scale * np.array(
+        [
+            run.summarize(
+                metric,
+                estimate,
+                higher_is_better=run_folder.is_higher_better(metric),
+            )
+            for run in runs.run
+        ]
+    )
+    row[f'{estimate}_mean'] = values.mean()
+    row[f'{estimate}_std'] = statistics.std(values)
+  row['rounds'] = runs.rounds_done.min()
+  row['seconds'] = runs.seconds.sum(skipna=False)
   row['seeds'] = len(runs)
   return row
 
 
 def _format(
-    summary: Mapping[str, Any],
-    metric: str,
-    runs: Sequence[run_folder.Run],
+    summary: Mapping[str, Any], metric: str, runs: Collection[run_folder.Run]
 ) -> list[str]:
   """Returns the cells of a folder's row, after its name."""
   _, decimals = _METRICS[metric]
@@ -174,7 +175,7 @@ def _format(
   unfinished = '' if may_stop else ', unfinished'
   return [
       *(
-          views.format_value(
+          formatting.format_mean(
               summary[f'{estimate}_mean'], summary[f'{estimate}_std'], decimals
           )
           for estimate in _ESTIMATES
@@ -189,24 +190,25 @@ def _read_runs(
     paths: Sequence[pathlib.Path],
     seeds: Optional[Collection[int]],
     names: Sequence[str],
-) -> _Runs:
-  """Returns the runs of folders by their names, see `write_comparison`."""
+) -> pd.DataFrame:
+  """Returns the runs of folders, with their names; see `write_comparison`."""
   common = os.path.commonpath([path.absolute().parent for path in paths])
-  runs = {}
   names = names or [str(path.absolute().relative_to(common)) for path in paths]
+  runs = []
   for name, path in zip(names, paths, strict=True):
     by_seed = run_folder.read_seeds(path)
     found = [by_seed[s] for s in by_seed if seeds is None or s in seeds]
-    runs[name] = found or [run_folder.read_run(path)]
-  return runs
+    runs += [
+        ({'name': name}, run) for run in found or [run_folder.read_run(path)]
+    ]
+  return frame.build(runs)
 
 
-def _find_data(runs: _Runs) -> str:
+def _find_data(runs: pd.DataFrame) -> str:
   """Returns the name of the data on which all runs were evaluated."""
   names = {
       run.hparams.get('evaluation_data') or settings_lib.TEST
-      for found in runs.values()
-      for run in found
+      for run in runs.run
   }
   if len(names) > 1:
     raise run_folder.RunError(
@@ -217,7 +219,7 @@ def _find_data(runs: _Runs) -> str:
   return names.pop().replace('_', ' ')
 
 
-def _choose_metric(runs: _Runs) -> str:
+def _choose_metric(runs: pd.DataFrame) -> str:
   """Returns the first metric that all runs have measured.
 
   Runs that diverged before their first evaluation have measured none, and are
@@ -225,7 +227,7 @@ def _choose_metric(runs: _Runs) -> str:
   """
   evaluated = [
       run.columns.keys()
-      for run in itertools.chain.from_iterable(runs.values())
+      for run in runs.run
       if any(name.startswith(run_folder.EVALUATION) for name in run.columns)
   ]
   for metric in _METRICS:
@@ -239,7 +241,7 @@ def _choose_metric(runs: _Runs) -> str:
 
 
 def _draw(
-    runs: _Runs,
+    runs: pd.DataFrame,
     metric: str,
     label: str,
     path: pathlib.Path,
@@ -248,17 +250,20 @@ def _draw(
 ):
   """Plots the metric by round, one line per folder."""
   scale, _ = _METRICS[metric]
-  curves = {}
-  for name, found in runs.items():
-    series = [run.series(run_folder.column_of(metric)) for run in found]
-    curve = figure_data.band_over_seeds(series, scale, figures.RANGE)
-    if curve is not None:
-      curves[name] = curve
+  column = run_folder.column_of(metric)
+  curves = {
+      name: bands.over_seeds(found, column, scale=scale)
+      for name, found in runs.groupby('name', sort=False).run
+  }
   analysis.plot_band_curves(
-      {'': curves},
+      {
+          '': {
+              name: curve for name, curve in curves.items() if curve is not None
+          }
+      },
       path,
       title=title,
       y_label=label,
-      names=list(runs),
+      names=list(curves),
       width=width,
   )

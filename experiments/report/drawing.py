@@ -2,20 +2,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """Plots of published figures from the runs of their cells."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 import dataclasses
 import itertools
 import pathlib
 from typing import Optional
 
 import numpy as np
+import pandas as pd
 
 from experiments import command_line
 from experiments import published
-from experiments.report import cell_results
-from experiments.report import figure_data
+from experiments.report import bands
 from experiments.report import figures
-from experiments.report import views
+from experiments.report import results as results_lib
 from experiments.run_results import run_folder
 from tff_adaptive import _files
 from tff_adaptive import analysis
@@ -31,16 +31,14 @@ _PNG_SIGNATURE = b'\x89PNG\r\n\x1a\n'
 
 
 def draw(
-    table: published.Table,
-    results: figure_data.Results,
+    results: results_lib.Results,
     path_png: pathlib.Path,
     data_dir: Optional[str] = None,
 ) -> dict[pathlib.Path, str]:
   """Plots the figure of a table.
 
   Args:
-    table: The table.
-    results: The measurements of its cells.
+    results: The results of the table.
     path_png: The picture to write. Pictures of single cells are written next to
       it, with a number in their names.
     data_dir: The folder of the data sets, to plot a partition; None copies the
@@ -53,13 +51,13 @@ def draw(
     OSError: If a picture cannot be written; names the file.
     UserError: If the data of a partition are missing or damaged.
   """
-  options = figures.read_options(table)
+  table, options = results.table, figures.read_options(results.table)
   if options.kind == figures.PARTITION and data_dir is not None:
     return _draw_partitions(table, path_png, data_dir)
   kind = figures.KINDS[options.kind]
   if kind.of_runs:
     return _copy_pictures(results, options.kind, path_png)
-  if not _Drawing(table, options, results, path_png).draw():
+  if not _KINDS[options.kind](_Drawing(options, results, path_png)):
     return {}
   stamp = f' ({table.stamp})' if table.stamp and kind.shows_numbers else ''
   gain = (
@@ -69,7 +67,7 @@ def draw(
       else ''
   )
   seeds = 'one seed'
-  if any(len(result.runs) > 1 for result in results):
+  if results.cells.seeds.map(len).max() > 1:
     band = figures.BANDS[options.band]
     seeds = f'the mean over the seeds; the band reaches {band}'
   caption = kind.caption.format(seeds=seeds, gain=gain)
@@ -85,27 +83,27 @@ def _title(table: published.Table) -> str:
 
 
 def _copy_pictures(
-    results: figure_data.Results, kind: str, path_png: pathlib.Path
+    results: results_lib.Results, kind: str, path_png: pathlib.Path
 ) -> dict[pathlib.Path, str]:
   """Copies the pictures of runs, skipping duplicates."""
   copied: dict[pathlib.Path, str] = {}
   seen = set()
   # A partition does not depend on the row.
-  several = kind == figures.CKA and len({r.cell.row for r in results}) > 1
-  for result in results:
-    for run in result.runs.values():
-      picture = run.path / 'plots' / f'{kind}.png'
-      data = _read_picture(picture)
-      if not data or data in seen:
-        continue
-      seen.add(data)
-      path = path_png.with_name(f'{path_png.stem}_{len(copied) + 1}.png')
-      _files.write(path, data)
-      cell = result.cell
-      names = [cell.row if several else '', cell.column, cell.group]
-      place = ', '.join(filter(None, names))
-      copied[path] = f'{figures.KINDS[kind].caption}: {place}.'
+  several = kind == figures.CKA and len(results.table.rows) > 1
+  for run in results.runs.itertuples():
+    data = _read_picture(run.run.path / 'plots' / f'{kind}.png')
+    if not data or data in seen:
+      continue
+    seen.add(data)
+    path = path_png.with_name(f'{path_png.stem}_{len(copied) + 1}.png')
+    _files.write(path, data)
+    place = _join(run.row if several else '', run.column, run.group)
+    copied[path] = f'{figures.KINDS[kind].caption}: {place}.'
   return copied
+
+
+def _join(*names: str) -> str:
+  return ', '.join(filter(None, names))
 
 
 def _read_picture(path: pathlib.Path) -> bytes:
@@ -137,7 +135,7 @@ def _draw_partitions(
     ):
       task = run_parts.build_task(choices, settings)
     path = path_png.with_name(f'{path_png.stem}_{i}.png')
-    place = ', '.join(filter(None, [cell.column, cell.group]))
+    place = _join(cell.column, cell.group)
     num_classes = task.num_classes or 0
     analysis.plot_client_labels(task.train_data, num_classes, path, place)
     caption = figures.KINDS[figures.PARTITION].caption
@@ -147,138 +145,24 @@ def _draw_partitions(
 
 @dataclasses.dataclass(frozen=True)
 class _Drawing:
-  """The figure of a table; its methods return False if nothing was plotted.
+  """What a kind of figure draws from.
 
   Attributes:
-    table: The table.
     options: The options of the figure.
-    results: The measurements of its cells.
+    results: The results of the table.
     path_png: The picture to write.
   """
 
-  table: published.Table
   options: figures.FigureOptions
-  results: figure_data.Results
+  results: results_lib.Results
   path_png: pathlib.Path
 
-  def draw(self) -> bool:
-    """Plots the kind of figure that the options name."""
-    return {
-        figures.CURVES: self._draw_curves,
-        figures.STEP_SIZES: self._draw_step_sizes,
-        figures.FINAL_OVER: self._draw_final_over,
-        figures.ADJUSTMENTS: self._draw_adjustments,
-        figures.HEAT_MAP: self._draw_heat_map,
-        figures.BEST_SERVER_RATE: self._draw_best_server_rate,
-    }[self.options.kind]()
+  @property
+  def table(self) -> published.Table:
+    """The table."""
+    return self.results.table
 
-  def _draw_curves(self) -> bool:
-    """Plots one or several metrics by round."""
-    metrics = self.options.metrics
-    labels = [self._label(metric) for metric in metrics]
-    panels: _Panels = {}
-    for result in self.results:
-      group, row, column = result.cell.key
-      for metric, label in zip(metrics, labels):
-        curve = self._curve(result, metric)
-        if curve is not None:
-          parts = (column, group, label if len(metrics) > 1 else '')
-          title = ', '.join(filter(None, parts))
-          panels.setdefault(title, {})[row] = curve
-    per_row = len(metrics) if len(metrics) > 1 else None
-    label = labels[0] if len(metrics) == 1 else ''
-    return self._draw_panels(panels, 'round', label, per_row=per_row)
-
-  def _curve(
-      self, result: cell_results.CellResult, metric: str
-  ) -> Optional[analysis.BandCurve]:
-    """Returns a metric of a cell by round; None if nothing was measured."""
-    measure = self.table.measure(result.cell.column, result.cell.group)
-    is_own = metric in ('', measure.metric)
-    column = run_folder.column_of(metric or measure.metric)
-    runs = [run.series(column) for run in result.runs.values()]
-    scale = measure.scale if is_own else 1.0
-    return figure_data.band_over_seeds(runs, scale, self.options.band)
-
-  def _label(self, metric: str) -> str:
-    """Returns the label of a metric that curves show."""
-    if metric in ('', self.table.default_measure.metric):
-      return self._metric_label()
-    return _LABELS.get(metric, metric)
-
-  def _draw_step_sizes(self) -> bool:
-    """Plots both conditions of the step size and their minimum."""
-    panels: _Panels = {}
-    for result in self.results:
-      runs = list(result.runs.values())
-      for limit, name in figures.STEP_SIZE_CURVES.items():
-        series = [run.series(f'clients/{limit}_mean') for run in runs]
-        rounds, values = figure_data.align(series)
-        shown = rounds <= self.options.last_round
-        if values.size:
-          mean = values.mean(0)[shown]
-          group, row, column = result.cell.key
-          several = row if len(self.table.rows) > 1 else ''
-          title = ', '.join(filter(None, (column, group, several)))
-          curve = analysis.BandCurve.of_line(rounds[shown], mean)
-          panels.setdefault(title, {})[name] = curve
-    return self._draw_panels(
-        panels,
-        'round',
-        "clients' step size",
-        names=list(figures.STEP_SIZE_CURVES.values()),
-    )
-
-  def _draw_adjustments(self) -> bool:
-    """Plots FedCAda's divisor of a moment for the option of each row."""
-    options = self.options
-    rounds = np.arange(1, int(options.last_round) + 1)
-    curves = {}
-    for cell in self.table.cells:
-      found = {h.name: h.value for h in published.hyperparameters(cell)}
-      option = found['fedcada_adam_option']
-      values = [
-          float(fedcada.correction(option, options.beta, t)) for t in rounds
-      ]
-      curves[cell.row] = analysis.BandCurve.of_line(rounds, values)
-    return self._draw_panels({'': curves}, 'round', 'denominator')
-
-  def _draw_final_over(self) -> bool:
-    """Plots the final metric over the columns."""
-    all_names = [entry.name for entry in self.table.columns]
-    chosen = self.options.panels or {
-        group.name: {'group': group.name, 'columns': all_names}
-        for group in self.table.groups
-    }
-    panels: _Panels = {}
-    x_names = {}
-    for title, panel in chosen.items():
-      names = panel['columns']
-      numbers = figures.to_numbers(names)
-      xs = dict(zip(names, numbers or range(len(names))))
-      if not numbers:
-        x_names[title] = names
-      found: dict[str, dict[float, list[float]]] = {}
-      for result in self.results:
-        group, row, column = result.cell.key
-        is_shown = group == panel.get('group', '') and column in xs
-        if is_shown and result.status == 'measured':
-          values = list(result.numbers.values())
-          found.setdefault(row, {})[xs[column]] = values
-      panels[title] = {
-          row: figure_data.to_band(
-              sorted(values),
-              [values[x] for x in sorted(values)],
-              self.options.band,
-          )
-          for row, values in found.items()
-      }
-    x_label = '' if self.options.panels else 'setting'
-    return self._draw_panels(
-        panels, x_label, self._metric_label(), x_names=x_names
-    )
-
-  def _draw_panels(
+  def draw_panels(
       self,
       panels: _Panels,
       x_label: str,
@@ -288,7 +172,7 @@ class _Drawing:
       names: Sequence[str] = (),
       per_row: Optional[int] = None,
   ) -> bool:
-    """Plots curves with bands."""
+    """Plots curves with bands; returns False if there are none."""
     options = self.options
     panels = {title: curves for title, curves in panels.items() if curves}
     if not panels:
@@ -314,50 +198,13 @@ class _Drawing:
     )
     return True
 
-  def _draw_heat_map(self) -> bool:
-    """Plots the metric over client and server rates, one panel per group."""
-    table, options = self.table, self.options
-    grids = figure_data.rate_grids(table, self.results)
-    if not grids:
-      return False
-    labels = {'x_label': options.x_label, 'y_label': options.y_label}
-    in_percent = views.is_percent(table, '', table.groups[0].name)
-    analysis.plot_rate_grids(
-        grids,
-        self.path_png,
-        title=_title(table),
-        decimals=1 if in_percent else 3,
-        **{name: label for name, label in labels.items() if label},
-    )
-    return True
+  def label_of(self, metric: str) -> str:
+    """Returns the label of a metric that curves show."""
+    if metric in ('', self.table.default_measure.metric):
+      return self.metric_label()
+    return _LABELS.get(metric, metric)
 
-  def _draw_best_server_rate(self) -> bool:
-    """Plots the best server rate over the client rate, one panel per task."""
-    panels: _Panels = {}
-    options = dataclasses.replace(self.options, log_x=True, log_y=True)
-    for group, grid in figure_data.rate_grids(self.table, self.results).items():
-      losses = figure_data.losses(self.table, self.results, group, grid)
-      grid = figure_data.without_useless_rates(grid, losses, options.min_gain)
-      rates, best = analysis.best_server_rates(grid)
-      if len(rates):
-        task, _, method = group.rpartition(' ')
-        curve = analysis.BandCurve.of_line(rates, best)
-        panels.setdefault(task, {})[method] = curve
-        # The axis spans the searched grid, to show a best rate at its edge.
-        ends = {
-            'y_min': grid.server_rates[0] / 2,
-            'y_max': grid.server_rates[-1] * 2,
-        }
-        options = dataclasses.replace(options, **ends)
-    methods = [group.name.rpartition(' ')[2] for group in self.table.groups]
-    return dataclasses.replace(self, options=options)._draw_panels(
-        panels,
-        'client learning rate',
-        'best server learning rate',
-        names=list(dict.fromkeys(methods)),
-    )
-
-  def _metric_label(self) -> str:
+  def metric_label(self) -> str:
     """Returns the label of the table's metric, with its unit."""
     table = self.table
     measures = {
@@ -370,3 +217,222 @@ class _Drawing:
     unit = ' (%)' if measure.scale == 100.0 else ''
     kind = '' if '/' in measure.metric else 'test '
     return f'{kind}{measure.metric.replace("_", " ")}{unit}'
+
+
+def _draw_curves(drawing: _Drawing) -> bool:
+  """Plots one or several metrics by round."""
+  table, metrics = drawing.table, drawing.options.metrics
+  labels = [drawing.label_of(metric) for metric in metrics]
+  panels: _Panels = {}
+  for cell in drawing.results.cells.cell:
+    measure = table.measure(cell.column, cell.group)
+    for metric, label in zip(metrics, labels):
+      curve = bands.over_seeds(
+          drawing.results.of(cell).run,
+          run_folder.column_of(metric or measure.metric),
+          scale=measure.scale if metric in ('', measure.metric) else 1.0,
+          band=drawing.options.band,
+      )
+      if curve is not None:
+        title = _join(
+            cell.column, cell.group, label if len(metrics) > 1 else ''
+        )
+        panels.setdefault(title, {})[cell.row] = curve
+  per_row = len(metrics) if len(metrics) > 1 else None
+  label = labels[0] if len(metrics) == 1 else ''
+  return drawing.draw_panels(panels, 'round', label, per_row=per_row)
+
+
+def _draw_step_sizes(drawing: _Drawing) -> bool:
+  """Plots both conditions of the step size and their minimum."""
+  panels: _Panels = {}
+  for cell in drawing.results.cells.cell:
+    runs = drawing.results.of(cell).run
+    for limit, name in figures.STEP_SIZE_CURVES.items():
+      values = bands.read_series(runs, f'clients/{limit}_mean')
+      if not values.empty:
+        mean = values[values.index <= drawing.options.last_round].mean(axis=1)
+        several = cell.row if len(drawing.table.rows) > 1 else ''
+        curve = analysis.BandCurve.of_line(mean.index, mean)
+        title = _join(cell.column, cell.group, several)
+        panels.setdefault(title, {})[name] = curve
+  return drawing.draw_panels(
+      panels,
+      'round',
+      "clients' step size",
+      names=list(figures.STEP_SIZE_CURVES.values()),
+  )
+
+
+def _draw_adjustments(drawing: _Drawing) -> bool:
+  """Plots FedCAda's divisor of a moment for the option of each row."""
+  options = drawing.options
+  rounds = np.arange(1, int(options.last_round) + 1)
+  curves = {}
+  for cell in drawing.table.cells:
+    found = {h.name: h.value for h in published.hyperparameters(cell)}
+    option = found['fedcada_adam_option']
+    values = [
+        float(fedcada.correction(option, options.beta, t)) for t in rounds
+    ]
+    curves[cell.row] = analysis.BandCurve.of_line(rounds, values)
+  return drawing.draw_panels({'': curves}, 'round', 'denominator')
+
+
+def _draw_final_over(drawing: _Drawing) -> bool:
+  """Plots the final metric over the columns."""
+  table, options = drawing.table, drawing.options
+  all_names = [entry.name for entry in table.columns]
+  chosen = options.panels or {
+      group.name: {'group': group.name, 'columns': all_names}
+      for group in table.groups
+  }
+  cells = drawing.results.cells
+  measured = cells[cells.status == 'measured'].cell
+  panels: _Panels = {}
+  x_names = {}
+  for title, panel in chosen.items():
+    names = panel['columns']
+    numbers = figures.to_numbers(names)
+    xs = dict(zip(names, numbers or range(len(names))))
+    if not numbers:
+      x_names[title] = names
+    found: dict[str, dict[float, list[float]]] = {}
+    for cell in measured:
+      if cell.group == panel.get('group', '') and cell.column in xs:
+        samples = list(drawing.results.numbers(cell).values())
+        found.setdefault(cell.row, {})[xs[cell.column]] = samples
+    panels[title] = {
+        row: bands.to_curve(
+            sorted(samples), [samples[x] for x in sorted(samples)], options.band
+        )
+        for row, samples in found.items()
+    }
+  x_label = '' if options.panels else 'setting'
+  return drawing.draw_panels(
+      panels, x_label, drawing.metric_label(), x_names=x_names
+  )
+
+
+def rate_grids(results: results_lib.Results) -> dict[str, analysis.RateGrid]:
+  """Returns the measured means of each group over client and server rates.
+
+  Args:
+    results: The results of a table, whose rows are client rates and whose
+      columns are server rates.
+
+  Returns:
+    The grids by group, without groups that were not measured.
+  """
+  table = results.table
+  grids = {}
+  for group in table.groups:
+    means = _pivot(results, group.name, results.cells['mean'])
+    status = _pivot(results, group.name, results.cells.status)
+    grid = analysis.RateGrid(
+        means.index.to_numpy(),
+        means.columns.to_numpy(),
+        means.to_numpy(float),
+        table.measure('', group.name).higher_is_better,
+        (status == 'diverged').to_numpy(),
+    )
+    if not grid.is_empty():
+      grids[group.name] = grid
+  return grids
+
+
+def _pivot(
+    results: results_lib.Results, group: str, values: pd.Series
+) -> pd.DataFrame:
+  """Returns values of a group by ascending client and server rates."""
+  frame = values.xs(group).unstack()
+  frame.index, frame.columns = (
+      figures.to_rates(list(axis), results.table.place)
+      for axis in (frame.index, frame.columns)
+  )
+  return frame.sort_index().sort_index(axis=1)
+
+
+def _draw_heat_map(drawing: _Drawing) -> bool:
+  """Plots the metric over client and server rates, one panel per group."""
+  options = drawing.options
+  grids = rate_grids(drawing.results)
+  if not grids:
+    return False
+  labels = {'x_label': options.x_label, 'y_label': options.y_label}
+  analysis.plot_rate_grids(
+      grids,
+      drawing.path_png,
+      title=_title(drawing.table),
+      decimals=1 if drawing.results.cells.in_percent.iloc[0] else 3,
+      **{name: label for name, label in labels.items() if label},
+  )
+  return True
+
+
+def without_useless_rates(
+    grid: analysis.RateGrid, losses: np.ndarray, min_gain: float
+) -> analysis.RateGrid:
+  """Returns a grid without the client rates that did not train the model.
+
+  Args:
+    grid: The grid.
+    losses: Its validation losses; NaN where a run diverged.
+    min_gain: The fraction of the worst loss by which the best loss of a client
+      rate must be lower.
+  """
+  finite = losses[np.isfinite(losses)]
+  if not min_gain or not finite.size:
+    return grid
+  best = np.nanmin(np.where(np.isfinite(losses), losses, np.inf), axis=1)
+  trains = best < (1.0 - min_gain) * finite.max()
+  values = np.where(trains[:, np.newaxis], grid.values, np.nan)
+  return dataclasses.replace(grid, values=values)
+
+
+def _draw_best_server_rate(drawing: _Drawing) -> bool:
+  """Plots the best server rate over the client rate, one panel per task."""
+  results, panels = drawing.results, {}
+  options = dataclasses.replace(drawing.options, log_x=True, log_y=True)
+  runs = results.runs.assign(
+      loss=[
+          run.summarize('loss', results.table.estimate, higher_is_better=False)
+          for run in results.runs.run
+      ]
+  )
+  losses = runs.groupby(results_lib.KEYS, sort=False).loss.agg(
+      lambda found: found.mean(skipna=False)
+  )
+  losses = losses.reindex(results.cells.index)
+  for group, grid in rate_grids(results).items():
+    shown = without_useless_rates(
+        grid, _pivot(results, group, losses).to_numpy(float), options.min_gain
+    )
+    rates, best = analysis.best_server_rates(shown)
+    if len(rates):
+      task, _, method = group.rpartition(' ')
+      curve = analysis.BandCurve.of_line(rates, best)
+      panels.setdefault(task, {})[method] = curve
+      # The axis spans the searched grid, to show a best rate at its edge.
+      options = dataclasses.replace(
+          options,
+          y_min=grid.server_rates[0] / 2,
+          y_max=grid.server_rates[-1] * 2,
+      )
+  methods = [group.name.rpartition(' ')[2] for group in drawing.table.groups]
+  return dataclasses.replace(drawing, options=options).draw_panels(
+      panels,
+      'client learning rate',
+      'best server learning rate',
+      names=list(dict.fromkeys(methods)),
+  )
+
+
+_KINDS: Mapping[str, Callable[[_Drawing], bool]] = {
+    figures.CURVES: _draw_curves,
+    figures.STEP_SIZES: _draw_step_sizes,
+    figures.FINAL_OVER: _draw_final_over,
+    figures.ADJUSTMENTS: _draw_adjustments,
+    figures.HEAT_MAP: _draw_heat_map,
+    figures.BEST_SERVER_RATE: _draw_best_server_rate,
+}

@@ -7,19 +7,19 @@ import itertools
 import pathlib
 from typing import Any, Optional
 
+import numpy as np
+import pandas as pd
+
 from experiments import command_line
 from experiments import csv_files
 from experiments import markup
 from experiments import pages
 from experiments import published
-from experiments.report import answer
-from experiments.report import cell_results
 from experiments.report import drawing
 from experiments.report import figures
+from experiments.report import results as results_lib
 from experiments.report import views
-from experiments.run_results import seed_statistics
-
-_Results = Sequence[cell_results.CellResult]
+from experiments.run_results import frame
 
 _ESTIMATES = {
     'last_10_evaluations': 'the mean of the last ten evaluations of a run',
@@ -53,90 +53,86 @@ def write_tables(
     RunError: If a file of a run is damaged.
     OSError: If a file cannot be read or written.
   """
-  times = cell_results.ExpectedTimes(runs_dir)
+  times = results_lib.ExpectedTimes(runs_dir)
   for table in tables:
     path = output_dir / table.place
-    path_png = pages.with_suffix(path, '.png')
     command = command_of(table)
-    if not figures.needs_runs(table, data_dir):
-      pictures = drawing.draw(table, [], path_png, data_dir)
+    has_runs = figures.needs_runs(table, data_dir)
+    if has_runs:
+      results = results_lib.collect(table, runs_dir)
+    else:
+      results = results_lib.without_runs(table)
+    pictures = drawing.draw(results, pages.with_suffix(path, '.png'), data_dir)
+    if has_runs:
       blocks = [
-          *map(
-              pages.paragraph,
-              [f'Source: {table.source}.', *table.differs, *table.notes],
-          ),
-          *_figures(table, [], pictures, command),
+          *_introduce(results),
+          *(_numbers(results) if figures.shows_numbers(table) else ()),
+          *_figures(results, pictures, command),
+          *_not_counted(results),
+          *_missing(results, runs_dir, times),
+          *pages.origin(list(results.runs.run), command),
       ]
-      pages.write_page(path, f'{table.heading}: {table.title}', blocks)
-      print(f'{path}.md: {len(pictures)} pictures, without runs', flush=True)
-      continue
-    results = cell_results.collect(table, runs_dir)
-    pictures = drawing.draw(table, results, path_png)
-    runs = [run for result in results for run in result.runs.values()]
-    blocks = [
-        *_introduce(table, results),
-        *(_numbers(table, results) if figures.shows_numbers(table) else ()),
-        *_figures(table, results, pictures, command),
-        *_not_counted(results),
-        *_missing(table, results, runs_dir, times),
-        *pages.origin(runs, command),
-    ]
+      _write_csv(pages.with_suffix(path, '.csv'), results, runs_dir)
+      told = (
+          f'{results.cells.was_run.sum()} of {len(table.cells)} cells measured'
+      )
+    else:
+      texts = [f'Source: {table.source}.', *table.differs, *table.notes]
+      blocks = [
+          *map(pages.paragraph, texts),
+          *_figures(results, pictures, command),
+      ]
+      told = f'{len(pictures)} pictures, without runs'
     pages.write_page(path, f'{table.heading}: {table.title}', blocks)
-    rows = [_csv_row(table, result, runs_dir) for result in results]
-    csv_files.write_rows(pages.with_suffix(path, '.csv'), rows)
-    num_measured = sum(bool(result.numbers) for result in results)
-    print(
-        f'{path}.md: {num_measured} of {len(results)} cells measured',
-        flush=True,
-    )
+    print(f'{path}.md: {told}', flush=True)
 
 
-def _csv_row(
-    table: published.Table,
-    result: cell_results.CellResult,
-    runs_dir: pathlib.Path,
-) -> dict[str, Any]:
-  """Returns the row of a cell; totals are means over its valid runs."""
-  cell, runs = result.cell, result.runs.values()
-  mean = seed_statistics.mean
-  return {
-      'paper': table.paper,
-      'table': table.name,
-      'group': cell.group,
-      'row': cell.row,
-      'column': cell.column,
-      'published': cell.published,
-      'published_std': cell.published_std,
-      'measured_mean': result.mean,
-      'measured_std': result.std,
-      'seeds': ' '.join(map(str, result.runs)),
-      'rounds_done': mean([run.rounds_done for run in runs]),
-      'seconds': mean([run.seconds for run in runs]),
-      'gradient_evaluations': mean([run.gradient_evaluations for run in runs]),
-      'bytes': mean([run.num_bytes for run in runs]),
-      'status': result.status,
-      'problems': '; '.join(result.problems),
-      'command': published.build_command(cell, output_dir=str(runs_dir)),
-  }
+def _write_csv(
+    path: pathlib.Path, results: results_lib.Results, runs_dir: pathlib.Path
+):
+  """Writes a row for each cell; costs are means over its valid runs."""
+  runs = results.runs.groupby(results_lib.KEYS, sort=False)
+  cells = results.cells.join(runs[list(frame.COSTS)].mean())
+  table = results.table
+  rows = [
+      {
+          'paper': table.paper,
+          'table': table.name,
+          **dict(zip(results_lib.KEYS, cell.Index)),
+          'published': cell.published,
+          'published_std': cell.published_std,
+          'measured_mean': cell.mean,
+          'measured_std': cell.std,
+          'seeds': ' '.join(map(str, cell.seeds)),
+          'rounds_done': cell.rounds_done,
+          'seconds': cell.seconds,
+          'gradient_evaluations': cell.gradient_evaluations,
+          'bytes': cell.num_bytes,
+          'status': cell.status,
+          'problems': '; '.join(results.problems.get(cell.Index, ())),
+          'command': published.build_command(
+              cell.cell, output_dir=str(runs_dir)
+          ),
+      }
+      for cell in cells.itertuples()
+  ]
+  csv_files.write_rows(path, rows)
 
 
-def _introduce(table: published.Table, results: _Results) -> list[str]:
+def _introduce(results: results_lib.Results) -> list[str]:
   """Returns the introduction: answer, source, meaning of numbers, notes."""
-  num_measured = sum(bool(result.numbers) for result in results)
-  num_complete = sum(
-      not cell_results.missing_seeds(table, result) for result in results
-  )
+  table, cells = results.table, results.cells
+  num_complete = sum(not results.missing_seeds(cell) for cell in cells.cell)
   seeds = (
       f', {num_complete} with all {table.seeds} seeds'
       if table.seeds > 1
       else ''
   )
-  num_cells = len(results) + table.num_left_out
   text = (
-      f'Source: {table.source}. {num_measured} of {num_cells} cells were '
-      f'measured{seeds}.'
+      f'Source: {table.source}. {cells.was_run.sum()} of '
+      f'{len(cells) + table.num_left_out} cells were measured{seeds}.'
   )
-  stamp, found = '', None
+  first = [_describe_seeds(cells), *table.differs]
   if figures.shows_numbers(table):
     text += (
         f' {_describe_metrics(table)} A number is '
@@ -145,21 +141,32 @@ def _introduce(table: published.Table, results: _Results) -> list[str]:
         'were obtained in another way.'
     )
     stamp = f'This page is for **{table.stamp}**.' if table.stamp else ''
-    found = answer.describe(table, results)
-  first = [stamp, found, _describe_seeds(results), *table.differs]
+    first = [stamp, _describe_distance(cells), *first]
   texts = [' '.join(filter(None, first)), text, *table.notes]
   return [pages.paragraph(text) for text in texts if text]
 
 
-def _find_seeds(results: _Results) -> set[frozenset[int]]:
-  """Returns the distinct sets of seeds of the measured cells."""
-  return {frozenset(result.numbers) for result in results if result.numbers}
+def _describe_distance(cells: pd.DataFrame) -> str:
+  """Returns how far percentages are from the published ones; empty if none."""
+  if views.pairs_apart(cells).empty:
+    return ''
+  found = cells[cells.in_percent & np.isfinite(cells.ours - cells.theirs)]
+  if found.empty:
+    return ''
+  apart = (found.ours - found.theirs).abs()
+  _, row, _ = apart.idxmax()
+  setting = found.setting[apart.idxmax()]
+  return (
+      '**Numbers differ from the published ones by '
+      f'{apart.median():.1f} points in the median, and by {apart.max():.1f} at '
+      f'most ({row}, {setting}).**'
+  )
 
 
-def _describe_seeds(results: _Results) -> str:
+def _describe_seeds(cells: pd.DataFrame) -> str:
   """Returns a sentence on the number of seeds per cell."""
-  found = _find_seeds(results)
-  if not found:
+  found = cells.seeds[cells.was_run].map(frozenset).unique()
+  if not len(found):
     return ''
   if len(found) > 1:
     return (
@@ -190,76 +197,36 @@ def _describe_metrics(table: published.Table) -> str:
   return ' '.join(sentences)
 
 
-def _numbers(table: published.Table, results: _Results) -> list[str]:
+def _numbers(results: results_lib.Results) -> list[str]:
   """Returns the numbers of the cells and how they compare."""
+  is_published = results.cells.published.notna().any()
   return [
-      *_side_by_side(table, results),
-      *answer.describe_other_pairs(table, results),
-      *_gaps_and_places(table, results),
+      pages.heading('Measured (published)' if is_published else 'Measured'),
+      *views.build_numbers(results),
+      *views.build_other_pairs(results),
+      *_gaps_and_places(results),
   ]
 
 
-def _side_by_side(table: published.Table, results: _Results) -> list[str]:
-  """Returns every cell as 'measured (published)'."""
-  by_key = {result.cell.key: result for result in results}
-  shows_count = len(_find_seeds(results)) > 1
-
-  def format_cell(key: tuple[str, str, str]) -> str:
-    result = by_key.get(key)
-    if result is None:  # Joined tables have gaps.
-      return ''
-    decimals = views.count_decimals(table, key[2], key[0])
-    if result.numbers or not result.problems:
-      text = _format_measured(result, decimals, shows_count=shows_count)
-    else:
-      text = result.status
-    theirs = views.format_published(result.cell, decimals)
-    return f'{text} ({theirs})' if theirs else text
-
-  has_published = any(cell.published is not None for cell in table.cells)
-  return [
-      pages.heading('Measured (published)' if has_published else 'Measured'),
-      *views.build_tables(table, format_cell),
-  ]
-
-
-def _format_measured(
-    result: cell_results.CellResult, decimals: int, *, shows_count: bool
-) -> str:
-  """Returns mean, spread and number of seeds, or how many seeds diverged."""
-  num_found = len(result.numbers)
-  num_diverged = sum(
-      not views.is_number(number) for number in result.numbers.values()
-  )
-  if num_diverged and num_found > 1:
-    return f'{num_diverged} of {num_found} diverged'
-  text = views.format_value(result.mean, result.std, decimals)
-  return f'{text}, n = {num_found}' if shows_count and num_found else text
-
-
-def _gaps_and_places(table: published.Table, results: _Results) -> list[str]:
+def _gaps_and_places(results: results_lib.Results) -> list[str]:
   """Returns the gaps to the best, and how often each row is first.
 
   Figures have no places, since their rows need not be rivals; nor has a table
   with one setting, whose gaps say as much.
   """
-  measured = {result.cell.key: result.mean for result in results}
-  sources = {
-      'measured': views.round_numbers(table, measured),
-      'published': {cell.key: cell.published for cell in table.cells},
-  }
-  sources = {
-      name: numbers
-      for name, numbers in sources.items()
-      if any(map(views.is_number, numbers.values()))
-  }
+  table, cells = results.table, results.cells
+  sources = [
+      name
+      for name in (views.MEASURED, views.PUBLISHED)
+      if np.isfinite(cells[name]).any()
+  ]
   if len(table.rows) < 2 or not sources:
     return []
   blocks = []
-  for source, numbers in sources.items():
+  for source in sources:
     blocks += [
         pages.heading(f'Gap to the best, {source}'),
-        *views.build_gap_tables(table, numbers),
+        *views.build_gaps(results, source),
     ]
   if table.figure is not None or len(table.groups) * len(table.columns) < 2:
     return blocks
@@ -271,30 +238,30 @@ def _gaps_and_places(table: published.Table, results: _Results) -> list[str]:
           'the best two. Tied rows share the better place. A measured setting '
           'counts once two of its rows were run; a diverged row comes last.'
       ),
-      views.build_places_table(table, sources),
+      views.build_places(results, sources),
   ]
 
 
 def _figures(
-    table: published.Table,
-    results: _Results,
+    results: results_lib.Results,
     pictures: Mapping[pathlib.Path, str],
     command: str,
 ) -> list[str]:
   """Returns the pictures, or a note that there are none yet."""
+  table = results.table
   if not pictures and table.figure is None:
     return []
   blocks: list[str] = [
       pages.figure(path, caption, command) for path, caption in pictures.items()
   ] or [pages.paragraph('None yet: no valid run has its data.')]
   if figures.read_options(table).kind == figures.CKA:
-    blocks += _cka_commands(table, results)
+    blocks += _cka_commands(results)
   return [pages.heading('Figure'), *blocks]
 
 
-def _cka_commands(table: published.Table, results: _Results) -> list[str]:
+def _cka_commands(results: results_lib.Results) -> list[str]:
   """Returns the commands that plot the clients' states, for runs without."""
-  found = figures.read_options(table)
+  found = figures.read_options(results.table)
   options = ['--cka']
   if found.part:
     options.append(f'--cka_part={found.part}')
@@ -305,7 +272,7 @@ def _cka_commands(table: published.Table, results: _Results) -> list[str]:
     arguments = [f'--run={run}', f'--round={round_num}', *options]
     return command_line.build_command('trace', [*arguments, '--data_dir=data'])
 
-  runs = [run for result in results for run in result.runs.values()]
+  runs = list(results.runs.run)
   commands = [
       trace(run.path, run.total_rounds)
       for run in runs
@@ -322,12 +289,12 @@ def _cka_commands(table: published.Table, results: _Results) -> list[str]:
   ]
 
 
-def _not_counted(results: _Results) -> list[str]:
+def _not_counted(results: results_lib.Results) -> list[str]:
   """Returns the runs that do not count, with the reasons."""
   rows = [
-      [_name(result.cell), problem]
-      for result in results
-      for problem in result.problems
+      [' / '.join(filter(None, key)), problem]
+      for key, problems in results.problems.items()
+      for problem in problems
   ]
   if not rows:
     return []
@@ -342,22 +309,22 @@ def _not_counted(results: _Results) -> list[str]:
 
 
 def _missing(
-    table: published.Table,
-    results: _Results,
+    results: results_lib.Results,
     runs_dir: pathlib.Path,
-    times: cell_results.ExpectedTimes,
+    times: results_lib.ExpectedTimes,
 ) -> list[str]:
   """Returns the missing runs, with the commands that make them."""
   rows = []
-  for result in results:
-    cell, seeds = result.cell, cell_results.missing_seeds(table, result)
+  for cell in results.table.cells:
+    seeds = results.missing_seeds(cell)
     if seeds:
       command = published.build_sweep_command(
           cell, seeds, output_dir=str(runs_dir)
       )
       time = times.describe(cell, len(seeds))
       shown_seeds = ', '.join(map(str, seeds))
-      rows.append([_name(cell), shown_seeds, time, markup.code(command)])
+      name = ' / '.join(filter(None, cell.key))
+      rows.append([name, shown_seeds, time, markup.code(command)])
   if not rows:
     return []
   header = ['cell', 'seeds', 'expected time', 'command']
@@ -370,7 +337,3 @@ def _missing(
       ),
       pages.table(header, rows, num_labels=4),
   ]
-
-
-def _name(cell: published.Cell) -> str:
-  return ' / '.join(filter(None, cell.key))

@@ -5,15 +5,16 @@
 from collections.abc import Iterable, Mapping, Sequence
 import dataclasses
 import math
-import statistics
 from typing import Optional
+
+import numpy as np
 
 from experiments import command_line
 from experiments import hparams
 from experiments import published
 from experiments import settings as settings_lib
 from experiments.run_results import run_folder
-from experiments.run_results import seed_statistics
+from experiments.run_results import statistics
 from experiments.sweep import search_spaces
 from experiments.sweep import trials as trials_lib
 from tff_adaptive import _metric_modes
@@ -258,11 +259,11 @@ class Configuration:
 
   def mean(self, name: str) -> float:
     """Returns the mean of a measurement over the seeds."""
-    return statistics.fmean(self._values(name))
+    return float(np.mean(self._values(name)))
 
-  def std(self, name: str) -> Optional[float]:
-    """Returns the sample standard deviation; None for one seed."""
-    return seed_statistics.std(self._values(name))
+  def std(self, name: str) -> float:
+    """Returns the sample standard deviation; NaN for one seed."""
+    return statistics.std(self._values(name))
 
   def _values(self, name: str) -> list[float]:
     if name == 'score':

@@ -435,13 +435,13 @@ def both_conditions_are_needed(lab: claim.Laboratory) -> claim.Verdict:
   would take runs without one.
   """
   table = lab.find_table('delta_sgd/figure_7').restrict(columns=['MNIST'])
-  (result,) = lab.collect(table)
-  if not result.runs:
-    return runs.lacking(lab, table, [result])
+  results = lab.collect(table)
+  if results.runs.empty:
+    return runs.lacking(lab, results, table.cells)
   shares = {}
   for name in ('smoothness_limit', 'growth_limit'):
     below = []
-    for run in result.runs.values():
+    for run in results.runs.run:
       _, limits = run.series(f'clients/{name}_mean')
       _, steps = run.series('clients/step_size_mean')
       pairs = list(zip(steps, limits))[:_NUM_ROUNDS_OF_FIGURE_7]

@@ -20,7 +20,7 @@ from experiments.conformance import replay
 from experiments.leaderboard import board
 from experiments.leaderboard import plans
 from experiments.leaderboard import results as results_lib
-from experiments.report import cell_results
+from experiments.report import results as table_results
 from tff_adaptive import analysis
 from tff_adaptive import optimizers
 from tff_adaptive import runtime
@@ -77,10 +77,10 @@ class Laboratory:
       runs_dir: The folder of all runs; it may be missing.
     """
     self.runs_dir = pathlib.Path(runs_dir)
-    self._results: dict[tuple[str, ...], list[cell_results.CellResult]] = {}
+    self._results: dict[tuple[str, ...], table_results.Results] = {}
     self._others: list[Any] = []
 
-  def collect(self, table: published.Table) -> list[cell_results.CellResult]:
+  def collect(self, table: published.Table) -> table_results.Results:
     """Returns the results of the cells of a table, and caches them.
 
     Args:
@@ -92,7 +92,7 @@ class Laboratory:
     """
     names = (table.place, *(cell.experiment_name for cell in table.cells))
     if names not in self._results:
-      self._results[names] = cell_results.collect(table, self.runs_dir)
+      self._results[names] = table_results.collect(table, self.runs_dir)
     return self._results[names]
 
   def tuned(
@@ -120,8 +120,7 @@ class Laboratory:
     found = {
         run.path: run
         for results in self._results.values()
-        for result in results
-        for run in result.runs.values()
+        for run in results.runs.run
     }
     found.update((run.path, run) for run in self._others)
     return list(found.values())

@@ -6,14 +6,16 @@ from collections.abc import Callable, Mapping, Sequence
 import dataclasses
 import itertools
 import math
-import statistics
 from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
 
 from experiments import markup
 from experiments import published
-from experiments.report import cell_results
+from experiments.report import results as results_lib
 from experiments.report import views
-from experiments.run_results import seed_statistics
+from experiments.run_results import statistics
 from tools.audit import claim
 
 MARGIN = 0.5
@@ -47,7 +49,7 @@ class Difference(NamedTuple):
     num_seeds: The number of those seeds.
   """
 
-  interval: seed_statistics.Interval
+  interval: statistics.Interval
   num_seeds: int
 
   def __str__(self) -> str:
@@ -70,17 +72,17 @@ class Difference(NamedTuple):
 
 def compare(scores: Scores, others: Scores) -> Difference:
   """Returns the lead of `scores` over `others`; larger scores are better."""
-  interval = seed_statistics.compare(scores, others)
+  interval = statistics.compare(scores, others)
   return Difference(interval, len(scores.keys() & others.keys()))
 
 
 def not_behind(difference: Difference) -> claim.Status:
   """Returns whether a method is as good as another: holds, fails or open."""
   return {
-      seed_statistics.Answer.AS_GOOD: claim.Status.HOLDS,
-      seed_statistics.Answer.OPEN: claim.Status.OPEN,
-      seed_statistics.Answer.WORSE: claim.Status.FAILS,
-  }[seed_statistics.judge(difference.interval, MARGIN)]
+      statistics.Answer.AS_GOOD: claim.Status.HOLDS,
+      statistics.Answer.OPEN: claim.Status.OPEN,
+      statistics.Answer.WORSE: claim.Status.FAILS,
+  }[statistics.judge(difference.interval, MARGIN)]
 
 
 def ahead(difference: Difference) -> claim.Status:
@@ -111,29 +113,23 @@ def find_places(table: published.Table, rows: Sequence[str]) -> dict[str, int]:
     The places where a row has a number, 1 for the best; ties share the better
     place.
   """
-  standings = views.rank(table, {c.key: c.published for c in table.cells})
-  places: dict[str, int] = {}
-  for (group, row, column), standing in standings.items():
-    if row in rows:
-      name = _place_name(group, column)
-      places[name] = min(standing.place, places.get(name, standing.place))
-  return places
+  ranked = _rank_published(table)
+  found = ranked[ranked.index.isin(rows, level='row')]
+  return found.groupby('setting', sort=False).place.min().to_dict()
+
+
+def _rank_published(table: published.Table) -> pd.DataFrame:
+  """Returns the cells with a published number, and their places and gaps."""
+  cells = results_lib.without_runs(table).cells
+  return cells.join(views.rank(cells, views.PUBLISHED), how='inner')
 
 
 def _find_narrow(table: published.Table, rows: Sequence[str]) -> list[str]:
   """Returns the columns of percentages where another row is nearly the best."""
-  standings = views.rank(table, {c.key: c.published for c in table.cells})
-  names = [
-      _place_name(group, column)
-      for (group, row, column), standing in standings.items()
-      if row not in rows and standing.gap <= views.CLOSE
-      if views.is_percent(table, column, group)
-  ]
-  return list(dict.fromkeys(names))
-
-
-def _place_name(group: str, column: str) -> str:
-  return ', '.join(filter(None, (group, column)))
+  ranked = _rank_published(table)
+  is_narrow = (ranked.gap <= results_lib.CLOSE) & ranked.in_percent
+  found = ranked[is_narrow & ~ranked.index.isin(rows, level='row')]
+  return list(found.setting.unique())
 
 
 def lead(
@@ -206,19 +202,19 @@ class _Comparison:
     }
 
 
-def _find_places(
+def _find_settings(
     table: published.Table, row: str, others: Sequence[str], column: str
 ) -> dict[str, list[published.Cell]]:
-  """Returns the cells to compare, by their group and column."""
-  places: dict[str, list[published.Cell]] = {}
+  """Returns the cells to compare, by the names of group and column."""
+  settings: dict[str, list[published.Cell]] = {}
   for cell in table.cells:
     if column in ('', cell.column):
       if cell.row == row or not others or cell.row in others:
-        name = _place_name(cell.group, cell.column)
-        places.setdefault(name, []).append(cell)
+        name = ', '.join(filter(None, (cell.group, cell.column)))
+        settings.setdefault(name, []).append(cell)
   return {
       name: cells
-      for name, cells in places.items()
+      for name, cells in settings.items()
       if len(cells) > 1 and row in [cell.row for cell in cells]
   }
 
@@ -254,22 +250,21 @@ def answer(
     OSError: If a file cannot be read.
   """
   table = lab.find_table(table_name)
-  places = _find_places(table, row, others, column)
-  if not places:
+  settings = _find_settings(table, row, others, column)
+  if not settings:
     return claim.Verdict(
         claim.Status.NOT_RUN,
         f'{table_name} has no row {row!r} with other rows to compare with in '
         f'column {column!r}.',
     )
-  asked = tuple(cell for cells in places.values() for cell in cells)
-  results = iter(lab.collect(dataclasses.replace(table, cells=asked)))
+  asked = tuple(cell for cells in settings.values() for cell in cells)
+  results = lab.collect(dataclasses.replace(table, cells=asked))
   found, missing = {}, []
-  for place, cells in places.items():
-    of_place = list(itertools.islice(results, len(cells)))
-    unfinished = [r for r in of_place if cell_results.missing_seeds(table, r)]
+  for place, cells in settings.items():
+    unfinished = [cell for cell in cells if results.missing_seeds(cell)]
     missing += unfinished
     if not unfinished:
-      found[place] = _find_worst(table, row, judge, of_place)
+      found[place] = _find_worst(results, row, judge, cells)
   told = [
       ': '.join(filter(None, (place, comparison.describe(row))))
       for place, comparison in found.items()
@@ -278,7 +273,7 @@ def answer(
     told.append(table.stamp)
   status = unite([c.status for c in found.values()] or [claim.Status.OPEN])
   if missing:
-    told.append(_describe_lacking(lab, table, missing))
+    told.append(_describe_lacking(lab, results, missing))
     if status is not claim.Status.FAILS:
       status = claim.Status.NOT_TESTABLE if needs_gpu else claim.Status.NOT_RUN
   numbers = {place: c.to_numbers() for place, c in found.items()}
@@ -307,7 +302,7 @@ def answer_tuned(
   for task, scores in lab.tuned((method, rival)).items():
     if len(scores) == 2:
       difference = compare(scores[method], scores[rival])
-      means = {m: statistics.fmean(s.values()) for m, s in scores.items()}
+      means = {m: float(np.mean([*s.values()])) for m, s in scores.items()}
       found[task] = _Comparison(rival, difference, judge(difference), means)
   if not found:
     return claim.Verdict(
@@ -346,20 +341,20 @@ def agree(
   """
   table = lab.find_table(table_name).restrict(rows=rows)
   results = lab.collect(table)
-  missing = [r for r in results if cell_results.missing_seeds(table, r)]
+  missing = [cell for cell in table.cells if results.missing_seeds(cell)]
   if missing:
-    return lacking(lab, table, missing, needs_gpu=needs_gpu)
+    return lacking(lab, results, missing, needs_gpu=needs_gpu)
   statuses, spreads = [], {}
+  ordered = sorted(table.cells, key=lambda cell: _without(cell, axis))
   for place, cells in itertools.groupby(
-      sorted(results, key=lambda r: _without(r.cell, axis)),
-      key=lambda r: _without(r.cell, axis),
+      ordered, key=lambda cell: _without(cell, axis)
   ):
-    scores = [_read_scores(table, result) for result in cells]
+    scores = [_read_scores(results, cell) for cell in cells]
     statuses += [
         not_behind(compare(ours, theirs))
         for ours, theirs in itertools.permutations(scores, 2)
     ]
-    means = [statistics.fmean(found.values()) for found in scores]
+    means = [float(np.mean([*found.values()])) for found in scores]
     spreads[place] = max(means) - min(means)
   told = ', '.join(f'{place} {spread:.1f}' for place, spread in spreads.items())
   stamp = f'; {table.stamp}' if table.stamp else ''
@@ -376,30 +371,34 @@ def _without(cell: published.Cell, axis: str) -> str:
 
 def lacking(
     lab: claim.Laboratory,
-    table: published.Table,
-    missing: Sequence[cell_results.CellResult],
+    results: results_lib.Results,
+    missing: Sequence[published.Cell],
     *,
     needs_gpu: bool = False,
 ) -> claim.Verdict:
   """Returns the verdict on a claim about cells without runs."""
   status = claim.Status.NOT_TESTABLE if needs_gpu else claim.Status.NOT_RUN
-  return claim.Verdict(status, f'{_describe_lacking(lab, table, missing)}.')
+  return claim.Verdict(status, f'{_describe_lacking(lab, results, missing)}.')
 
 
 def _find_worst(
-    table: published.Table,
+    results: results_lib.Results,
     row: str,
     judge: Callable[[Difference], claim.Status],
-    results: Sequence[cell_results.CellResult],
+    cells: Sequence[published.Cell],
 ) -> _Comparison:
   """Returns the comparison in which the claim does worst."""
-  seeds = sorted(set.intersection(*(set(r.numbers) for r in results)))
-  results = [
-      dataclasses.replace(r, numbers={s: r.numbers[s] for s in seeds})
-      for r in results
-  ]
-  scores = {r.cell.row: _read_scores(table, r) for r in results}
-  means = {r.cell.row: r.mean for r in results}
+  scores = {cell.row: _read_scores(results, cell) for cell in cells}
+  seeds = set.intersection(*map(set, scores.values()))
+  scores = {
+      name: {seed: found[seed] for seed in sorted(seeds)}
+      for name, found in scores.items()
+  }
+  numbers = {cell.row: results.numbers(cell) for cell in cells}
+  means = {
+      name: float(np.mean([found[seed] for seed in seeds]))
+      for name, found in numbers.items()
+  }
   ours = scores.pop(row)
   found = []
   for rival, theirs in scores.items():
@@ -422,33 +421,29 @@ def _find_worst(
   return dataclasses.replace(worst, alike=alike)
 
 
-def _read_scores(
-    table: published.Table, result: cell_results.CellResult
-) -> Scores:
+def _read_scores(results: results_lib.Results, cell: published.Cell) -> Scores:
   """Returns the scores of a cell; larger is better, divergence is worst."""
-  measure = table.measure(result.cell.column, result.cell.group)
-  sign = 1.0 if measure.higher_is_better else -1.0
+  sign = float(results.cells.sign[cell.key])
   return {
       seed: sign * number if math.isfinite(number) else -math.inf
-      for seed, number in result.numbers.items()
+      for seed, number in results.numbers(cell).items()
   }
 
 
 def _describe_lacking(
     lab: claim.Laboratory,
-    table: published.Table,
-    lacking: Sequence[cell_results.CellResult],
+    results: results_lib.Results,
+    cells: Sequence[published.Cell],
 ) -> str:
   """Returns the number of cells without runs, a command, and the problem."""
-  first = lacking[0]
   command = published.build_command(
-      first.cell,
-      seed=cell_results.missing_seeds(table, first)[0],
+      cells[0],
+      seed=results.missing_seeds(cells[0])[0],
       output_dir=str(lab.runs_dir),
   )
-  problems = [problem for result in lacking for problem in result.problems]
+  problems = [p for cell in cells for p in results.problems.get(cell.key, ())]
   wrong = f'; an invalid run: {markup.text(problems[0])}' if problems else ''
   return (
-      f'cells that lack finished runs: {len(lacking)}; the first command is '
+      f'cells that lack finished runs: {len(cells)}; the first command is '
       f'`{command}`{wrong}'
   )

@@ -12,7 +12,7 @@ import numpy as np
 from experiments import command_line
 from experiments import published
 from experiments.report import drawing
-from experiments.report import figure_data
+from experiments.report import results as results_lib
 from tests.experiments.report import made_up_runs
 from tests.experiments.report import page_testing
 from tff_adaptive import analysis
@@ -144,7 +144,7 @@ class DrawingTest(page_testing.PageTestCase):
     # The worst loss that is finite is 2.0: the first rate gains 5 %.
     losses = np.array([[2.0, 1.9], [1.7, _NAN]])
     for min_gain, num_rates in ((0.0, 2), (0.1, 1), (0.2, 0)):
-      shown = figure_data.without_useless_rates(grid, losses, min_gain)
+      shown = drawing.without_useless_rates(grid, losses, min_gain)
       self.assertLen(analysis.best_server_rates(shown)[0], num_rates)
 
   def test_figures_that_need_no_runs(self):
@@ -156,7 +156,8 @@ class DrawingTest(page_testing.PageTestCase):
         rows=['SGD'], columns=['few', 'many'], figure={'kind': 'partition'}
     )
     path = self.output_dir / 'clients.png'
-    pictures = drawing.draw(table, [], path, data_dir='nowhere')
+    results = results_lib.without_runs(table)
+    pictures = drawing.draw(results, path, data_dir='nowhere')
     self.assertLen(pictures, 2)
     self.assertTrue(all(picture.is_file() for picture in pictures))
 
@@ -167,8 +168,7 @@ class DrawingTest(page_testing.PageTestCase):
     os.chdir(self.runs_dir)
     with self.assertRaisesRegex(command_line.UserError, 'mnist.npz is damaged'):
       drawing.draw(
-          table.restrict(columns=['MNIST']),
-          [],
+          results_lib.without_runs(table.restrict(columns=['MNIST'])),
           self.output_dir / 'clients.png',
           data_dir=str(self.runs_dir),
       )

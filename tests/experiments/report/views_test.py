@@ -1,20 +1,51 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of gaps, places and shares."""
+"""Tests of gaps, places and pairs of rows."""
 
+import itertools
 import math
 
 from absl.testing import parameterized
+import numpy as np
+import pandas as pd
 
 from experiments import published
+from experiments.report import results as results_lib
 from experiments.report import views
+from experiments.run_results import frame
 from tests.experiments.report import made_up_runs
 
-_TABLE = made_up_runs.build_table()
+
+def _build(measured, theirs=None, **kwargs):
+  """Returns results from numbers by row, one for each setting."""
+  groups = kwargs.get('groups', ('',))
+  columns = kwargs.get('columns', ('digits',))
+  settings = list(itertools.product(groups, columns))
+  table = made_up_runs.build_table(
+      rows=list(measured),
+      numbers={
+          (group, row, column): number
+          for row, numbers in (theirs or {}).items()
+          for (group, column), number in zip(settings, numbers)
+      },
+      **kwargs,
+  )
+  runs = [
+      [group, row, column, 0, number]
+      for row, numbers in measured.items()
+      for (group, column), number in zip(settings, numbers)
+      if number is not None
+  ]
+  names = [*results_lib.KEYS, 'seed', 'number']
+  runs = pd.DataFrame(runs, columns=names).reindex(
+      columns=[*names, 'run', *frame.COSTS]
+  )
+  return results_lib.Results(table, runs, {})
 
 
-def _column(**values):
-  return {('', row, 'c'): value for row, value in values.items()}
+def _places(results, column=views.MEASURED):
+  """Returns the places by group, row and column."""
+  return views.rank(results.cells, column).place.to_dict()
 
 
 class RankingTest(parameterized.TestCase):
@@ -27,75 +58,143 @@ class RankingTest(parameterized.TestCase):
       ('beyond_two', 96.3, 2.1, '96.3 (2.1) †'),
   )
   def test_gaps_and_thresholds(self, value, gap, cell):
-    table = made_up_runs.build_table(rows=['best', 'other'], columns=['c'])
-    numbers = _column(best=98.4, other=value)
-    standings = views.rank(table, numbers)
-    best, other = standings['', 'best', 'c'], standings['', 'other', 'c']
-    self.assertEqual(best, views.Standing(gap=0.0, place=1))
-    self.assertEqual(other, views.Standing(gap=gap, place=2))
-    legend, shown = views.build_gap_tables(table, numbers)
+    results = _build({'best': [98.4], 'other': [value]})
+    standings = views.rank(results.cells, views.MEASURED)
+    self.assertEqual(list(standings.gap), [0.0, gap])
+    self.assertEqual(list(standings.place), [1, 2])
+    legend, shown = views.build_gaps(results, views.MEASURED)
     self.assertIn('† marks numbers more than 2 points behind.', legend)
     self.assertIn('| best | **98.4** (0.0) |\n', shown)
     self.assertEndsWith(shown, f'\n| other | {cell} |')
 
   def test_ties_share_the_better_place(self):
-    standings = views.rank(_TABLE, _column(a=3.0, b=3.0, c=1.0, d=2.0))
-    places = [standings['', row, 'c'].place for row in 'abcd']
-    self.assertEqual(places, [1, 1, 4, 3])
+    results = _build({'a': [3.0], 'b': [3.0], 'c': [1.0], 'd': [2.0]})
+    self.assertEqual(list(_places(results).values()), [1, 1, 4, 3])
 
   def test_the_smallest_loss_is_the_best(self):
-    standings = views.rank(
-        made_up_runs.build_table(higher_is_better=False),
-        _column(a=0.1, b=0.3),
-    )
-    self.assertEqual(standings['', 'a', 'c'].place, 1)
-    self.assertEqual(standings['', 'b', 'c'].gap, 0.2)
+    results = _build({'a': [0.1], 'b': [0.3]}, higher_is_better=False)
+    standings = views.rank(results.cells, views.MEASURED)
+    self.assertEqual(list(standings.place), [1, 2])
+    self.assertEqual(list(standings.gap), [0.0, 0.2])
 
-  def test_groups_and_columns_are_compared_within_themselves(self):
-    numbers = {
-        ('g', 'a', 'c'): 1.0,
-        ('g', 'b', 'c'): 2.0,
-        ('h', 'a', 'c'): 1.0,
-        ('g', 'a', 'd'): 1.0,
-    }
-    places = {key: s.place for key, s in views.rank(_TABLE, numbers).items()}
-    self.assertEqual(list(places.values()), [2, 1, 1, 1])
+  def test_settings_are_compared_within_themselves(self):
+    results = _build(
+        {'a': [1.0, 1.0, 1.0, 5.0], 'b': [2.0, None, None, 3.0]},
+        groups=('g', 'h'),
+        columns=('c', 'd'),
+    )
+    self.assertEqual(
+        _places(results),
+        {
+            ('g', 'a', 'c'): 2,
+            ('g', 'b', 'c'): 1,
+            ('g', 'a', 'd'): 1,
+            ('h', 'a', 'c'): 1,
+            ('h', 'a', 'd'): 1,
+            ('h', 'b', 'd'): 2,
+        },
+    )
 
   def test_what_was_not_measured_or_diverged_has_no_standing(self):
-    standings = views.rank(_TABLE, _column(a=1.0, b=None, c=math.nan))
-    self.assertEqual(list(standings), [('', 'a', 'c')])
+    results = _build({'a': [1.0], 'b': [None], 'c': [math.nan]})
+    self.assertEqual(list(_places(results)), [('', 'a', 'digits')])
 
   def test_a_row_without_a_rival_wins_nothing(self):
-    self.assertIsNone(
-        views.share_of_places(_TABLE, _column(a=1.0, b=None), 'a', 1)
-    )
-    self.assertIsNone(
-        views.share_of_places(_TABLE, _column(a=1.0, b=2.0), 'z', 1)
+    results = _build({'a': [1.0], 'b': [None]})
+    self.assertEmpty(
+        views.share_of_places(results.cells, views.MEASURED, max_place=1)
     )
 
   def test_a_row_that_diverged_is_behind_all(self):
-    numbers = {
-        ('', 'SPS', 'c'): 2.0,
-        ('', 'SGD', 'c'): 1.0,
-        ('', 'SPS', 'd'): math.nan,
-        ('', 'SGD', 'd'): 1.0,
-        ('', 'SPS', 'e'): math.nan,
-        ('', 'SGD', 'e'): math.nan,
-    }
-    for row, place, share in (
-        ('SPS', 1, 1 / 3),
-        ('SPS', 2, 1 / 3),
-        ('SGD', 1, 1 / 3),
-        ('SGD', 2, 2 / 3),
-    ):
-      self.assertEqual(
-          views.share_of_places(_TABLE, numbers, row, place), share
-      )
+    results = _build(
+        {'SPS': [2.0, math.nan, math.nan], 'SGD': [1.0, 1.0, math.nan]},
+        columns=('c', 'd', 'e'),
+    )
+    for place, sps, sgd in ((1, 1 / 3, 1 / 3), (2, 1 / 3, 2 / 3)):
+      shares = views.share_of_places(results.cells, views.MEASURED, place)
+      self.assertEqual(shares.to_dict(), {'SPS': sps, 'SGD': sgd})
 
   @parameterized.parameters((1, 11, '73 %'), (2, 15, '100 %'))
   def test_delta_sgd_leads_its_published_table(self, place, count, percent):
     table = published.find_table('delta_sgd/table_1')
-    numbers = {cell.key: cell.published for cell in table.cells}
-    share = views.share_of_places(table, numbers, 'Delta-SGD', place)
-    self.assertEqual(share, count / 15)
-    self.assertEqual(f'{100 * share:.0f} %', percent)
+    cells = results_lib.without_runs(table).cells
+    shares = views.share_of_places(cells, views.PUBLISHED, place)
+    self.assertEqual(shares['Delta-SGD'], count / 15)
+    self.assertEqual(f'{100 * shares["Delta-SGD"]:.0f} %', percent)
+
+
+def _other_pairs(*args, **kwargs):
+  """Returns the rows of the table of pairs in another order; see `_build`."""
+  found = views.build_other_pairs(_build(*args, **kwargs))
+  return found[1].splitlines()[2:] if found else []
+
+
+class PairsTest(parameterized.TestCase):
+
+  def test_pairs_in_another_order_are_listed(self):
+    # Of six pairs, B and C are tied, and D is ahead of the other three.
+    self.assertEqual(
+        _other_pairs(
+            {'A': [90.0], 'B': [88.0], 'C': [88.5], 'D': [91.0]},
+            {'A': [90.0], 'B': [87.0], 'C': [86.0], 'D': [85.0]},
+        ),
+        [
+            '| digits | B | D | 2.0 | -3.0 |',
+            '| digits | C | D | 1.0 | -2.5 |',
+            '| digits | A | D | 5.0 | -1.0 |',
+            '| digits | B | C | 1.0 | -0.5 |',
+        ],
+    )
+
+  @parameterized.parameters((90.5, 50.0, 0), (80.0, 90.6, 1), (80.0, 89.0, 0))
+  def test_half_a_point_sets_nothing_apart(self, theirs, ours, count):
+    numbers = ({'A': [90.0], 'B': [ours]}, {'A': [90.0], 'B': [theirs]})
+    self.assertLen(_other_pairs(*numbers), count)
+
+  @parameterized.parameters((1.1, 0.6), (0.6, 1.1), (16.1, 15.6))
+  def test_half_a_point_is_a_tie_here(self, a, b):
+    # In binary, 1.1 - 0.6 is a bit more.
+    numbers = ({'A': [a], 'B': [b]}, {'A': [90.0], 'B': [80.0]})
+    self.assertLen(_other_pairs(*numbers), 1)
+
+  def test_rows_that_diverged_are_behind(self):
+    numbers = ({'A': [math.nan], 'B': [88.0]}, {'A': [90.0], 'B': [87.0]})
+    self.assertEqual(_other_pairs(*numbers), ['| digits | A | B | 3.0 | - |'])
+
+  def test_columns_are_compared_within_themselves(self):
+    # On mnist B is ahead of A, and C of A.
+    self.assertEqual(
+        _other_pairs(
+            {'A': [90.0, 10.0], 'B': [80.0, 30.0], 'C': [None, 20.0]},
+            {'A': [90.0, 20.0], 'B': [80.0, 10.0], 'C': [85.0, 0.0]},
+            columns=('digits', 'mnist'),
+        ),
+        [
+            '| mnist | A | B | 10.0 | -20.0 |',
+            '| mnist | A | C | 20.0 | -10.0 |',
+        ],
+    )
+
+  def test_groups_are_named(self):
+    (row,) = _other_pairs(
+        {'A': [90.0, 80.0], 'B': [80.0, 90.0]},
+        {'A': [90.0, 90.0], 'B': [80.0, 80.0]},
+        groups=('alpha = 1', 'alpha = 0.1'),
+    )
+    self.assertEqual(row, '| alpha = 0.1, digits | A | B | 10.0 | -10.0 |')
+
+  def test_a_column_without_a_name_is_that_of_its_metric(self):
+    (row,) = _other_pairs(
+        {'A': [80.0], 'B': [90.0]}, {'A': [90.0], 'B': [80.0]}, columns=('',)
+    )
+    self.assertStartsWith(row, '| accuracy | A | B |')
+
+  def test_any_difference_of_other_metrics_counts(self):
+    numbers = ({'A': [1.2], 'B': [1.1]}, {'A': [1.0], 'B': [1.1]})
+    options = {'scale': 1.0, 'higher_is_better': False}
+    self.assertLen(_other_pairs(*numbers, **options), 1)
+
+  def test_both_diverged(self):
+    nan = np.nan
+    numbers = ({'A': [nan], 'B': [nan]}, {'A': [90.0], 'B': [80.0]})
+    self.assertEqual(_other_pairs(*numbers), ['| digits | A | B | 10.0 | - |'])

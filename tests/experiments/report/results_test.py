@@ -8,13 +8,13 @@ import math
 from absl.testing import parameterized
 
 from experiments import published
-from experiments.report import cell_results
+from experiments.report import results as results_lib
 from experiments.run_results import run_folder
 from tests import folder_testing
 from tests.experiments.report import made_up_runs
 
 
-class CellResultsTest(parameterized.TestCase):
+class ResultsTest(parameterized.TestCase):
 
   def setUp(self):
     super().setUp()
@@ -26,28 +26,32 @@ class CellResultsTest(parameterized.TestCase):
     made_up_runs.write_cell(self.runs_dir, self.cell, values_by_seed, **kwargs)
 
   def _collect(self):
-    (result,) = cell_results.collect(self.table, self.runs_dir)
-    return result
+    """Returns the results, and the row of the only cell."""
+    results = results_lib.collect(self.table, self.runs_dir)
+    return results, results.cells.iloc[0]
 
   def test_mean_and_std_over_seeds_in_the_unit_of_the_table(self):
     self._write([[0.1, 0.2, 0.3, 0.5], [0.1, 0.2, 0.3, 0.7]])
-    result = self._collect()
-    self.assertEqual(result.status, 'measured')
-    self.assertEqual(list(result.runs), [0, 1])
-    self.assertAlmostEqual(result.mean, 60.0)
-    self.assertAlmostEqual(result.std, math.sqrt(200.0))
-    self.assertEqual(result.runs[0].seconds, 2.0)
-    self.assertEqual(result.runs[0].gradient_evaluations, 40)
-    self.assertEqual(result.runs[0].num_bytes, 600)
+    results, cell = self._collect()
+    self.assertEqual(cell.status, 'measured')
+    self.assertEqual(cell.seeds, (0, 1))
+    self.assertAlmostEqual(cell['mean'], 60.0)
+    self.assertAlmostEqual(cell['std'], math.sqrt(200.0))
+    run = results.runs.iloc[0]
+    self.assertEqual(run.seconds, 2.0)
+    self.assertEqual(run.gradient_evaluations, 40)
+    self.assertEqual(run.num_bytes, 600)
 
   def test_one_seed_has_no_std(self):
     self._write([[0.1, 0.2, 0.3, 0.5]])
-    self.assertIsNone(self._collect().std)
+    _, cell = self._collect()
+    self.assertTrue(math.isnan(cell['std']))
 
   def test_nothing_was_run(self):
-    result = self._collect()
-    self.assertEqual(result.status, 'not run')
-    self.assertIsNone(result.mean)
+    results, cell = self._collect()
+    self.assertEqual(cell.status, 'not run')
+    self.assertTrue(math.isnan(cell['mean']))
+    self.assertEqual(results.missing_seeds(self.cell), [0])
 
   @parameterized.parameters(
       ('total_rounds', 2, 4),  # A trial of two rounds.
@@ -61,22 +65,24 @@ class CellResultsTest(parameterized.TestCase):
   def test_other_hyperparameters_do_not_count(self, name, found, wanted):
     rounds = found if name == 'total_rounds' else 4
     self._write([[0.5] * rounds], **{name: found})
-    result = self._collect()
-    self.assertEqual(result.status, 'does not count')
-    self.assertIsNone(result.mean)
+    results, cell = self._collect()
+    self.assertEqual(cell.status, 'does not count')
+    self.assertEqual(cell.seeds, ())
     self.assertEqual(
-        result.problems,
-        (
+        results.problems[self.cell.key],
+        [
             f'seed 0: other hyperparameters, {name}={found} (the cell has '
             f'{wanted})',
-        ),
+        ],
     )
 
   def test_a_finished_seed_counts_beside_an_unfinished_one(self):
     self._write([[0.5] * 4, [0.7] * 2])
-    result = self._collect()
-    self.assertEqual(result.numbers, {0: 50.0})
-    self.assertEqual(result.problems, ('seed 1: unfinished, 2 of 4 rounds',))
+    results, _ = self._collect()
+    self.assertEqual(results.numbers(self.cell), {0: 50.0})
+    self.assertEqual(
+        results.problems[self.cell.key], ['seed 1: unfinished, 2 of 4 rounds']
+    )
 
   @parameterized.parameters(1.0, 1000.0)
   def test_a_run_that_diverged_has_no_number(self, before):
@@ -84,9 +90,9 @@ class CellResultsTest(parameterized.TestCase):
         rows=['SGD'], metric='loss', scale=1.0, higher_is_better=False
     )
     self._write([[before, before, before, math.nan]], metric='loss')
-    result = self._collect()
-    self.assertEqual(result.status, 'diverged')
-    self.assertTrue(math.isnan(result.mean))
+    _, cell = self._collect()
+    self.assertEqual(cell.status, 'diverged')
+    self.assertEqual(cell.ours, -math.inf)
 
   def test_a_column_may_measure_something_else(self):
     column = dataclasses.replace(
@@ -95,7 +101,8 @@ class CellResultsTest(parameterized.TestCase):
     )
     self.table = dataclasses.replace(self.table, columns=(column,))
     self._write([[0.1, 0.2, 0.3, 0.5]])
-    self.assertEqual(self._collect().numbers, {0: 0.25})
+    results, _ = self._collect()
+    self.assertEqual(results.numbers(self.cell), {0: 0.25})
 
   def test_damaged_runs_are_an_error(self):
     self._write([[0.5] * 4])
@@ -133,7 +140,7 @@ class ExpectedTimesTest(parameterized.TestCase):
     )
 
   def _describe(self, seeds=1):
-    times = cell_results.ExpectedTimes(self.runs_dir)
+    times = results_lib.ExpectedTimes(self.runs_dir)
     return times.describe(self.cell, seeds)
 
   def test_without_runs_it_is_unknown(self):

@@ -2,32 +2,52 @@
 # SPDX-License-Identifier: Apache-2.0
 """Comparisons of methods over seeds: means, intervals and non-inferiority."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 import enum
 import math
-import statistics
-from typing import NamedTuple, Optional
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
 
 _CONFIDENCE = 0.95
 
 
-def mean(values: Collection[float]) -> Optional[float]:
-  """Returns the mean; None without values, NaN if a run diverged."""
-  return math.fsum(values) / len(values) if values else None
+def over_seeds(
+    frame: pd.DataFrame, by: Sequence[str], column: str
+) -> pd.DataFrame:
+  """Returns mean and spread of a column over the seeds.
+
+  Args:
+    frame: The runs, with a column `seed`; numbers of diverged runs are NaN or
+      infinite.
+    by: The labels; runs with equal ones are taken together.
+    column: The column.
+
+  Returns:
+    By these labels, in order, `mean`, not finite if a run diverged; `std`, see
+    `std`; and `seeds`, a tuple.
+  """
+  return frame.groupby(list(by), sort=False).agg(
+      mean=(column, lambda values: values.mean(skipna=False)),
+      std=(column, std),
+      seeds=('seed', tuple),
+  )
 
 
-def std(values: Collection[float]) -> Optional[float]:
+def std(values: Iterable[float]) -> float:
   """Returns the sample standard deviation, with n - 1.
 
   Args:
     values: One number per seed.
 
   Returns:
-    The deviation; None for fewer than two numbers, or if a run diverged.
+    The deviation; NaN for fewer than two numbers, or if a run diverged.
   """
-  if len(values) < 2 or not all(map(math.isfinite, values)):
-    return None
-  return statistics.stdev(values)
+  found = np.asarray(values, float)
+  if len(found) < 2 or not np.isfinite(found).all():
+    return math.nan
+  return float(found.std(ddof=1))
 
 
 class Interval(NamedTuple):
@@ -88,9 +108,9 @@ def t_interval(differences: Sequence[float]) -> Interval:
   if diverged:
     (mean,) = diverged
     return Interval(mean, mean, mean)
-  mean, half = statistics.fmean(differences), math.inf
+  mean, half = float(np.mean(differences)), math.inf
   if len(differences) > 1:
-    error = statistics.stdev(differences) / math.sqrt(len(differences))
+    error = std(differences) / math.sqrt(len(differences))
     quantile = stats.t.ppf((1 + _CONFIDENCE) / 2, df=len(differences) - 1)
     half = float(error * quantile)
   return Interval(mean, mean - half, mean + half)

@@ -1,0 +1,47 @@
+# Copyright 2026 The tff_adaptive Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Runs as a table: a pandas frame of which a row is a run."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+
+from experiments.run_results import run_folder
+
+# What every run costs, and when it ran, by the attributes of `run_folder.Run`.
+COSTS = (
+    'rounds_done',
+    'seconds',
+    'seconds_per_round',
+    'gradient_evaluations',
+    'num_bytes',
+)
+
+
+def build(
+    runs: Iterable[tuple[Mapping[str, Any], run_folder.Run]],
+    labels: Sequence[str] = (),
+) -> pd.DataFrame:
+  """Returns runs as a frame.
+
+  Args:
+    runs: The runs, each with its labels, such as method, task and seed, and
+      with numbers of the caller's.
+    labels: The names of the labels, which a frame of no runs has, too.
+
+  Returns:
+    A row for each run, in order: its labels, `run`, the run itself, and the
+    columns of `COSTS`.
+
+  Example:
+
+    >>> run = run_folder.read_run(pathlib.Path('runs/demo'))
+    >>> build([({'method': 'Delta-SGD', 'seed': 0}, run)]).seconds.sum()
+    12.5
+  """
+  rows = [
+      {**found, 'run': run, **{name: getattr(run, name) for name in COSTS}}
+      for found, run in runs
+  ]
+  return pd.DataFrame(rows, columns=None if rows else [*labels, 'run', *COSTS])
