@@ -1,21 +1,22 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The figures of the leaderboard: the metric over trials and over rounds.
+"""The figures of the leaderboard: over trials, over rounds, and profiles.
 
 The axis of the metric is logarithmic in the distance to 100 percent: the best
 methods are a point apart, and others start fifty points lower.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 import pathlib
 
 import numpy as np
+import pandas as pd
 
-from experiments.leaderboard import headline
+from experiments.leaderboard import curves as curves_lib
 from experiments.leaderboard import results as results_lib
-from experiments.report import figure_data
-from experiments.report import figures
+from experiments.report import bands
 from experiments.run_results import run_folder
+from experiments.run_results import statistics
 from tff_adaptive import analysis
 
 _Curves = dict[str, analysis.BandCurve]
@@ -39,116 +40,159 @@ _SCALE = (
 
 
 def draw(
-    results: results_lib.Results, path: pathlib.Path
-) -> tuple[_Captions, _Captions]:
+    results: results_lib.Results,
+    curves: Mapping[str, curves_lib.Curves],
+    path: pathlib.Path,
+) -> _Captions:
   """Plots the pictures for which there are runs.
 
   Args:
     results: The finished runs.
+    curves: The scores over the number of trials, by task.
     path: The path of the page without a suffix, which prefixes the names of the
       pictures.
 
   Returns:
-    The captions of the headline's picture and of the others, by their files.
+    The captions by the files of the pictures, that of the headline first.
 
   Raises:
     OSError: If a picture cannot be written.
   """
-  shown = _choose_shown(results)
+  shown = _choose_shown(results, curves)
   who = (
-      f'In color are the methods that the answer takes, {_BASELINE}, and '
-      'those with the best mean place by area on the most tasks.'
+      f' In color are {_BASELINE} and those with the best mean place by area '
+      'on the most tasks.'
       if shown
       else ''
   )
-  over_trials = _draw(
-      results,
-      path.with_name(f'{path.name}_trials.png'),
-      'The expected test metric of the trial selected from so many; the first '
-      f'trial is the defaults. {_SCALE} {who}',
-      _over_trials,
-      shown,
-      x_label='trials',
-      log_x=True,
-  )
-  over_rounds = _draw(
-      results,
-      path.with_name(f'{path.name}_accuracy.png'),
-      'The test metric of the tuned methods by round, the mean over the seeds; '
-      f'the band reaches from the lowest to the highest seed. {_SCALE} {who}',
-      _over_rounds,
-      shown,
-      x_label='round',
-  )
-  return over_trials, over_rounds
+  captions = {}
+  for name, caption, panels, options in (
+      (
+          'trials',
+          'The expected test metric of the trial selected from so many; the '
+          f'first trial is the defaults. {_SCALE}{who}',
+          {
+              task: _over_trials(results, found)
+              for task, found in curves.items()
+          },
+          {'x_label': 'trials', 'log_x': True},
+      ),
+      (
+          'profile',
+          'The share of tasks on which the tuned method reaches the target '
+          'with at most so many times the gradients of the method that needs '
+          f'the fewest there.{who}',
+          {'': _profiles(results)},
+          {
+              'x_label': 'gradients, relative to the fewest',
+              'y_label': 'share of tasks',
+              'log_x': True,
+              'log_below': None,
+          },
+      ),
+      (
+          'accuracy',
+          'The test metric of the tuned methods by round, the mean over the '
+          'seeds; the band reaches from the lowest to the highest seed. '
+          f'{_SCALE}{who}',
+          {task: _over_rounds(results, task) for task in curves},
+          {'x_label': 'round'},
+      ),
+  ):
+    picture = path.with_name(f'{path.name}_{name}.png')
+    panels = {task: found for task, found in panels.items() if found}
+    if panels:
+      _draw(results, picture, panels, shown, **options)
+      captions[picture] = caption
+  return captions
 
 
-def _choose_shown(results: results_lib.Results) -> list[str]:
+def _choose_shown(
+    results: results_lib.Results, curves: Mapping[str, curves_lib.Curves]
+) -> list[str]:
   """Returns the methods that have a color; none if they all have one."""
-  methods = results.plan.board.methods
-  if len(methods) <= _NUM_SHOWN:
+  if len(results.plan.board.methods) <= _NUM_SHOWN:
     return []
-  places: dict[str, list[int]] = {}
-  for task in results.plan.board.tasks:
-    for place, method in enumerate(headline.find_curves(results, task).areas):
-      places.setdefault(method, []).append(place)
-  # Who is on most tasks, and has the best mean place there.
-  order = sorted(
-      places, key=lambda name: (-len(places[name]), np.mean(places[name]))
+  places = pd.DataFrame(
+      {
+          task: pd.Series(range(len(found.areas)), list(found.areas), float)
+          for task, found in curves.items()
+      }
   )
-  chosen = [*headline.find_picks(results), _BASELINE, *order]
-  return [name for name in dict.fromkeys(chosen) if name in places][:_NUM_SHOWN]
+  # Who is on most tasks, and has the best mean place there.
+  order = pd.DataFrame(
+      {'tasks': -places.count(axis=1), 'place': places.mean(axis=1)}
+  )
+  chosen = [
+      _BASELINE,
+      *order.sort_values(['tasks', 'place'], kind='stable').index,
+  ]
+  found = [name for name in dict.fromkeys(chosen) if name in places.index]
+  return found[:_NUM_SHOWN]
 
 
 def _draw(
     results: results_lib.Results,
     picture: pathlib.Path,
-    caption: str,
-    build: Callable[[results_lib.Results, str], _Curves],
+    panels: Mapping[str, _Curves],
     shown: Sequence[str],
     **options,
-) -> _Captions:
-  """Plots one panel per task with curves; returns captions by picture."""
+):
+  """Plots a panel for each task."""
   tasks = results.plan.board.tasks
-  panels = {task: build(results, task) for task in tasks}
-  panels = {task: curves for task, curves in panels.items() if curves}
-  if not panels:
-    return {}
-  metrics = {tasks[task].metric.replace('_', ' ') for task in panels}
+  metrics = {tasks[t].metric.replace('_', ' ') for t in panels if t in tasks}
+  metric = metrics.pop() if len(metrics) == 1 else 'metric'
   analysis.plot_band_curves(
-      {_TITLES.get(task, task): curves for task, curves in panels.items()},
+      {_TITLES.get(task, task): found for task, found in panels.items()},
       picture,
-      y_label=f'test {metrics.pop() if len(metrics) == 1 else "metric"} (%)',
-      log_below=_PERCENT,
-      panels_per_row=2 if len(panels) == 4 else 3,  # No empty places.
-      names=shown or list(results.plan.board.methods),
-      only_names=bool(shown),
-      **options,
+      **{
+          'y_label': f'test {metric} (%)',
+          'log_below': _PERCENT,
+          'panels_per_row': 2 if len(panels) == 4 else 3,  # No empty places.
+          'names': shown or list(results.plan.board.methods),
+          'only_names': bool(shown),
+          **options,
+      },
   )
-  return {picture: caption.strip()}
 
 
 def _over_rounds(results: results_lib.Results, task: str) -> _Curves:
   column = run_folder.column_of(results.plan.board.tasks[task].metric)
-  curves = {}
-  for method, outcome in results.tuned(task).items():
-    series = [run.series(column) for run in outcome.runs.values()]
-    band = figure_data.band_over_seeds(series, _PERCENT, figures.RANGE)
-    if band is not None:
-      curves[method] = band
-  return curves
+  found = {
+      method: bands.over_seeds(runs, column, scale=_PERCENT)
+      for method, runs in results.tuned(task).groupby('method', sort=False).run
+  }
+  return {method: band for method, band in found.items() if band is not None}
 
 
-def _over_trials(results: results_lib.Results, task: str) -> _Curves:
-  curves: _Curves = {}
-  found = headline.find_curves(results, task)
+def _over_trials(
+    results: results_lib.Results, found: curves_lib.Curves
+) -> _Curves:
   if found.budget == 1:  # Points that show less than the table of them.
-    return curves
+    return {}
+  budgets = results.plan.board.protocol.budgets
+  curves = {}
   for method, scores in found.scores.items():
-    counts = [
-        n for n in results.plan.board.protocol.budgets if n <= len(scores)
-    ]
-    curves[method] = analysis.BandCurve.of_line(
-        counts, [scores[count - 1] for count in counts]
-    )
+    counts = [count for count in budgets if count <= len(scores)]
+    values = [scores[count - 1] for count in counts]
+    curves[method] = analysis.BandCurve.of_line(counts, values)
   return curves
+
+
+def _profiles(results: results_lib.Results) -> _Curves:
+  """Returns the profiles over the tasks on which all methods are tuned."""
+  costs = {}
+  for task in results.plan.board.tasks:
+    runs = results.tuned(task)
+    if len(runs):
+      standings = results.rank(task, runs)
+      costs[task] = standings.gradient_evaluations_to_target
+  if len(costs) < 2:
+    return {}
+  profile = statistics.profile(pd.DataFrame(costs).fillna(np.inf))
+  # Steps: each share holds up to the next factor.
+  factors = np.repeat(profile.index, 2)[1:]
+  return {
+      method: analysis.BandCurve.of_line(factors, np.repeat(shares, 2)[:-1])
+      for method, shares in profile.items()
+  }

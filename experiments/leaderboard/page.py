@@ -2,50 +2,38 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes the files of the leaderboard: the page, a CSV file and pictures."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 import pathlib
-from typing import Any, Optional
 
 from experiments import csv_files
 from experiments import markup
 from experiments import pages
 from experiments import registry
-from experiments.leaderboard import advice
 from experiments.leaderboard import board
+from experiments.leaderboard import curves as curves_lib
 from experiments.leaderboard import drawing
 from experiments.leaderboard import execution
-from experiments.leaderboard import headline
 from experiments.leaderboard import plans
 from experiments.leaderboard import results as results_lib
-from experiments.report import views
-from experiments.run_results import statistics
+from experiments.leaderboard import views
 from experiments.sweep import trials as trials_lib
 
-# Attributes of an outcome by the columns of the page.
-_QUANTITIES = {
-    'rounds to target': 'rounds_to_target',
-    's to target': 'seconds_to_target',
-    'gradients to target': 'gradient_evaluations_to_target',
-    'MB to target': 'megabytes_to_target',
-}
-_HEADER = (
-    *('method', 'metric (%)', 'to the best', 'verdict'),
-    *_QUANTITIES,
-    'chosen',
+_AREAS_LEGEND = (
+    'With n trials, the one with the lowest training loss is chosen from the '
+    "library's defaults and n - 1 random samples. A number is the expected "
+    'test metric of the chosen trial in percent, exact over all subsets of the '
+    'samples, with the tuning seed. A diverged trial counts as 0. The '
+    '**area** is the mean of this metric over a logarithmic axis from 1 trial '
+    'to the last, so every doubling of the trials counts the same. It comes '
+    'from one seed and one set of samples: differences below the margin of the '
+    'task mean nothing. **± search** is the standard deviation of the metric '
+    'over searches with half of the samples. Gradients (of a batch, all '
+    'clients together) and MB (both ways) are those of the run with the '
+    "defaults; seconds a round are the median of the method's fastest run, "
+    'since others shared the machine. *Free* marks methods that need no tuning '
+    'according to their authors.'
 )
-# Attributes of an outcome in the CSV file.
-_CSV_QUANTITIES = (
-    *_QUANTITIES.values(),
-    'seconds_per_round',
-    'gradient_evaluations',
-    'megabytes_up',
-    'megabytes_down',
-)
-_CSV_HEADER = (
-    *('task', 'rates', 'method', 'assignment', 'seeds', 'mean', 'std'),
-    *('difference', 'low', 'high', 'verdict'),
-    *_CSV_QUANTITIES,
-)
+NOTHING = 'Nothing to compare yet: no method has its first trial.'
 _LEGEND = (
     'A metric is the mean ± the standard deviation over the seeds, of a run '
     'the mean of its last ten evaluations on the test data. The difference to '
@@ -83,11 +71,10 @@ _GAPS_LEGEND = (
 
 _DEFAULTS_LEGEND = (
     "The test metric with this library's defaults, mean ± standard deviation "
-    'over the seeds, in percent: a ranking of defaults, not of methods. '
-    '**from** is their source: the *paper* or the *code* of the authors, '
-    '*other* papers or code, or *ours*. Bold is the best of a task, or shown '
-    'to be as good within its margin. The **loss** is how far a method is '
-    'behind the best of a task, in points, at most, on '
+    'over the seeds, in percent: a ranking of defaults, not of methods, by the '
+    'mean difference to the best of a task. **from** is their source: the '
+    '*paper* or the *code* of the authors, *other* papers or code, or *ours*. '
+    'Bold is the best of a task, or shown to be as good within its margin.'
 )
 
 
@@ -114,81 +101,110 @@ def write(
   """
   results = results_lib.Results(plan)
   path = results_dir / 'leaderboard'
-  headline_picture, others = drawing.draw(results, path)
-  failed = execution.find_failed(results)
-  sections = [
-      block
-      for task in plan.board.tasks.values()
-      for block in _task_blocks(results, task, failed)
+  curves = {task: curves_lib.find(results, task) for task in plan.board.tasks}
+  curves = {task: found for task, found in curves.items() if found.scores}
+  pictures = [
+      pages.figure(picture, caption, command)
+      for picture, caption in drawing.draw(results, curves, path).items()
   ]
+  failed = execution.find_failed(results)
   blocks = [
-      pages.paragraph(headline.answer(results) or advice.NOTHING),
-      *_figures(headline_picture, command),
-      *headline.build_blocks(results),
-      pages.heading('Which method to pick'),
-      *map(pages.paragraph, advice.advise(results)),
+      pages.paragraph(_introduce(results, curves)),
+      *pictures[:1],
+      *_area_blocks(results, curves),
       *_warn_of(failed),
-      *_default_blocks(results),
+      *_section(
+          'Without tuning', _DEFAULTS_LEGEND, views.defaults_table(results)
+      ),
       pages.heading('How to read the tables'),
       pages.paragraph(_describe(plan)),
       _tasks_table(plan.board),
       pages.paragraph(_LEGEND),
       pages.paragraph(_CAVEATS),
-      *(sections or [pages.paragraph('No method has all its runs yet.')]),
-      *_gap_blocks(results),
+      *_task_blocks(results, failed),
+      *_section(
+          'What not tuning costs', _GAPS_LEGEND, views.gaps_table(results)
+      ),
+      *([pages.heading('Figures'), *pictures[1:]] if pictures[1:] else []),
+      *_failure_blocks(failed),
+      *_search_blocks(plan.board),
+      *_registration_blocks(results),
+      *_missing_blocks(results, results_lib.Results(catalogue)),
+      *pages.origin(results.runs(), command),
   ]
-  if others:
-    blocks += [pages.heading('Figures'), *_figures(others, command)]
-  blocks += _failure_blocks(failed)
-  blocks += _search_blocks(plan.board)
-  blocks += _registration_blocks(results)
-  blocks += _missing_blocks(results, results_lib.Results(catalogue))
-  blocks += pages.origin(results.runs(), command)
-  csv_files.write(path.with_suffix('.csv'), _CSV_HEADER, _csv_rows(results))
+  csv_files.write(
+      path.with_suffix('.csv'), views.CSV_HEADER, views.csv_rows(results)
+  )
   csv_files.write(
       path.with_name(f'{path.name}_trials.csv'),
-      headline.CSV_HEADER,
-      headline.csv_rows(results),
+      views.TRIALS_HEADER,
+      views.trials_rows(results, curves),
   )
   pages.write_page(path, 'Leaderboard: one budget for all algorithms', blocks)
   print(f'{path}.md')
 
 
-def _figures(
-    pictures: Mapping[pathlib.Path, str], command: str
-) -> Iterator[str]:
-  for picture, caption in pictures.items():
-    yield pages.figure(picture, caption, command)
+def _introduce(
+    results: results_lib.Results, curves: Mapping[str, curves_lib.Curves]
+) -> str:
+  """Returns what is compared, and how much of it is luck."""
+  if not curves:
+    return NOTHING
+  tasks = ', '.join(
+      f'{task} ({len(found.scores)} methods, up to {found.budget} trials)'
+      for task, found in curves.items()
+  )
+  return (
+      f'One budget for all on {tasks}: '
+      f'{results.plan.board.protocol.total_rounds} rounds, trials chosen by '
+      'training loss, the same seeds for all. Tables '
+      'are ordered by means; the verdicts of the tuned methods say which '
+      'differences the seeds carry. The search was made once: of two methods '
+      'that differ by less than its spread, **± search** below, another search '
+      'may choose the other.'
+  )
 
 
-def _csv_rows(results: results_lib.Results) -> Iterator[list[Any]]:
-  """Yields one row per task, method and origin of the rates.
+def _area_blocks(
+    results: results_lib.Results, curves: Mapping[str, curves_lib.Curves]
+) -> list[str]:
+  """Returns the tables of one number per method, then a table per task."""
+  if not curves:
+    return []
+  blocks = [
+      pages.heading('One number per method'),
+      pages.paragraph(_AREAS_LEGEND),
+  ]
+  with_areas = {task: found for task, found in curves.items() if found.areas}
+  if len(with_areas) > 1:
+    blocks.append(views.areas_table(results, with_areas))
+  for task, found in curves.items():
+    what = f'the area up to {found.budget} trials'
+    text = f'On {task}, with {what if found.areas else "the defaults alone"}:'
+    table = views.budgets_table(results, task, found)
+    blocks += [pages.paragraph(text), table]
+  return blocks
 
-  Rates are 'tuned', 'defaults' or tuned on another task; the difference is to
-  the best with the same task and origin. Unreached targets and diverged runs
-  are infinite.
-  """
-  tasks = results.plan.board.tasks
-  for task in tasks:
-    origins = {'tuned': results.tuned(task), 'defaults': results.defaults(task)}
-    for source in tasks:
-      if source != task:
-        origins[f'tuned on {source}'] = results.tuned(task, source)
-    for origin, outcomes in origins.items():
-      for standing in results.rank(task, outcomes):
-        outcome = outcomes[standing.method]
-        yield [
-            task,
-            origin,
-            standing.method,
-            trials_lib.to_slug(outcome.assignment) or 'defaults',
-            len(outcome.runs),
-            standing.mean,
-            standing.std,
-            *standing.difference,
-            standing.verdict.value,
-            *(getattr(outcome, name) for name in _CSV_QUANTITIES),
-        ]
+
+def _section(heading: str, legend: str, table: str) -> list[str]:
+  """Returns the blocks of a section; none if its table is empty."""
+  if not table:
+    return []
+  return [pages.heading(heading), pages.paragraph(legend), table]
+
+
+def _task_blocks(
+    results: results_lib.Results, failed: Sequence[trials_lib.Trial]
+) -> list[str]:
+  """Returns the sections of the tasks with tuned methods."""
+  blocks = []
+  for task in results.plan.board.tasks:
+    failing = [_method_of(trial) for trial in failed if trial.home.name == task]
+    table = views.tuned_table(results, task, list(dict.fromkeys(failing)))
+    if table:
+      title = f'{task}, tuned with {results.budget(task)} trials'
+      blocks += [pages.heading(title), table]
+  return blocks or [pages.paragraph('No method has all its runs yet.')]
 
 
 def _describe(plan: plans.Plan) -> str:
@@ -220,66 +236,17 @@ def _tasks_table(rules: board.Leaderboard) -> str:
   rows = [
       [
           task.name,
-          markup.Markup(' '.join(map(markup.code, task.flags)) or advice.NONE),
+          markup.Markup(' '.join(map(markup.code, task.flags)) or views.NONE),
           markup.code(task.metric),
           str(task.num_seeds),
-          advice.format_points(task.margin),
+          views.format_points(task.margin),
           f'{task.target:g} %',
-          markup.Markup(task.note or advice.NONE),
+          markup.Markup(task.note or views.NONE),
       ]
       for task in rules.tasks.values()
   ]
   header = ['task', 'flags', 'metric', 'seeds', 'margin', 'target', 'data']
   return pages.table(header, rows, num_labels=len(header))
-
-
-def _default_blocks(results: results_lib.Results) -> list[str]:
-  """Returns the section of the runs with the library's defaults."""
-  widest = advice.largest(
-      s for s in advice.situations(results) if s.budget == 1
-  )
-  if widest is None:
-    return []
-  standings = {
-      task: {s.method: s for s in results.rank(task, results.defaults(task))}
-      for task in results.plan.board.tasks
-  }
-  standings = {task: found for task, found in standings.items() if found}
-  ranked = advice.rank_on_all(results, widest.outcomes)
-  methods = [*ranked, *(m for found in standings.values() for m in found)]
-  rows = []
-  for method in dict.fromkeys(methods):
-    by_task = ranked.get(method)
-    loss = advice.largest_loss(by_task) if by_task else None
-    rows.append(
-        [
-            method,
-            headline.free_mark(results, method),
-            results.plan.board.methods[method].defaults,
-            views.format_value(loss, None, 2),
-            *(_show_mean(found.get(method)) for found in standings.values()),
-        ]
-    )
-  return [
-      pages.heading('Without tuning'),
-      pages.paragraph(_DEFAULTS_LEGEND + ', '.join(widest.outcomes) + '.'),
-      pages.table(
-          ['method', 'free', 'from', 'loss', *standings], rows, num_labels=3
-      ),
-  ]
-
-
-def _show_mean(standing: Optional[results_lib.Standing]) -> str:
-  """Returns the score on a task, in bold if none is shown to be better."""
-  if standing is None:
-    return advice.NONE
-  text = views.format_value(standing.mean, standing.std, 2)
-  return markup.Markup(f'**{text}**') if _is_good(standing) else text
-
-
-def _is_good(standing: results_lib.Standing) -> bool:
-  answers = statistics.Answer
-  return standing.verdict in (answers.BEST, answers.AS_GOOD)
 
 
 def _warn_of(failed: Sequence[trials_lib.Trial]) -> list[str]:
@@ -297,88 +264,6 @@ def _warn_of(failed: Sequence[trials_lib.Trial]) -> list[str]:
 def _method_of(trial: trials_lib.Trial) -> str:
   """Returns the name of the method of a run."""
   return trial.name.partition('/')[0]
-
-
-def _task_blocks(
-    results: results_lib.Results,
-    task: board.Task,
-    failed: Sequence[trials_lib.Trial],
-) -> list[str]:
-  """Returns the section of a task."""
-  outcomes = results.tuned(task.name)
-  failing = dict.fromkeys(
-      _method_of(trial) for trial in failed if trial.home.name == task.name
-  )
-  rows = [
-      _row(standing, outcomes[standing.method])
-      for standing in results.rank(task.name, outcomes)
-  ]
-  # Methods with failed runs have no outcome.
-  rows += [
-      [name, advice.NONE, advice.NONE, 'failed']
-      + [advice.NONE] * (len(_HEADER) - 4)
-      for name in failing
-      if name not in outcomes
-  ]
-  if not rows:
-    return []
-  return [
-      pages.heading(
-          f'{task.name}, tuned with {results.budget(task.name)} trials'
-      ),
-      pages.table(_HEADER, rows),
-  ]
-
-
-def _row(
-    standing: results_lib.Standing, outcome: results_lib.Outcome
-) -> list[str]:
-  verdict = standing.verdict
-  is_good = _is_good(standing)
-  is_best = verdict is statistics.Answer.BEST
-  quantities = (getattr(outcome, name) for name in _QUANTITIES.values())
-  return [
-      standing.method,
-      views.format_value(standing.mean, standing.std, 2),
-      advice.NONE if is_best else advice.format_interval(standing.difference),
-      markup.Markup(f'**{verdict.value}**' if is_good else verdict.value),
-      *map(advice.format_number, quantities),
-      advice.format_assignment(outcome.assignment),
-  ]
-
-
-def _gap_blocks(results: results_lib.Results) -> list[str]:
-  """Returns what is lost with the defaults and with values of other tasks."""
-  tasks = list(results.plan.board.tasks)
-  tuned = {task: results.tuned(task) for task in tasks}
-  columns = {'defaults': {task: results.defaults(task) for task in tasks}}
-  for source in tasks:
-    carried = {t: results.tuned(t, source) for t in tasks if t != source}
-    if any(carried.values()):
-      columns[f'tuned on {source}'] = carried
-  rows = []
-  for task, outcomes in tuned.items():
-    for method, outcome in outcomes.items():
-      others = [found.get(task, {}).get(method) for found in columns.values()]
-      mean = sum(outcome.scores.values()) / len(outcome.scores)
-      gaps = [_gap(other, outcome) for other in others]
-      rows.append([task, method, views.format_value(mean, None, 2), *gaps])
-  if not rows:
-    return []
-  return [
-      pages.heading('What not tuning costs'),
-      pages.paragraph(_GAPS_LEGEND),
-      pages.table(['task', 'method', 'tuned', *columns], rows, 2),
-  ]
-
-
-def _gap(
-    other: Optional[results_lib.Outcome], tuned: results_lib.Outcome
-) -> str:
-  if other is None:
-    return advice.NONE
-  difference = statistics.compare(other.scores, tuned.scores)
-  return advice.format_interval(difference)
 
 
 def _failure_blocks(failed: Sequence[trials_lib.Trial]) -> list[str]:

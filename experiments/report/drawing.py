@@ -392,7 +392,8 @@ def without_useless_rates(
 
 def _draw_best_server_rate(drawing: _Drawing) -> bool:
   """Plots the best server rate over the client rate, one panel per task."""
-  results, panels = drawing.results, {}
+  results = drawing.results
+  panels: _Panels = {}
   options = dataclasses.replace(drawing.options, log_x=True, log_y=True)
   runs = results.runs.assign(
       loss=[

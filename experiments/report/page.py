@@ -107,7 +107,7 @@ def _write_csv(
           'rounds_done': cell.rounds_done,
           'seconds': cell.seconds,
           'gradient_evaluations': cell.gradient_evaluations,
-          'bytes': cell.num_bytes,
+          'bytes': cell.bytes_up + cell.bytes_down,
           'status': cell.status,
           'problems': '; '.join(results.problems.get(cell.Index, ())),
           'command': published.build_command(

@@ -9,14 +9,8 @@ import pandas as pd
 
 from experiments.run_results import run_folder
 
-# What every run costs, and when it ran, by the attributes of `run_folder.Run`.
-COSTS = (
-    'rounds_done',
-    'seconds',
-    'seconds_per_round',
-    'gradient_evaluations',
-    'num_bytes',
-)
+# What every run costs.
+COSTS = ('rounds_done', 'seconds_per_round', *run_folder.TOTALS)
 
 
 def build(
@@ -41,7 +35,13 @@ def build(
     12.5
   """
   rows = [
-      {**found, 'run': run, **{name: getattr(run, name) for name in COSTS}}
+      {
+          **found,
+          'run': run,
+          'rounds_done': run.rounds_done,
+          'seconds_per_round': run.seconds_per_round,
+          **{name: run.total(of) for name, of in run_folder.TOTALS.items()},
+      }
       for found, run in runs
   ]
   return pd.DataFrame(rows, columns=None if rows else [*labels, 'run', *COSTS])

@@ -106,16 +106,6 @@ class Run:
     return statistics.median(values[1:]) if len(values) > 1 else math.nan
 
   @property
-  def gradient_evaluations(self) -> float:
-    """The number of batch gradients that all clients computed."""
-    return self.total(GRADIENT_EVALUATIONS)
-
-  @property
-  def num_bytes(self) -> float:
-    """The bytes sent over the network, down and up."""
-    return self.total(BYTES_DOWN) + self.total(BYTES_UP)
-
-  @property
   def started(self) -> datetime.datetime:
     """The time of its start, or of its last extension by more rounds."""
     return _modified(self.path / 'hparams.json')

@@ -1,6 +1,9 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Comparisons of methods over seeds: means, intervals and non-inferiority."""
+"""Statistics of runs: over seeds, between methods, and over tasks.
+
+Of a method that diverged in a run the score of the run is minus infinity.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 import enum
@@ -123,7 +126,7 @@ def compare(
   return t_interval(subtract(scores, others))
 
 
-class Answer(str, enum.Enum):
+class Answer(enum.StrEnum):
   """The outcome of comparing a method with another one, or with the best.
 
   Attributes:
@@ -167,3 +170,80 @@ def judge(difference: Interval, margin: float) -> Answer:
   if difference.low >= -margin:
     return Answer.AS_GOOD
   return Answer.WORSE if difference.high < -margin else Answer.OPEN
+
+
+def rank(runs: pd.DataFrame, margin: float) -> pd.DataFrame:
+  """Returns the standings of methods that ran with the same seeds.
+
+  Methods without diverged runs are ranked by their means. Methods with diverged
+  runs follow, ranked by the number of diverged runs and then by the mean of the
+  others. If all methods diverged, none is the best.
+
+  The best is chosen on the same seeds on which it is compared, so that its lead
+  includes luck, and the others look worse than they are.
+
+  Args:
+    runs: The runs, with the columns `method`, `seed` and `score`.
+    margin: The tolerated loss, in the unit of the scores.
+
+  Returns:
+    By method, the best first, `mean`, `std` and `seeds`, see `over_seeds`;
+    `num_diverged`; `difference`, the `Interval` of the difference to the best,
+    paired by seed, minus infinity if a run diverged; and `verdict`, an
+    `Answer`. Ties keep their order.
+  """
+  found = over_seeds(runs, ['method'], 'score')
+  found.index = found.index.get_level_values('method')
+  by_method = runs.groupby('method', sort=False).score
+  found['num_diverged'] = by_method.agg(lambda s: int(np.isinf(s).sum()))
+  found['of_others'] = by_method.agg(
+      lambda s: s[np.isfinite(s)].mean() if np.isfinite(s).any() else -np.inf
+  )
+  found = found.sort_values(
+      ['num_diverged', 'of_others'], ascending=[True, False], kind='stable'
+  ).drop(columns='of_others')
+  scores = {
+      method: dict(zip(of_one.seed, of_one.score))
+      for method, of_one in runs.groupby('method', sort=False)
+  }
+  differences, verdicts = [], []
+  for method, num_diverged in found.num_diverged.items():
+    if num_diverged:
+      # A diverged run decides, whatever the other seeds show.
+      differences.append(Interval(-math.inf, -math.inf, -math.inf))
+      verdicts.append(Answer.DIVERGED)
+    else:
+      differences.append(compare(scores[method], scores[found.index[0]]))
+      is_best = method == found.index[0]
+      verdicts.append(
+          Answer.BEST if is_best else judge(differences[-1], margin)
+      )
+  return found.assign(difference=differences, verdict=verdicts)
+
+
+def profile(costs: pd.DataFrame) -> pd.DataFrame:
+  """Returns the performance profiles of methods over tasks.
+
+  Args:
+    costs: What a method, its row, takes to reach the target of a task, its
+      column; infinite where it does not, or did not run.
+
+  Returns:
+    By factor, ascending from 1, the share of the tasks that each method, its
+    column, solves within that factor of the cheapest method.
+
+  References:
+    Dolan, More, Benchmarking Optimization Software with Performance Profiles,
+    Mathematical Programming 2002, https://arxiv.org/abs/cs/0102001.
+  """
+  cheapest = costs.min()
+  solved = costs.loc[:, np.isfinite(cheapest)]
+  ratios = solved / cheapest[solved.columns]
+  factors = np.unique(ratios.to_numpy()[np.isfinite(ratios.to_numpy())])
+  return pd.DataFrame(
+      {
+          method: [(row <= factor).mean() for factor in factors]
+          for method, row in ratios.iterrows()
+      },
+      index=factors,
+  )

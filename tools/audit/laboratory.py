@@ -108,7 +108,12 @@ class Laboratory:
     folder = str(self.runs_dir / 'leaderboard')
     results = results_lib.Results(plans.Plan(rules, folder, 'data'))
     found: dict[str, dict[str, Mapping[int, float]]] = {
-        task: {m: o.scores for m, o in results.tuned(task).items()}
+        task: {
+            method: dict(zip(runs.seed, runs.score))
+            for method, runs in results.tuned(task).groupby(
+                'method', sort=False
+            )
+        }
         for task in rules.tasks
     }
     self._others += results.runs()

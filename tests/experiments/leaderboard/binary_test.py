@@ -110,7 +110,7 @@ class LeaderboardTest(folder_testing.FolderTestCase):
     self.assertIn('tuning trials: 4 to run', out)
     self.assertEqual(again, f'{self.folder / "results" / "leaderboard.md"}\n')
     text = (self.folder / 'results' / 'leaderboard.md').read_text()
-    self.assertIn('**With 2 trials to tune, FedAvg is first**', text)
+    self.assertIn('One budget for all on digits (2 methods, up to 2 ', text)
     self.assertIn('--trials=2', text)
     not_run = text[text.index('## Not run') :]
     for task in board.load().tasks:
@@ -177,6 +177,6 @@ class LeaderboardTest(folder_testing.FolderTestCase):
     result = program_testing.run('experiments.leaderboard', *arguments)
     self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
     text = (self.folder / 'results' / 'leaderboard.md').read_text()
-    self.assertIn('**With 2 trials to tune, FedAvg is first**', text)
+    self.assertIn('One budget for all on digits (2 methods, up to 2 ', text)
     again = _call(*arguments)
     self.assertLen(again.splitlines(), 1)

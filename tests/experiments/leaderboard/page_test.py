@@ -14,10 +14,9 @@ from unittest import mock
 from absl.testing import absltest
 import numpy as np
 
-from experiments.leaderboard import advice
 from experiments.leaderboard import board
+from experiments.leaderboard import curves as curves_lib
 from experiments.leaderboard import drawing
-from experiments.leaderboard import headline
 from experiments.leaderboard import page
 from experiments.leaderboard import results as results_lib
 from tests import folder_testing
@@ -91,55 +90,44 @@ class PageTest(absltest.TestCase):
         rows[first + 2][:5],
         ['SCAFFOLD', 'diverged', 'diverged', 'diverged', 'never'],
     )
-    self.assertIn(
-        '**With 3 trials to tune, Delta-SGD is first**; it is the best',
-        self.text,
-    )
-    self.assertIn(
-        'shown to be as good within the margin, on every task: Delta-SGD, '
-        'FedAvg. Shown to be worse by more than the margin on a task, or '
-        'diverged in a run: SCAFFOLD.',
-        self.text,
-    )
-    self.assertIn("this library's defaults, Delta-SGD is first**", self.text)
 
   def test_page_shows_what_not_tuning_costs(self):
     self.assertIn(
         '| digits | FedAvg | 97.00 | -10.00 [-10.00, -10.00] |', self.text
     )
 
-  def test_the_answer_stands_in_the_first_paragraph(self):
-    _, _, answer, _, areas, *_ = self.text.splitlines()
-    alone = ', which says little of the other tasks'
-    free = 'Delta-SGD needs no tuning according to its authors'
-    self.assertEqual(
-        answer,
-        "**Without tuning, with this library's defaults, Delta-SGD loses "
-        f'least**: the best of 2 methods on digits{alone}; {free}. In 2,000 '
-        'resamples of the seeds, first is Delta-SGD in 100 %. This ranks '
-        'defaults, 0 of which are ours; of the other 2 methods Delta-SGD loses '
-        'least, the best of these. **With 3 trials to tune, Delta-SGD loses '
-        f'least**: the best of 3 methods on digits{alone}; {free}. Shown to be '
-        'as good within the margin: FedAvg. In 2,000 resamples of the seeds, '
-        'first is Delta-SGD in 100 %. The search was made once: over searches '
-        'with half of its samples the metric of the chosen trial has a '
-        'standard deviation of up to 0.0 points (Delta-SGD, digits).',
+  def test_the_first_paragraph_says_what_is_compared_and_ranks_nobody(self):
+    _, _, first, *_ = self.text.splitlines()
+    self.assertStartsWith(
+        first,
+        'One budget for all on digits (3 methods, up to 3 trials): 4 rounds,',
     )
+    for method in _METHODS:
+      self.assertNotIn(method, first)
+
+  def test_defaults_are_in_the_order_of_their_distance_to_the_best(self):
+    _, _, section = self.text.partition('## Without tuning\n')
+    rows = [line for line in section.splitlines() if line.startswith('| ')]
     self.assertEqual(
-        areas,
-        '- Over all budgets up to 3 trials, FedAvg is the best of 3 methods on '
-        'digits (area 60.00). Within 1 point: none.',
+        rows[2:4],
+        [
+            '| Delta-SGD | yes | paper | **96.67 ± 0.58** |',
+            '| FedAvg |  | other | 87.00 ± 1.00 |',
+        ],
     )
+    # It was not run with its defaults.
+    self.assertNotIn('SCAFFOLD', section.partition('## How to')[0])
 
   def test_every_method_has_one_number_and_its_costs(self):
     # Of FedAvg every trial has 60, of the others 50. Its four rounds have 400
     # gradients and 12 MB. Of Delta-SGD the final runs are the fastest.
     self.assertIn(
-        '| FedAvg |  | 60.00 | 60.00 | 60.00 | 60.00 | 400 | 12 | 0.5 |',
+        '| FedAvg |  | 60.00 | 60.00 | 60.00 | 60.00 | 0.00 | 400 | 12 | 0.5 |',
         self.text,
     )
     self.assertIn(
-        '| Delta-SGD | yes | 50.00 | 50.00 | 50.00 | 50.00 | 400 | 12 | 0.25 |',
+        '| Delta-SGD | yes | 50.00 | 50.00 | 50.00 | 50.00 | 0.00 | 400 | 12 '
+        '| 0.25 |',
         self.text,
     )
     rows = folder_testing.read_rows(self.results_dir / 'leaderboard_trials.csv')
@@ -199,15 +187,6 @@ class PageTest(absltest.TestCase):
     self.assertEqual(rows[1]['megabytes_to_target'], '6')
     self.assertEqual(rows[2]['mean'], '-inf')
     self.assertEqual(rows[3]['assignment'], 'defaults')
-
-  def test_defaults_are_compared_on_all_tasks(self):
-    section = self.text.partition('## Without tuning')[2]
-    # FedAvg is 10 points behind; SCAFFOLD was not run with its defaults.
-    self.assertIn(
-        '| Delta-SGD | yes | paper | 0.00 | **96.67 ± 0.58** |', section
-    )
-    self.assertIn('| FedAvg |  | other | 9.67 | 87.00 ± 1.00 |', section)
-    self.assertNotIn('| SCAFFOLD |', section.partition('## How to')[0])
 
   def test_runs_before_their_rules_were_committed_are_counted(self):
     section = self.text.partition('## When the rules were committed')[2]
@@ -271,65 +250,6 @@ class OtherPagesTest(absltest.TestCase):
     self.assertIn('| `abc` | 2999-01-02 00:00 | digits, FedAvg | 3 | 3 |', text)
     self.assertIn('| not registered |  |  | 3 | 3 |', text)
 
-  def _advise(self, by_task, num_seeds=3):
-    """Returns the advice on defaults, from accuracies by task and method."""
-    plan = board_testing.build_plan(
-        self.results_dir / 'runs', methods=_METHODS, num_seeds=num_seeds
-    )
-    for task, accuracies in by_task.items():
-      for method, by_seed in accuracies.items():
-        if isinstance(by_seed, float):
-          by_seed = dict.fromkeys(range(num_seeds), by_seed)
-        board_testing.write_finals(plan, task, method, 0, by_seed)
-    return advice.advise(results_lib.Results(plan))[0]
-
-  def test_pick_is_the_method_with_the_smallest_largest_loss(self):
-    text = self._advise(
-        {
-            'digits': {'FedAvg': 0.97, 'Delta-SGD': 0.965, 'SCAFFOLD': 0.5},
-            'mnist': {'FedAvg': 0.90, 'Delta-SGD': 0.96, 'SCAFFOLD': 0.965},
-        }
-    )
-    self.assertIn("with this library's defaults, Delta-SGD is first**", text)
-    self.assertIn('-0.50 [-0.50, -0.50] points against the best', text)
-    self.assertIn('Compared on digits, mnist.', text)
-
-  def test_a_pick_of_one_seed_is_a_sentence(self):
-    text = self._advise(
-        {
-            'digits': {'FedAvg': 0.9, 'Delta-SGD': 0.902, 'SCAFFOLD': 0.5},
-            'mnist': {'FedAvg': 0.9, 'Delta-SGD': 0.5, 'SCAFFOLD': 0.5},
-        },
-        num_seeds=1,
-    )
-    self.assertIn(
-        'defaults, FedAvg is first**; where it is furthest behind, on digits, '
-        'it has -0.20 points against the best, in the only seed. The best, ',
-        text,
-    )
-
-  def test_a_pick_that_diverged_says_so(self):
-    text = self._advise(
-        {
-            'mnist': {'FedAvg': 0.9, 'Delta-SGD': 0.9, 'SCAFFOLD': 0.9},
-            'digits': {
-                'FedAvg': math.nan,
-                'Delta-SGD': {0: 0.9, 1: math.nan, 2: 0.9},
-                'SCAFFOLD': {0: 0.9, 1: math.nan, 2: math.nan},
-            },
-        }
-    )
-    self.assertIn(
-        'defaults, Delta-SGD is first**; every method diverged on some task, '
-        'this one on digits in 1 of 3 runs. The best, ',
-        text,
-    )
-    self.assertIn(
-        'on every task: none. Shown to be worse by more than the margin on a '
-        'task, or diverged in a run: Delta-SGD, SCAFFOLD, FedAvg.',
-        text,
-    )
-
   def test_defaults_are_compared_with_tuned_runs_that_diverged(self):
     board_testing.write_tuning(self.plan, 'digits', 'FedAvg', _LOSSES)
     healthy = dict.fromkeys(range(3), 0.9)
@@ -340,7 +260,7 @@ class OtherPagesTest(absltest.TestCase):
     self.assertIn('| digits | FedAvg | diverged | the other diverged |', text)
 
 
-class HeadlineTest(absltest.TestCase):
+class CurvesTest(absltest.TestCase):
 
   def setUp(self):
     super().setUp()
@@ -352,82 +272,34 @@ class HeadlineTest(absltest.TestCase):
     for trial, accuracy in zip(trials, accuracies):
       board_testing.write_run(trial, [accuracy, accuracy])
 
+  def _find(self):
+    return curves_lib.find(results_lib.Results(self.plan), 'digits')
+
   def test_methods_with_fewer_trials_have_no_area(self):
     self._write_trials('FedAvg', [0.5, 0.5, 0.5])
     self._write_trials('Delta-SGD', [0.6, 0.6, 0.6])
     self._write_trials('SCAFFOLD', [0.7])
-    results = results_lib.Results(self.plan)
-    curves = headline.find_curves(results, 'digits')
+    curves = self._find()
     self.assertEqual(curves.budget, 3)
     self.assertEqual(curves.methods, ['Delta-SGD', 'FedAvg', 'SCAFFOLD'])
     self.assertEqual(list(curves.areas), ['Delta-SGD', 'FedAvg'])
-    self.assertIn(
-        'With defaults and the tuning seed alone, the best of 3 methods on '
-        'digits are SCAFFOLD 70.00, Delta-SGD 60.00, FedAvg 50.00.',
-        headline.answer(results),
-    )
+    self.assertEqual(curves.spreads, {'Delta-SGD': 0.0, 'FedAvg': 0.0})
 
   def test_one_trial_has_no_area(self):
     self._write_trials('FedAvg', [0.5])
     self._write_trials('Delta-SGD', [0.6])
-    results = results_lib.Results(self.plan)
-    curves = headline.find_curves(results, 'digits')
+    curves = self._find()
     self.assertEqual(curves.methods, ['Delta-SGD', 'FedAvg'])
     self.assertEmpty(curves.areas)
-    self.assertNotIn('area', headline.answer(results))
-    _, _, text, _ = headline.build_blocks(results)
+    text = _write(self.plan, folder_testing.new(self))
     self.assertIn('On digits, with the defaults alone:', text)
 
-  def test_a_task_of_fewer_methods_is_in_the_list(self):
-    for task, methods in (
-        ('mnist', ('FedAvg', 'Delta-SGD')),
-        ('digits', ('FedAvg', 'Delta-SGD', 'SCAFFOLD')),
-    ):
-      for i, method in enumerate(methods):
-        accuracies = {seed: 0.9 - 0.1 * i for seed in range(3)}
-        board_testing.write_finals(self.plan, task, method, 0, accuracies)
-    first, _, item = headline.answer(
-        results_lib.Results(self.plan)
-    ).splitlines()
-    self.assertStartsWith(first, '**Without tuning')
-    self.assertIn('the best of 3 methods on digits, which says little', first)
-    self.assertStartsWith(item, '- **Without tuning')
-    self.assertIn('the best of 2 methods on mnist, which says little', item)
 
-  def test_methods_that_the_seeds_do_not_tell_apart_are_named_together(self):
-    for method, accuracies in (
-        ('FedAvg', {0: 0.9, 1: 0.8, 2: 0.85}),
-        ('Delta-SGD', {0: 0.8, 1: 0.9, 2: 0.84}),
-        ('SCAFFOLD', {0: 0.5, 1: 0.5, 2: 0.5}),
-    ):
-      board_testing.write_finals(self.plan, 'digits', method, 0, accuracies)
-    text = headline.answer(results_lib.Results(self.plan))
-    self.assertIn(
-        'the seeds do not tell FedAvg and Delta-SGD apart**: they are at most '
-        '0.00 and 0.33 points behind the best of 3 methods on digits',
-        text,
-    )
-    self.assertRegex(text, r'first is FedAvg in \d+ %, Delta-SGD in \d+ %\.')
-
-  def test_the_pick_is_furthest_behind_by_the_least(self):
-    by_task = {
-        'digits': {'FedAvg': 0.97, 'Delta-SGD': 0.9, 'SCAFFOLD': 0.98},
-        'mnist': {'FedAvg': 0.96, 'Delta-SGD': 0.95, 'SCAFFOLD': 0.5},
-    }
-    for task, accuracies in by_task.items():
-      for method, accuracy in accuracies.items():
-        board_testing.write_finals(
-            self.plan, task, method, 0, dict.fromkeys(range(3), accuracy)
-        )
-    self.assertIn(
-        'FedAvg loses least**: at most 1.00 points behind the best of 3 '
-        'methods on digits and mnist; of the 1 that need no tuning according '
-        'to their authors Delta-SGD, at most 8.00 points behind the best. In '
-        '2,000 resamples of the seeds, first is FedAvg in 100 %. This ranks '
-        'defaults, 1 of which are ours; of the other 2 methods FedAvg loses '
-        'least, the best of these.',
-        headline.answer(results_lib.Results(self.plan)),
-    )
+def _draw(plan, folder):
+  """Plots the pictures; returns their captions."""
+  results = results_lib.Results(plan)
+  curves = {task: curves_lib.find(results, task) for task in plan.board.tasks}
+  return drawing.draw(results, curves, folder / 'leaderboard')
 
 
 class DrawingTest(absltest.TestCase):
@@ -442,7 +314,7 @@ class DrawingTest(absltest.TestCase):
     board_testing.write_tuning(plan, 'digits', 'Delta-SGD', [0.3, 0.1, 0.2])
     board_testing.write_finals(plan, 'digits', 'FedAvg', 1, {0: 0.96, 1: 1.0})
     plot = self.enter_context(mock.patch.object(analysis, 'plot_band_curves'))
-    drawing.draw(results_lib.Results(plan), folder / 'leaderboard')
+    _draw(plan, folder)
     self.curves = {
         call.args[1].stem: call.args[0]['digits']['FedAvg']
         for call in plot.call_args_list
@@ -464,7 +336,7 @@ class DrawingTest(absltest.TestCase):
     # The defaults have 0; one more, better trial has 90 or 60.
     np.testing.assert_allclose(curve.mean, [0.0, 75.0, 90.0])
 
-  def test_of_many_methods_the_picks_and_the_best_have_a_color(self):
+  def test_of_many_methods_the_best_have_a_color(self):
     for options in self.options:
       self.assertFalse(options['only_names'])
     folder = folder_testing.new(self)
@@ -479,21 +351,35 @@ class DrawingTest(absltest.TestCase):
       board_testing.write_tuning(
           plan, 'digits', method, [0.1, 0.2, 0.3], [place / 10] * 3
       )
-    # The picks are Delta-SGD, whose area is the least.
-    for method, accuracy in (('Delta-SGD', 0.9), ('SPS', 0.1)):
-      found = {0: accuracy, 1: accuracy}
-      board_testing.write_finals(plan, 'digits', method, 0, found)
     with mock.patch.object(analysis, 'plot_band_curves') as plot:
-      drawing.draw(results_lib.Results(plan), folder / 'leaderboard')
+      _draw(plan, folder)
     options = plot.call_args.kwargs
     self.assertTrue(options['only_names'])
     self.assertEqual(
         options['names'],
         [
-            'Delta-SGD',
             'FedAvg',
             'FedYogi',
             'FedAdam',
-            *reversed(methods[2:6]),
+            *reversed(methods[1:6]),
         ],
     )
+
+  def test_profiles_over_the_tasks_are_steps(self):
+    folder = folder_testing.new(self)
+    plan = board_testing.build_plan(folder)
+    # FedAvg reaches both targets in round 2, Delta-SGD one of them in round 4.
+    for task, slow in (('digits', [0.5, 1.0]), ('mnist', [0.5, 0.5])):
+      for method, finals in (('FedAvg', [1.0, 1.0]), ('Delta-SGD', slow)):
+        board_testing.write_tuning(plan, task, method, [0.3, 0.1, 0.2])
+        for trial in plan.finals(task, method, plan.assignments(method)[1]):
+          board_testing.write_run(trial, finals)
+    with mock.patch.object(analysis, 'plot_band_curves') as plot:
+      _draw(plan, folder)
+    (call,) = (
+        c for c in plot.call_args_list if c.args[1].stem[-7:] == 'profile'
+    )
+    curves = call.args[0]['']
+    np.testing.assert_array_equal(curves['FedAvg'].x, [1.0, 2.0, 2.0])
+    np.testing.assert_array_equal(curves['FedAvg'].mean, [1.0, 1.0, 1.0])
+    np.testing.assert_array_equal(curves['Delta-SGD'].mean, [0.0, 0.0, 0.5])

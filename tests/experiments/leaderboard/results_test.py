@@ -8,60 +8,8 @@ from absl.testing import absltest
 
 from experiments.leaderboard import plans
 from experiments.leaderboard import results as results_lib
-from experiments.run_results import seed_statistics
 from tests import folder_testing
 from tests.experiments.leaderboard import board_testing
-
-_Verdict = seed_statistics.Answer
-_INF = math.inf
-
-
-class StandingsTest(absltest.TestCase):
-
-  def test_ranks_by_mean_and_pairs_by_seed(self):
-    # The seeds differ by 20 points, and the methods by 0.1 in each.
-    found = results_lib.rank(
-        {
-            'a': {0: 70.0, 1: 80.0, 2: 90.0},
-            'b': {0: 70.1, 1: 80.1, 2: 90.1},
-            'c': {0: 60.0, 1: 70.1, 2: 79.9},
-            'd': {0: 70.0, 1: -_INF, 2: 90.0},
-        },
-        margin=0.5,
-    )
-    self.assertEqual([s.method for s in found], ['b', 'a', 'c', 'd'])
-    self.assertEqual(
-        [s.verdict for s in found],
-        [_Verdict.BEST, _Verdict.AS_GOOD, _Verdict.WORSE, _Verdict.DIVERGED],
-    )
-    self.assertAlmostEqual(found[1].mean, 80.0)
-    self.assertAlmostEqual(found[1].std, 10.0)
-    self.assertAlmostEqual(found[1].difference.low, -0.1)
-    # Differences -10.1, -10.0, -10.2: error 0.1 / sqrt(3), t 4.3027.
-    self.assertAlmostEqual(found[2].difference.high, -9.8516, places=4)
-    self.assertIsNone(found[3].std)
-    self.assertEqual(set(found[3].difference), {-_INF})
-
-  def test_of_methods_that_diverged_none_is_the_best(self):
-    found = results_lib.rank(
-        {
-            'a': {0: -_INF, 1: -_INF, 2: -_INF},
-            'b': {0: -_INF, 1: 70.0, 2: 70.0},
-            'c': {0: 80.0, 1: 80.0, 2: -_INF},
-        },
-        margin=0.5,
-    )
-    self.assertEqual([s.method for s in found], ['c', 'b', 'a'])
-    self.assertEqual([s.num_diverged for s in found], [1, 1, 3])
-    for standing in found:
-      self.assertEqual(standing.verdict, _Verdict.DIVERGED)
-      self.assertEqual(standing.mean, -_INF)
-      self.assertEqual(set(standing.difference), {-_INF})
-
-  def test_one_seed_decides_nothing(self):
-    found = results_lib.rank({'a': {0: 70.0}, 'b': {0: 90.0}}, margin=0.5)
-    self.assertEqual([s.mean for s in found], [90.0, 70.0])
-    self.assertEqual([s.verdict for s in found], [_Verdict.BEST, _Verdict.OPEN])
 
 
 class ResultsTest(absltest.TestCase):
@@ -81,7 +29,7 @@ class ResultsTest(absltest.TestCase):
     results = self._results()
     self.assertIsNone(results.chosen('digits', 'FedAvg'))
     self.assertEqual(results.unfinished(trials), trials[-1:])
-    self.assertEqual(results.tuned('digits'), {})
+    self.assertEmpty(results.tuned('digits'))
 
   def test_a_budget_counts_once_all_of_its_trials_have_run(self):
     # Budgets are 1, 2 and 3 trials; the second and the third have run.
@@ -91,7 +39,7 @@ class ResultsTest(absltest.TestCase):
     self.assertEqual(self._results().budget_done('digits', 'FedAvg'), 0)
     board_testing.write_run(trials[0], [0.5, 0.5], 0.3)
     self.assertEqual(self._results().budget_done('digits', 'FedAvg'), 3)
-    self.assertLen(self._results().trial_scores('digits', 'FedAvg'), 3)
+    self.assertLen(self._results().trials('digits', 'FedAvg'), 3)
 
   def test_choice_among_fewer_trials(self):
     board_testing.write_tuning(self.plan, 'digits', 'FedAvg', [0.3, 0.2, 0.1])
@@ -109,10 +57,9 @@ class ResultsTest(absltest.TestCase):
       board_testing.write_tuning(self.plan, 'digits', method, [0.3, 0.1, last])
       board_testing.write_finals(self.plan, 'digits', method, 1, healthy)
     self.assertEqual(self._results().budget('digits'), 2)
-    self.assertLen(self._results().tuned('digits'), 2)
-    self.assertEqual(
-        list(self._results().tuned('digits', budget=3)), ['FedAvg']
-    )
+    self.assertEqual(self._results().tuned('digits').method.nunique(), 2)
+    found = self._results().tuned('digits', budget=3)
+    self.assertEqual(set(found.method), {'FedAvg'})
     board_testing.write_finals(self.plan, 'digits', 'Delta-SGD', 2, healthy)
     self.assertEqual(self._results().budget('digits'), 3)
     self.assertEqual(self._results().budget('mnist'), 3)
@@ -153,34 +100,38 @@ class ResultsTest(absltest.TestCase):
   def test_outcome_waits_for_every_seed(self):
     trials = self.plan.finals('digits', 'FedAvg', plans.DEFAULTS)
     board_testing.write_run(trials[0], [0.5, 0.5])
-    self.assertEqual(self._results().defaults('digits'), {})
+    self.assertEmpty(self._results().defaults('digits'))
     board_testing.write_run(trials[1], [0.5, 0.5])
-    self.assertEqual(list(self._results().defaults('digits')), ['FedAvg'])
+    found = self._results().defaults('digits')
+    self.assertEqual(list(found.method), ['FedAvg', 'FedAvg'])
 
   def test_numbers_of_an_outcome(self):
     trials = self.plan.finals('digits', 'FedAvg', plans.DEFAULTS)
     board_testing.write_run(trials[0], [0.96, 0.98])  # At the target at once.
     board_testing.write_run(trials[1], [0.90, 0.96])  # In round 4.
-    outcome = self._results().defaults('digits')['FedAvg']
-    self.assertSequenceAlmostEqual(list(outcome.scores.values()), [97.0, 93.0])
-    self.assertEqual(outcome.rounds_to_target, 3.0)
-    self.assertEqual(outcome.seconds_to_target, 1.5)
-    self.assertEqual(outcome.gradient_evaluations_to_target, 300.0)
-    self.assertEqual(outcome.megabytes_to_target, 9.0)
-    self.assertEqual(outcome.seconds_per_round, 0.5)
-    self.assertEqual(outcome.gradient_evaluations, 400.0)
-    self.assertEqual(outcome.megabytes_up, 4.0)
-    self.assertEqual(outcome.megabytes_down, 8.0)
+    results = self._results()
+    runs = results.defaults('digits')
+    self.assertSequenceAlmostEqual(list(runs.score), [97.0, 93.0])
+    found = results.rank('digits', runs).loc['FedAvg']
+    self.assertEqual(found.rounds_to_target, 3.0)
+    self.assertEqual(found.seconds_to_target, 1.5)
+    self.assertEqual(found.gradient_evaluations_to_target, 300.0)
+    self.assertEqual(found.megabytes_to_target, 9.0)
+    self.assertEqual(found.seconds_per_round, 0.5)
+    self.assertEqual(found.gradient_evaluations, 400.0)
+    self.assertEqual(found.megabytes_up, 4.0)
+    self.assertEqual(found.megabytes_down, 8.0)
 
   def test_a_run_that_diverged_has_the_worst_score(self):
     board_testing.write_finals(
         self.plan, 'digits', 'FedAvg', 0, {0: 0.9, 1: math.nan}
     )
-    outcomes = self._results().defaults('digits')
-    self.assertEqual(outcomes['FedAvg'].scores[1], -math.inf)
-    self.assertEqual(outcomes['FedAvg'].rounds_to_target, math.inf)
-    (ranked,) = self._results().rank('digits', outcomes)
-    self.assertEqual(ranked.mean, -math.inf)
+    results = self._results()
+    runs = results.defaults('digits')
+    self.assertEqual(runs.score[1], -math.inf)
+    found = results.rank('digits', runs).loc['FedAvg']
+    self.assertEqual(found.rounds_to_target, math.inf)
+    self.assertEqual(found['mean'], -math.inf)
 
   def test_values_are_carried_from_task_to_task(self):
     board_testing.write_tuning(self.plan, 'digits', 'FedAvg', [0.3, 0.1, 0.2])
@@ -190,8 +141,8 @@ class ResultsTest(absltest.TestCase):
           self.plan, 'mnist', 'FedAvg', place, {0: accuracy, 1: accuracy}
       )
     results = self._results()
-    tuned = results.tuned('mnist')['FedAvg']
-    carried = results.tuned('mnist', 'digits')['FedAvg']
-    self.assertAlmostEqual(tuned.scores[0], 90.0)
-    self.assertAlmostEqual(carried.scores[0], 70.0)
-    self.assertEqual(results.tuned('digits'), {})
+    tuned = results.tuned('mnist')
+    carried = results.tuned('mnist', 'digits')
+    self.assertSequenceAlmostEqual(list(tuned.score), [90.0, 90.0])
+    self.assertSequenceAlmostEqual(list(carried.score), [70.0, 70.0])
+    self.assertEmpty(results.tuned('digits'))

@@ -40,7 +40,7 @@ class ResultsTest(parameterized.TestCase):
     run = results.runs.iloc[0]
     self.assertEqual(run.seconds, 2.0)
     self.assertEqual(run.gradient_evaluations, 40)
-    self.assertEqual(run.num_bytes, 600)
+    self.assertEqual(run.bytes_up + run.bytes_down, 600)
 
   def test_one_seed_has_no_std(self):
     self._write([[0.1, 0.2, 0.3, 0.5]])

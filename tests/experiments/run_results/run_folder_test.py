@@ -51,8 +51,7 @@ class RunFolderTest(folder_testing.FolderTestCase):
     for number in (
         run.seconds,
         run.seconds_per_round,
-        run.gradient_evaluations,
-        run.num_bytes,
+        run.total('clients/bytes_up'),
         run.summarize('accuracy', 'final'),
     ):
       self.assertTrue(math.isnan(number))

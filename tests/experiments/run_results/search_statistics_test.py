@@ -8,7 +8,7 @@ import statistics
 
 from absl.testing import parameterized
 
-from experiments.leaderboard import budgets
+from experiments.run_results import search_statistics
 
 _NAN = math.nan
 
@@ -18,15 +18,12 @@ def _by_brute_force(trials, count):
   found = []
   for draws in itertools.combinations(trials[1:], count - 1):
     subset = [trials[0], *draws]
-    found.append(max(subset[budgets.choose(subset)].test, 0.0))
+    selection, tests = zip(*subset)
+    found.append(max(tests[search_statistics.choose(selection)], 0.0))
   return statistics.fmean(found)
 
 
-def _trials(*pairs):
-  return [budgets.TrialScore(*pair) for pair in pairs]
-
-
-class BudgetsTest(parameterized.TestCase):
+class SearchTest(parameterized.TestCase):
 
   @parameterized.named_parameters(
       (
@@ -47,11 +44,10 @@ class BudgetsTest(parameterized.TestCase):
       ('one', ((0.3, 80.0),)),
   )
   def test_expectation_is_that_of_all_subsets_with_the_first(self, pairs):
-    trials = _trials(*pairs)
     expected = [
-        _by_brute_force(trials, count) for count in range(1, len(trials) + 1)
+        _by_brute_force(pairs, count) for count in range(1, len(pairs) + 1)
     ]
-    found = budgets.expected_scores(trials)
+    found = search_statistics.expected_scores(*zip(*pairs))
     self.assertLen(found, len(expected))
     for value, wanted in zip(found, expected):
       self.assertAlmostEqual(value, wanted)
@@ -59,19 +55,18 @@ class BudgetsTest(parameterized.TestCase):
   def test_expectation_by_hand(self):
     # With the defaults alone 50; of the two pairs one has the best trial; of
     # all three it is chosen.
-    trials = _trials((0.2, 50.0), (0.1, 90.0), (0.3, 100.0))
-    self.assertEqual(budgets.expected_scores(trials), [50.0, 70.0, 90.0])
-
-  def test_choice_ignores_test_scores(self):
-    for tests in itertools.permutations((10.0, 50.0, 90.0)):
-      trials = _trials(*zip((0.3, 0.1, 0.2), tests))
-      self.assertEqual(budgets.choose(trials), 1)
+    found = search_statistics.expected_scores(
+        [0.2, 0.1, 0.3], [50.0, 90.0, 100.0]
+    )
+    self.assertEqual(found, [50.0, 70.0, 90.0])
 
   def test_diverged_runs_come_last(self):
-    self.assertEqual(budgets.choose(_trials((_NAN, 99.0), (5.0, 1.0))), 1)
-    self.assertEqual(budgets.choose(_trials((_NAN, 0.0), (_NAN, 1.0))), 0)
+    self.assertEqual(search_statistics.choose([_NAN, 5.0]), 1)
+    self.assertEqual(search_statistics.choose([_NAN, _NAN]), 0)
 
   def test_area_by_hand(self):
     # Half of the axis from 1 to 4 lies between 1 and 2; the rest is flat.
-    self.assertAlmostEqual(budgets.area([50.0, 90.0, 90.0, 90.0]), 80.0)
-    self.assertEqual(budgets.area([50.0]), 50.0)
+    self.assertAlmostEqual(
+        search_statistics.area([50.0, 90.0, 90.0, 90.0]), 80.0
+    )
+    self.assertEqual(search_statistics.area([50.0]), 50.0)

@@ -1,41 +1,33 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The score of a method over the number of its trials."""
+"""Statistics of a search: what its trials choose, and how luck matters."""
 
 from collections.abc import Sequence
 import math
-from typing import NamedTuple
 
 
-class TrialScore(NamedTuple):
-  """The scores of a tuning trial.
+def choose(selection: Sequence[float]) -> int:
+  """Returns the index of the trial that a search chooses.
 
-  Attributes:
-    selection: The number that chooses, the smaller the better; NaN of a trial
-      that diverged, which comes last.
-    test: Its test score; -infinity if it diverged.
+  Args:
+    selection: What chooses, such as a loss, the smaller the better; NaN of a
+      trial that diverged, which comes last.
+
+  Returns:
+    The first of the best.
   """
-
-  selection: float
-  test: float
+  return _order(selection)[0]
 
 
-def choose(trials: Sequence[TrialScore]) -> int:
-  """Returns the index of the trial that is chosen: the first of the best."""
-  return _order(trials)[0]
-
-
-def _order(trials: Sequence[TrialScore]) -> list[int]:
+def _order(selection: Sequence[float]) -> list[int]:
   """Returns the indices of the trials, that of the best first."""
-
-  def key(place: int) -> float:
-    selection = trials[place].selection
-    return selection if math.isfinite(selection) else math.inf
-
-  return sorted(range(len(trials)), key=key)
+  keys = [s if math.isfinite(s) else math.inf for s in selection]
+  return sorted(range(len(keys)), key=keys.__getitem__)
 
 
-def expected_scores(trials: Sequence[TrialScore]) -> list[float]:
+def expected_scores(
+    selection: Sequence[float], tests: Sequence[float]
+) -> list[float]:
   """Returns the expected test score after 1, 2, ... trials.
 
   The first trial, the library's defaults, is always included, so one trial is
@@ -53,7 +45,8 @@ def expected_scores(trials: Sequence[TrialScore]) -> list[float]:
   first trial never are.
 
   Args:
-    trials: The trials. One that diverged is worth 0, as its model knows
+    selection: What chooses among the trials; see `choose`.
+    tests: Their test scores. One that diverged is worth 0, as its model knows
       nothing.
 
   Returns:
@@ -62,7 +55,7 @@ def expected_scores(trials: Sequence[TrialScore]) -> list[float]:
 
   Example:
 
-    >>> expected_scores([TrialScore(0.2, 80.0), TrialScore(0.1, 90.0)])
+    >>> expected_scores([0.2, 0.1], [80.0, 90.0])
     [80.0, 90.0]
 
   References:
@@ -71,37 +64,39 @@ def expected_scores(trials: Sequence[TrialScore]) -> list[float]:
     estimate draws all trials, with replacement, and takes the best by the score
     it shows.
   """
-  total = len(trials)
+  total = len(tests)
   return [
-      math.fsum(test * weight for test, weight in _searches(trials, count))
+      math.fsum(test * weight for test, weight in found)
       / math.comb(total - 1, count - 1)
       for count in range(1, total + 1)
+      for found in [_searches(selection, tests, count)]
   ]
 
 
 def _searches(
-    trials: Sequence[TrialScore], count: int
+    selection: Sequence[float], tests: Sequence[float], count: int
 ) -> list[tuple[float, int]]:
   """Returns the test scores that searches of `count` trials select.
 
   Each has the number of searches that select it; see `expected_scores`.
   """
-  total = len(trials)
-  order = _order(trials)
-  tests = [max(trials[place].test, 0.0) for place in order]
+  total = len(tests)
+  order = _order(selection)
+  ranked = [max(tests[place], 0.0) for place in order]
   first = order.index(0)
   found = [
-      (tests[i], math.comb(total - i - 2, count - 2))
+      (ranked[i], math.comb(total - i - 2, count - 2))
       for i in range(first if count > 1 else 0)
   ]
-  return [*found, (tests[first], math.comb(total - first - 1, count - 1))]
+  return [*found, (ranked[first], math.comb(total - first - 1, count - 1))]
 
 
-def spread(trials: Sequence[TrialScore]) -> float:
+def spread(selection: Sequence[float], tests: Sequence[float]) -> float:
   """Returns how much the selected trial's test score depends on the samples.
 
   Args:
-    trials: The trials; see `expected_scores`.
+    selection: What chooses among the trials; see `choose`.
+    tests: Their test scores; see `expected_scores`.
 
   Returns:
     The standard deviation over all searches with the first trial and half of
@@ -109,10 +104,10 @@ def spread(trials: Sequence[TrialScore]) -> float:
 
   Example:
 
-    >>> spread([TrialScore(0.2, 80.0), TrialScore(0.1, 90.0), TrialScore(1, 0)])
+    >>> spread([0.2, 0.1, 1.0], [80.0, 90.0, 0.0])
     5.0
   """
-  found = _searches(trials, 1 + len(trials) // 2)
+  found = _searches(selection, tests, 1 + len(tests) // 2)
   total = sum(weight for _, weight in found)
   mean = math.fsum(test * weight for test, weight in found) / total
   squares = (weight * (test - mean) ** 2 for test, weight in found)
