@@ -5,9 +5,10 @@
 from collections.abc import Iterable, Mapping, Sequence
 import dataclasses
 import math
-from typing import Optional
+from typing import Any, Optional
 
 import numpy as np
+import pandas as pd
 
 from experiments import command_line
 from experiments import hparams
@@ -15,7 +16,6 @@ from experiments import published
 from experiments import settings as settings_lib
 from experiments.run_results import run_folder
 from experiments.run_results import statistics
-from experiments.sweep import search_spaces
 from experiments.sweep import trials as trials_lib
 from tff_adaptive import _metric_modes
 
@@ -233,78 +233,57 @@ def with_status(
   return [result.trial for result in results if result.status == status]
 
 
-@dataclasses.dataclass(frozen=True)
-class Configuration:
-  """The results of an assignment over the seeds.
-
-  Attributes:
-    labels: The assignment.
-    runs: Its runs.
-    rank: The rank, 1 for the best.
-  """
-
-  labels: Mapping[str, str]
-  runs: tuple[RunResult, ...]
-  rank: int = 0
-
-  @property
-  def assignment(self) -> search_spaces.Assignment:
-    """The values by flag."""
-    return tuple(self.labels.items())
-
-  @property
-  def score(self) -> float:
-    """The mean over the seeds; NaN unless every run has a score."""
-    return self.mean('score')
-
-  def mean(self, name: str) -> float:
-    """Returns the mean of a measurement over the seeds."""
-    return float(np.mean(self._values(name)))
-
-  def std(self, name: str) -> float:
-    """Returns the sample standard deviation; NaN for one seed."""
-    return statistics.std(self._values(name))
-
-  def _values(self, name: str) -> list[float]:
-    if name == 'score':
-      return [run.score for run in self.runs]
-    return [run.measured.get(name, math.nan) for run in self.runs]
-
-
 def rank(
-    results: Iterable[RunResult], *, higher_is_better: bool
-) -> list[Configuration]:
+    results: Sequence[RunResult], *, higher_is_better: bool
+) -> pd.DataFrame:
   """Returns the configurations, the best first.
 
   Args:
-    results: The results of the runs.
+    results: The results of the runs, whose trials have the same kinds of
+      labels.
     higher_is_better: Whether higher scores are better.
 
   Returns:
-    The ranked configurations; those without a finite score come last.
+    A row for each configuration: `rank`, 1 for the best; its labels;
+    `num_seeds` and `num_finished`; of the score and of the mean of the last ten
+    evaluations `NAME_mean`, NaN unless every run has it, and `NAME_std`; and
+    `trial`, that of its first seed. Those without a finite score come last.
   """
-  runs: dict[tuple[str, ...], list[RunResult]] = {}
-  for result in results:
-    runs.setdefault(result.trial.configuration, []).append(result)
-  found = [
-      Configuration(of_one[0].trial.labels, tuple(of_one))
-      for of_one in runs.values()
-  ]
-  sign = -1 if higher_is_better else 1
-
-  def key(configuration: Configuration) -> tuple[bool, float]:
-    is_last = not math.isfinite(configuration.score)
-    return is_last, 0.0 if is_last else sign * configuration.score
-
-  return [
-      dataclasses.replace(configuration, rank=place)
-      for place, configuration in enumerate(sorted(found, key=key), start=1)
-  ]
+  labels = list(results[0].trial.labels)
+  measured = ('score', run_folder.LAST_10_EVALUATIONS)
+  runs = pd.DataFrame(
+      [
+          {
+              **result.trial.labels,
+              'configuration': result.trial.configuration,
+              'trial': result.trial,
+              'is_finished': result.status == FINISHED,
+              'score': result.score,
+              **{n: result.measured.get(n, math.nan) for n in measured[1:]},
+          }
+          for result in results
+      ]
+  )
+  aggregated: dict[str, Any] = {name: (name, 'first') for name in labels}
+  aggregated['num_seeds'] = ('trial', 'size')
+  aggregated['num_finished'] = ('is_finished', 'sum')
+  aggregated['trial'] = ('trial', 'first')
+  for name in measured:
+    aggregated[f'{name}_mean'] = (name, lambda v: v.mean(skipna=False))
+    aggregated[f'{name}_std'] = (name, statistics.std)
+  found = runs.groupby('configuration', sort=False).agg(**aggregated)
+  key = found.score_mean.where(np.isfinite(found.score_mean))
+  order = key.sort_values(
+      ascending=not higher_is_better, kind='stable', na_position='last'
+  )
+  found = found.loc[order.index].reset_index(drop=True)
+  found.insert(0, 'rank', range(1, len(found) + 1))
+  return found
 
 
 def choose_best(
-    ranked: Sequence[Configuration], best_per: Optional[str] = None
-) -> list[Configuration]:
+    ranked: pd.DataFrame, best_per: Optional[str] = None
+) -> pd.DataFrame:
   """Returns the best configuration, or the best for each value of a flag.
 
   Args:
@@ -314,12 +293,8 @@ def choose_best(
   Returns:
     The best configurations with a finite score, best first; may be empty.
   """
-  best: dict[Optional[str], Configuration] = {}
-  for configuration in ranked:
-    if math.isfinite(configuration.score):
-      value = configuration.labels[best_per] if best_per else None
-      best.setdefault(value, configuration)
-  return list(best.values())
+  finite = ranked[np.isfinite(ranked.score_mean)]
+  return finite.drop_duplicates(best_per) if best_per else finite[:1]
 
 
 def measure(

@@ -12,11 +12,12 @@ import functools
 import pathlib
 from typing import Any, Optional
 
+import pandas as pd
+
 from experiments import command_line
 from experiments import csv_files
 from experiments import hparams
 from experiments import registry
-from experiments.run_results import run_folder
 from experiments.sweep import running
 from experiments.sweep import scores
 from experiments.sweep import search_spaces
@@ -24,7 +25,6 @@ from experiments.sweep import trials as trials_lib
 from tff_adaptive import _files
 
 _Results = Sequence[scores.RunResult]
-_Rows = Sequence[Mapping[str, Any]]
 
 
 def _method_flags(trial: trials_lib.Trial) -> list[str]:
@@ -149,7 +149,7 @@ class Search:
     """The results on other tasks."""
     return self.home / 'transfer.csv'
 
-  def rank(self, results: _Results) -> list[scores.Configuration]:
+  def rank(self, results: _Results) -> pd.DataFrame:
     """Returns the configurations, the best first."""
     return scores.rank(
         results,
@@ -170,16 +170,14 @@ class Search:
     write_results(self.home / 'results.csv', results, self.selection)
     ranked = self.rank(results)
     best = scores.choose_best(ranked, self.best_per)
-    csv_files.write_rows(
-        self.home / 'configurations.csv', self._to_rows(ranked)
-    )
+    self._write_configurations('configurations', ranked)
     best_csv, best_flags = self.home / 'best.csv', self.home / 'best.flags'
-    if best:
-      csv_files.write_rows(best_csv, self._to_rows(best))
-      trial = best[0].runs[0].trial
+    if len(best):
+      self._write_configurations('best', best)
+      trial = best.trial.iloc[0]
       lines = [
           f'# The best by {self.selection.label}: '
-          f'{csv_files.format_value(best[0].score)}. Its run:',
+          f'{csv_files.format_value(best.score_mean.iloc[0])}. Its run:',
           f'# {command_line.build_command("train", trial.arguments)}',
           *_method_flags(trial),
       ]
@@ -190,30 +188,16 @@ class Search:
         with _files.write_errors_of(path):
           path.unlink(missing_ok=True)
 
-  def _to_rows(self, ranked: Sequence[scores.Configuration]) -> _Rows:
-    """Returns one row per configuration, with statistics over the seeds."""
-    rows = []
-    for found in ranked:
-      over_seeds: dict[str, Any] = {}
-      for name in ('score', run_folder.LAST_10_EVALUATIONS):
-        over_seeds[f'{name}_mean'] = found.mean(name)
-        over_seeds[f'{name}_std'] = found.std(name)
-      finished = [run for run in found.runs if run.status == scores.FINISHED]
-      trial = found.runs[0].trial
-      rows.append(
-          {
-              'rank': found.rank,
-              **found.labels,
-              'num_seeds': len(found.runs),
-              'num_finished': len(finished),
-              'selected_by': self.selection.label,
-              **over_seeds,
-              'metric': found.runs[0].metric,
-              'evaluation_data': scores.evaluation_data(trial),
-              'runs': trial.folder.parent,
-          }
-      )
-    return rows
+  def _write_configurations(self, name: str, found: pd.DataFrame):
+    """Writes a row for each configuration; see `scores.rank`."""
+    rows = found.drop(columns='trial').assign(
+        metric=self.metric,
+        evaluation_data=found.trial.map(scores.evaluation_data),
+        runs=[trial.folder.parent for trial in found.trial],
+    )
+    place = rows.columns.get_loc('score_mean')
+    rows.insert(place, 'selected_by', self.selection.label)
+    csv_files.write_rows(self.home / f'{name}.csv', rows.to_dict('records'))
 
 
 def build_search(
@@ -299,11 +283,9 @@ def run(search: Search, *, num_at_once: Optional[int] = None):
   )
   results = run_trials(search.trials, write=search.write)
   best = scores.choose_best(search.rank(results), search.best_per)
-  chosen = {configuration.assignment for configuration in best}
+  chosen = {trial.configuration for trial in best.trial}
   transfers = [
-      trial
-      for trial in search.transfers
-      if tuple(trial.labels.items())[1:] in chosen
+      trial for trial in search.transfers if trial.configuration[1:] in chosen
   ]
   if transfers:
     run_trials(
@@ -313,15 +295,19 @@ def run(search: Search, *, num_at_once: Optional[int] = None):
         ),
     )
     print(f'other tasks: {search.transfer_csv}')
-  if not best:
+  if best.empty:
     print(
         'best: none, because no assignment has a finite '
         f'{search.selection.column_of(search.metric)} for every seed: '
         f'{search.home / "results.csv"}'
     )
   else:
-    flags = ' '.join(f'--{flag}={value}' for flag, value in best[0].assignment)
+    labels = best.trial.iloc[0].labels
+    flags = ' '.join(f'--{flag}={value}' for flag, value in labels.items())
     chosen_by = f'best by {search.selection.label}: {flags}'
     if not flags:
       chosen_by = f'{len(search.trials)} runs of one setting'
-    print(f'{chosen_by} ({best[0].score:.4g}): {search.home / "best.csv"}')
+    print(
+        f'{chosen_by} ({best.score_mean.iloc[0]:.4g}): '
+        f'{search.home / "best.csv"}'
+    )

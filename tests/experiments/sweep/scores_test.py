@@ -214,7 +214,7 @@ class ScoresTest(parameterized.TestCase):
 
 
 def _rates(configurations):
-  return [found.labels['client_learning_rate'] for found in configurations]
+  return list(configurations.client_learning_rate)
 
 
 class RankTest(absltest.TestCase):
@@ -230,24 +230,24 @@ class RankTest(absltest.TestCase):
     )
     ranked = scores.rank(results, higher_is_better=False)
     self.assertEqual(_rates(ranked), ['3', '2', '1', '4'])
-    self.assertEqual([found.rank for found in ranked], [1, 2, 3, 4])
+    self.assertEqual(list(ranked['rank']), [1, 2, 3, 4])
     ranked = scores.rank(results, higher_is_better=True)
     self.assertEqual(_rates(ranked), ['2', '3', '1', '4'])
 
   def test_mean_and_sample_deviation(self):
-    (found,) = scores.rank(
+    found = scores.rank(
         sweep_testing.build_results({'1': (1.0, 4.0, 4.0)}, seeds=(0, 1, 2)),
         higher_is_better=True,
-    )
-    self.assertAlmostEqual(found.score, 3.0)
+    ).iloc[0]
+    self.assertAlmostEqual(found.score_mean, 3.0)
     # sqrt(((-2)^2 + 1^2 + 1^2) / 2)
-    self.assertAlmostEqual(found.std('score'), 3**0.5)
-    self.assertAlmostEqual(found.mean('last_10_evaluations'), 1.5)
+    self.assertAlmostEqual(found.score_std, 3**0.5)
+    self.assertAlmostEqual(found.last_10_evaluations_mean, 1.5)
 
   def test_no_finite_score_has_no_best(self):
     results = sweep_testing.build_results({'1': (math.nan, 1.0)})
     ranked = scores.rank(results, higher_is_better=True)
-    self.assertEqual(scores.choose_best(ranked), [])
+    self.assertEmpty(scores.choose_best(ranked))
 
   def test_best_per_flag(self):
     results = sweep_testing.build_results(
