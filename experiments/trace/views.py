@@ -11,6 +11,7 @@ import numpy as np
 
 from experiments import command_line
 from experiments import formatting
+from experiments import hparams
 from experiments import registry
 from experiments.trace import retraining
 from experiments.train import training_run
@@ -109,6 +110,15 @@ def _find_part(state: Mapping[str, Any], part: str) -> Any:
   return parts[part]
 
 
+def _method_of(run: retraining.RecordedRun) -> str:
+  """Returns the rule that a run is named by."""
+  choices = run.choices
+  name = choices[registry.ALGORITHM].row.name
+  if name == hparams.DEFAULT_ROWS[registry.ALGORITHM]:
+    name = choices[registry.CLIENT_OPTIMIZER].row.name
+  return name
+
+
 def draw_kept_states(
     path: pathlib.Path,
     round_num: int,
@@ -159,13 +169,14 @@ def draw_kept_states(
     verb = 'send' if replay.keeps_sent else 'keep'
     similarities = analysis.pairwise_moments_cka(list(states.values()))
     picture = run.directory.plots / 'cka.png'
-    task = run.choices[registry.TASK].row.name
+    what = f'{part.replace("_", " ")}s' if part else 'states'
     analysis.plot_similarity(
         similarities,
-        list(states),
+        [str(name).removeprefix('client_') for name in states],
         picture,
-        f'{task}: CKA of {part or f"the states that clients {verb}"}, '
-        f'round {round_num}',
+        f'{_method_of(run)} on {run.choices[registry.TASK].row.name}: linear '
+        f'CKA of the {what} that clients {verb}, round {round_num}',
+        axis_label='client',
     )
   pairs = similarities[np.triu_indices(len(states), k=1)]
   if len(pairs):

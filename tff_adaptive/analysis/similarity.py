@@ -147,6 +147,7 @@ def plot_similarity(
     labels: Sequence[str],
     path: _files.PathLike,
     title: str = '',
+    axis_label: str = '',
 ):
   """Plots a matrix of similarities as a heat map, on a scale from 0 to 1.
 
@@ -159,6 +160,7 @@ def plot_similarity(
     labels: The names of the n rows and columns.
     path: The .png, .pdf or .svg file to write; its folder is created.
     title: The title of the figure. Defaults to no title.
+    axis_label: What rows and columns are. Defaults to no label.
 
   Raises:
     ValueError: If the matrix is not square, a value is not in [0, 1], or the
@@ -187,6 +189,8 @@ def plot_similarity(
   image = axes.imshow(matrix, cmap=_style.HEAT_COLORS, vmin=0.0, vmax=1.0)
   drawing.colorbar(image, ax=axes, label='similarity')
   _label_rows(axes, [str(label) for label in labels])
+  axes.set_xlabel(axis_label)
+  axes.set_ylabel(axis_label)
   if num_rows <= _MAX_WRITTEN_ROWS:
     for (row, column), value in np.ndenumerate(matrix):
       look = dict(fontsize=_FONT_SIZE)

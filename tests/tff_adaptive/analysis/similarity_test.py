@@ -189,7 +189,7 @@ class PlotSimilarityTest(figure_testing.FigureTestCase):
 
   def _draw(self, matrix, labels):
     return self.draw(
-        similarity.plot_similarity, matrix, labels, self.png, 'A title'
+        similarity.plot_similarity, matrix, labels, self.png, 'A title', 'client'
     )
 
   def test_plots_and_writes_the_values(self):
