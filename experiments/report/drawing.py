@@ -13,6 +13,7 @@ import pandas as pd
 
 from experiments import command_line
 from experiments import published
+from experiments import settings as settings_lib
 from experiments.report import bands
 from experiments.report import figures
 from experiments.report import results as results_lib
@@ -215,8 +216,16 @@ class _Drawing:
       return 'metric'
     (measure,) = measures
     unit = ' (%)' if measure.scale == 100.0 else ''
-    kind = '' if '/' in measure.metric else 'test '
+    kind = '' if '/' in measure.metric else f'{self._data()} '
     return f'{kind}{measure.metric.replace("_", " ")}{unit}'
+
+  def _data(self) -> str:
+    """Returns the name of the data on which the runs were evaluated."""
+    names = {
+        run.hparams.get('evaluation_data') or settings_lib.TEST
+        for run in self.results.runs.run
+    }
+    return names.pop().replace('_', ' ') if len(names) == 1 else 'evaluation'
 
 
 def _draw_curves(drawing: _Drawing) -> bool:

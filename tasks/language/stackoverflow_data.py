@@ -38,9 +38,15 @@ class _Posts(data.Data):
 
   Attributes:
     features: The features of a published example to use, all strings.
+    files: The files that are read, besides a user's own vocabulary.
   """
 
   features: tuple[str, ...]
+  files: tuple[str, ...]
+
+  def check_files(self, data_dir):
+    for file in self.files:
+      stackoverflow_files.find(data_dir, file)
 
   def load(self, args, data_dir, seed):
     def load(split_name):
@@ -107,6 +113,7 @@ class NextWords(_Posts):
   """Sequences of words, with the next words as labels."""
 
   features = ('tokens',)
+  files = (stackoverflow_files.POSTS, stackoverflow_files.WORD_COUNTS)
   extra_arguments = ('vocabulary',)
   arguments = (
       _VOCAB_SIZE,
@@ -136,6 +143,7 @@ class Tags(_Posts):
   """The words of sentences in the model's form, and their tags."""
 
   features = ('tokens', 'title', 'tags')
+  files = (*NextWords.files, stackoverflow_files.TAG_COUNTS)
   extra_arguments = ('vocabulary', 'tag_vocabulary')
   arguments = (
       _VOCAB_SIZE,

@@ -34,6 +34,11 @@ WORD_COUNTS = 'tff/datasets/stackoverflow.word_count'
 TAG_COUNTS = 'tff/datasets/stackoverflow.tag_count'
 
 
+def find(data_dir: _files.PathLike, file: str) -> pathlib.Path:
+  """Returns the path of a file; see `data_files.find_data_file`."""
+  return data_files.find_data_file(data_dir, file, _DATASET)
+
+
 def load_stackoverflow(
     data_dir: _files.PathLike,
     split_name: str,
@@ -67,7 +72,7 @@ def load_stackoverflow(
   # Imported here because it imports TensorFlow.
   from tff_adaptive.data import sqlite  # pylint: disable=import-outside-toplevel
 
-  path = data_files.find_data_file(data_dir, POSTS, _DATASET)
+  path = find(data_dir, POSTS)
   # Only the prepared examples are cached, see `map_clients`.
   return sqlite.load_sqlite_clients(path, split_name, features, cache_bytes=0)
 
@@ -99,7 +104,7 @@ def load_word_vocabulary(
   References:
     `tff.simulation.datasets.stackoverflow.load_word_counts`.
   """
-  path = data_files.find_data_file(data_dir, WORD_COUNTS, _DATASET)
+  path = find(data_dir, WORD_COUNTS)
   counts: dict[str, int] = {}
   for number, line in enumerate(io.StringIO(_read(path)), start=1):
     try:
@@ -140,7 +145,7 @@ def load_tag_vocabulary(
   References:
     `tff.simulation.datasets.stackoverflow.load_tag_counts`.
   """
-  path = data_files.find_data_file(data_dir, TAG_COUNTS, _DATASET)
+  path = find(data_dir, TAG_COUNTS)
   text = _read(path)
   try:
     counts = json.loads(text or '{}', object_pairs_hook=_files.to_object)

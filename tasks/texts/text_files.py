@@ -77,6 +77,9 @@ class Texts(data.Data):
   )
   in_memory = True
 
+  def check_files(self, data_dir):
+    self._find(pathlib.Path(data_dir))
+
   def load(self, args, data_dir, seed):
     del args, seed  # Unused.
     return data.Splits(*self.read(data_dir))
@@ -142,36 +145,48 @@ class Texts(data.Data):
       >>> train['text'].shape, test['label'].shape
       ((120000,), (7600,))
     """
-    folder = pathlib.Path(data_dir)
-    jsonl = folder / f'{self.name}.jsonl.gz'
-    csv_folder = folder / f'{self.name}_csv'
-    prepared = self.tfds_name and data_files.prepared_version(
-        folder, self.tfds_name
-    )
-    if jsonl.exists():
-      source = jsonl
+    source = self._find(pathlib.Path(data_dir))
+    if source.name.endswith('.jsonl.gz'):
       parts = {
           part: sources.read_examples(
-              jsonl, self.published_spec(), split_name=part
+              source, self.published_spec(), split_name=part
           )
           for part in _PARTS
       }
-    elif prepared:
-      source = prepared
-      parts = data_files.read_prepared(
-          prepared, self._from_prepared, 'prepare it again'
-      )
-    elif csv_folder.is_dir():
-      source, parts = csv_folder, _read_csv(csv_folder)
+    elif source.name.endswith('_csv'):
+      parts = {part: _read_csv(source / f'{part}.csv') for part in _PARTS}
     else:
+      parts = data_files.read_prepared(
+          source, self._from_prepared, 'prepare it again'
+      )
+    for part in _PARTS:
+      self._check(parts[part], f'{source}, split {part!r}')
+    return parts[_TRAIN], parts[_TEST]
+
+  def _find(self, folder: pathlib.Path) -> pathlib.Path:
+    """Returns the file or folder with the data; see `read`."""
+    jsonl = folder / f'{self.name}.jsonl.gz'
+    if jsonl.exists():
+      return jsonl
+    prepared = self.tfds_name and data_files.prepared_version(
+        folder, self.tfds_name
+    )
+    if prepared:
+      return prepared
+    csv_folder = folder / f'{self.name}_csv'
+    if not csv_folder.is_dir():
       raise FileNotFoundError(
           f'{self.title} was not found: put {jsonl.name} (rows with split, '
           f'text and label) at {jsonl}, or download it with '
           f'{data_files.how_to_fetch(self.name, folder)}.'
       )
     for part in _PARTS:
-      self._check(parts[part], f'{source}, split {part!r}')
-    return parts[_TRAIN], parts[_TEST]
+      if not (csv_folder / f'{part}.csv').exists():
+        raise FileNotFoundError(
+            f'{csv_folder} must hold train.csv and test.csv, but {part}.csv is '
+            'missing.'
+        )
+    return csv_folder
 
   def _check(self, examples: Mapping[str, np.ndarray], owner: str) -> None:
     """Raises unless there are texts, and all labels are in range."""
@@ -195,20 +210,9 @@ def _build_vocabulary(train: Any, args: data.Arguments) -> Any:
   return word_vocabulary.build_word_vocabulary(train['text'], args.vocab_size)
 
 
-def _read_csv(folder: pathlib.Path) -> dict[str, feature_arrays.Examples]:
-  parts = {}
-  for part in _PARTS:
-    path = folder / f'{part}.csv'
-    if not path.exists():
-      raise FileNotFoundError(
-          f'{folder} must hold train.csv and test.csv, but {path.name} is '
-          'missing.'
-      )
-    rows = list(_csv_rows(path))
-    parts[part] = _to_examples(
-        (text for text, _ in rows), [label for _, label in rows]
-    )
-  return parts
+def _read_csv(path: pathlib.Path) -> feature_arrays.Examples:
+  rows = list(_csv_rows(path))
+  return _to_examples((text for text, _ in rows), [label for _, label in rows])
 
 
 def _csv_rows(path: pathlib.Path) -> Iterator[tuple[bytes, int]]:

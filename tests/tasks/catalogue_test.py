@@ -187,6 +187,9 @@ class CatalogueTest(parameterized.TestCase):
     )
     with self.assertRaisesRegex(FileNotFoundError, command):
       definition.create(nowhere)
+    # Programs call it before they import TensorFlow.
+    with self.assertRaisesRegex(FileNotFoundError, command):
+      definition.data.check_files(nowhere)
 
   @parameterized.named_parameters(*_TASKS)
   @pytest.mark.slow

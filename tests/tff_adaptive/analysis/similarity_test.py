@@ -189,13 +189,19 @@ class PlotSimilarityTest(figure_testing.FigureTestCase):
 
   def _draw(self, matrix, labels):
     return self.draw(
-        similarity.plot_similarity, matrix, labels, self.png, 'A title', 'client'
+        similarity.plot_similarity,
+        matrix,
+        labels,
+        self.png,
+        'A title',
+        axis_label='client',
     )
 
   def test_plots_and_writes_the_values(self):
     drawing = self._draw([[1.0, 0.25], [0.25, 0.7]], ['first', 'second'])
     axes, color_bar = drawing.axes
     self.assertEqual(drawing.get_suptitle(), 'A title')
+    self.assertEqual(axes.get_xlabel(), 'client')
     self.assertEqual(color_bar.get_ylim(), (0.0, 1.0))
     (cells,) = axes.get_images()
     np.testing.assert_array_equal(cells.get_array(), [[1.0, 0.25], [0.25, 0.7]])
