@@ -10,7 +10,8 @@ the result of one compiled program goes out. Read in this order:
 - `graph_programs`: evaluates a graph, op by op, while JAX traces.
 - `lowerings`: the table of ops, and `array_`, `math_`, `network_`, `random_`,
   `list_`, `variable_` and `control_lowerings`, its entries.
-- `padding`, `padded_lowerings`: batches with room for more rows than they have.
+- `padding`: batches with room for more rows than they have; `padded_rules`, the
+  table of ops that meet them, and `padded_*_lowerings`, its entries.
 - `client_shards`: the clients of several devices, and the sum of their sums.
 - `kept_rows`, `tokens`: rows of a number not known before, and strings.
 - `device_values`: values on devices; `devices`: their names.

@@ -25,7 +25,11 @@ from tff_adaptive.runtime.accelerators import list_lowerings as _list
 from tff_adaptive.runtime.accelerators import lowerings
 from tff_adaptive.runtime.accelerators import math_lowerings as _math
 from tff_adaptive.runtime.accelerators import network_lowerings as _network
-from tff_adaptive.runtime.accelerators import padded_lowerings
+from tff_adaptive.runtime.accelerators import padded_array_lowerings
+from tff_adaptive.runtime.accelerators import padded_list_lowerings
+from tff_adaptive.runtime.accelerators import padded_row_lowerings
+from tff_adaptive.runtime.accelerators import padded_rules
+from tff_adaptive.runtime.accelerators import padded_sum_lowerings
 from tff_adaptive.runtime.accelerators import random_lowerings as _random
 from tff_adaptive.runtime.accelerators import variable_lowerings as _variable
 
@@ -35,6 +39,10 @@ del (
     _list,
     _math,
     _network,
+    padded_array_lowerings,
+    padded_list_lowerings,
+    padded_row_lowerings,
+    padded_sum_lowerings,
     _random,
     _variable,
 )  # They register ops.
@@ -109,8 +117,8 @@ def _evaluate(
       return calling(node, functions, *inputs)
     if node.op in functions:
       return tuple(functions[node.op](*inputs))
-    if padded_lowerings.concerns(inputs):
-      return padded_lowerings.lower(node, inputs)
+    if padded_rules.concerns(inputs):
+      return padded_rules.lower(node, inputs)
     if node.op != 'Identity':
       kept_rows.check_not_used(node, inputs)
     return lowerings.find(node.op)(node, *inputs)

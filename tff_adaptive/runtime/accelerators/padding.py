@@ -6,10 +6,10 @@ XLA compiles a program for each shape, and the last batches of clients have all
 sizes. So one program holds batches of the largest size; how many rows a batch
 truly has is a number of the round. Shapes that a graph computes hold a `Size`
 where that number stands, and arrays are `Padded`. Each op that meets one has a
-rule in `padded_lowerings`; what has none runs with a branch for each size.
+rule in `padded_rules`; what has none runs with a branch for each size.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import attrs
@@ -173,3 +173,8 @@ def check_has_none(values: Sequence[Any], what: str) -> None:
   """Raises a `PaddingError` if a value is padded."""
   if any(isinstance(value, Padded) or has_sizes(value) for value in values):
     raise PaddingError(f'{what} has a size that differs by batch')
+
+
+def axis_without(axis: int, gone: Iterable[int]) -> int:
+  """Returns the number of an axis after others are gone."""
+  return axis - sum(one < axis for one in gone)
