@@ -174,7 +174,7 @@ def draw_kept_states(
         similarities,
         [str(name).removeprefix('client_') for name in states],
         picture,
-        f'{_method_of(run)} on {run.choices[registry.TASK].row.name}: linear '
+        f'{_method_of(run)} on {run.choices[registry.TASK].row.name}: '
         f'CKA of the {what} that clients {verb}, round {round_num}',
         axis_label='client',
     )
