@@ -11,6 +11,7 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tff_adaptive import _dataset_elements
 from tff_adaptive.data import client_data
 from tff_adaptive.data import feature_arrays
 
@@ -71,7 +72,7 @@ def from_client_data(
   def load(client_id: str) -> feature_arrays.Examples:
     batches = [
         _as_features(batch)
-        for batch in dataset_fn(client_id).as_numpy_iterator()
+        for batch in _dataset_elements.iterate(dataset_fn(client_id))
     ]
     parts = batches or [feature_arrays.empty(element_spec)]
     return feature_arrays.concatenate(parts, element_spec)

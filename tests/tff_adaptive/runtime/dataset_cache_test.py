@@ -23,6 +23,7 @@ from tests.tff_adaptive import testing
 from tests.tff_adaptive.runtime import compiled_testing
 from tests.tff_adaptive.runtime import equality_testing
 from tests.tff_adaptive.runtime import sequence_testing
+from tff_adaptive import _dataset_elements
 from tff_adaptive import data
 from tff_adaptive import runtime
 from tff_adaptive.runtime.datasets import dataset_cache
@@ -198,10 +199,10 @@ class DatasetsTest(tf.test.TestCase, parameterized.TestCase):
   @contextlib.contextmanager
   def _count_reads(self) -> Iterator[mock.Mock]:
     with mock.patch.object(
-        tf.data.Dataset,
-        'as_numpy_iterator',
+        _dataset_elements,
+        'iterate',
         autospec=True,
-        side_effect=tf.data.Dataset.as_numpy_iterator,
+        side_effect=_dataset_elements.iterate,
     ) as read:
       yield read
 

@@ -17,6 +17,7 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tff_adaptive import _dataset_elements
 from tff_adaptive import _graph_defs
 from tff_adaptive.runtime import computations
 from tff_adaptive.runtime import round_keys
@@ -177,7 +178,7 @@ def _read_elements(
       elements_lib.component_specs(leaf_type)
   ):
     return _read_alike(dataset)
-  elements = map(tf.nest.flatten, dataset.as_numpy_iterator())
+  elements = map(tf.nest.flatten, _dataset_elements.iterate(dataset))
   return of_elements(elements, leaf_type)
 
 
@@ -215,7 +216,7 @@ def _read_batches(
       tf.TensorSpec(spec.shape[1:], spec.dtype) for spec in batches
   ]
   columns = [[elements_lib.empty_array(spec)[np.newaxis][:0]] for spec in specs]
-  elements = map(tf.nest.flatten, dataset.as_numpy_iterator())
+  elements = map(tf.nest.flatten, _dataset_elements.iterate(dataset))
   for components in _limited(elements, max_bytes):
     for column, array in zip(columns, components):
       column.append(array)

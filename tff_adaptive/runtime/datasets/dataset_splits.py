@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, Optional
 import numpy as np
 import tensorflow as tf
 
+from tff_adaptive import _dataset_elements
 from tff_adaptive import _graph_defs
 from tff_adaptive.runtime.datasets import dataset_graphs
 from tff_adaptive.runtime.datasets import element_orders
@@ -118,7 +119,7 @@ class Split(NamedTuple):
   def _keeps(self, place: int) -> np.ndarray:
     """Returns for each row whether a filter keeps it."""
     dataset = self._dataset(self.steps[: place + 1], of_filter=True)
-    batches = dataset.batch(_READ_SIZE).as_numpy_iterator()
+    batches = _dataset_elements.iterate(dataset.batch(_READ_SIZE))
     return np.concatenate([np.zeros(0, bool), *(one for (one,) in batches)])
 
   def _dataset(
