@@ -3,17 +3,18 @@
 """The rules of a leaderboard: what is compared, and how."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-import dataclasses
 import datetime
 import math
 import pathlib
 from typing import Any, Optional
 
+import attrs
+
 from experiments import flag_table
 from experiments import hparams
 from experiments import published
 from experiments import registry
-from experiments.published import files
+from experiments import yaml_files
 from tasks import catalogue
 from tasks import definitions
 from tff_adaptive import _metric_modes
@@ -24,9 +25,10 @@ ALL = 'all'
 # The sources of a method's defaults; 'other' is another method's paper or code.
 OURS = 'ours'
 _SOURCES = ('paper', 'code', 'other', OURS)
+_AT_LEAST_ONE = attrs.validators.ge(1)
 
 
-@dataclasses.dataclass(frozen=True)
+@attrs.frozen
 class Protocol:
   """The rules for all tasks and methods.
 
@@ -42,10 +44,10 @@ class Protocol:
     seconds_per_start: The time of a run before its first round.
   """
 
-  total_rounds: int
-  rounds_per_evaluation: int
-  selection_rounds: int
-  budgets: tuple[int, ...]
+  total_rounds: int = attrs.field(validator=_AT_LEAST_ONE)
+  rounds_per_evaluation: int = attrs.field(validator=_AT_LEAST_ONE)
+  selection_rounds: int = attrs.field(validator=_AT_LEAST_ONE)
+  budgets: tuple[int, ...] = attrs.field(validator=attrs.validators.min_len(1))
   search_seed: int
   tuning_seed: int
   seconds_per_start: float
@@ -58,10 +60,10 @@ class Protocol:
   def with_trials(self, num_trials: int) -> 'Protocol':
     """Returns the rules with another number of trials."""
     smaller = (budget for budget in self.budgets if budget < num_trials)
-    return dataclasses.replace(self, budgets=(*smaller, num_trials))
+    return attrs.evolve(self, budgets=(*smaller, num_trials))
 
 
-@dataclasses.dataclass(frozen=True)
+@attrs.frozen
 class Task:
   """A task.
 
@@ -77,7 +79,7 @@ class Task:
   """
 
   name: str
-  num_seeds: int
+  num_seeds: int = attrs.field(validator=_AT_LEAST_ONE)
   target: float
   margin: float
   metric: str = 'accuracy'
@@ -95,7 +97,7 @@ class Task:
 OWN_TASK = Task('package.module:VALUE', num_seeds=3, target=80.0, margin=0.5)
 
 
-@dataclasses.dataclass(frozen=True)
+@attrs.frozen
 class Range:
   """The range in which a flag is searched.
 
@@ -115,7 +117,7 @@ class Range:
     return f'{self.flag}={self.values}'
 
 
-@dataclasses.dataclass(frozen=True)
+@attrs.frozen
 class Method:
   """A method.
 
@@ -139,7 +141,7 @@ class Method:
   place: Optional[str] = None
 
 
-@dataclasses.dataclass(frozen=True)
+@attrs.frozen
 class Registration:
   """The methods and tasks whose present rules were committed at a time.
 
@@ -154,7 +156,7 @@ class Registration:
   entries: tuple[str, ...]
 
 
-@dataclasses.dataclass(frozen=True)
+@attrs.frozen
 class Leaderboard:
   """The tasks and methods to compare, and the rules.
 
@@ -176,7 +178,7 @@ class Leaderboard:
   excluded: Mapping[str, str]
   registered: tuple[Registration, ...] = ()
 
-  def __post_init__(self):
+  def __attrs_post_init__(self):
     """Raises a PublishedError if a final seed or a metric is not valid."""
     tuning_seed = self.protocol.tuning_seed
     for name, task in self.tasks.items():
@@ -245,7 +247,7 @@ class Leaderboard:
     given = {name: n for name, n in numbers.items() if n is not None}
     of_tasks = {'num_seeds', 'target', 'margin'} & set(given)
     of_task: dict[str, Any] = {name: given.pop(name) for name in of_tasks}
-    rules = dataclasses.replace(self.protocol, **given)
+    rules = attrs.evolve(self.protocol, **given)
     chosen = _choose(
         'tasks', {**self.tasks, **own_tasks}, self.default_tasks, tasks
     )
@@ -255,10 +257,10 @@ class Leaderboard:
         self.default_methods,
         methods,
     )
-    return dataclasses.replace(
+    return attrs.evolve(
         self,
         protocol=rules.with_trials(num_trials or rules.num_trials),
-        tasks={n: dataclasses.replace(t, **of_task) for n, t in chosen.items()},
+        tasks={n: attrs.evolve(t, **of_task) for n, t in chosen.items()},
         methods={method.name: method for method in compared.values()},
     )
 
@@ -272,7 +274,7 @@ def _own_task(name: str) -> Task:
         f'--tasks={name} must be a tasks.definitions.ClassificationTask, as '
         f'accuracies are compared, found {type(task).__name__}'
     )
-  return dataclasses.replace(OWN_TASK, name=name)
+  return attrs.evolve(OWN_TASK, name=name)
 
 
 def _choose(
@@ -302,22 +304,6 @@ def to_key(name: str) -> str:
   return name.strip().lower().replace('-', '_')
 
 
-def _read(kind: type, raw: Mapping[str, Any], place: str, **given: Any) -> Any:
-  """Builds an object from a mapping, after checking its keys."""
-  fields = [f for f in dataclasses.fields(kind) if f.name not in given]
-  files.check_keys(
-      raw,
-      [field.name for field in fields],
-      place,
-      needed=[f.name for f in fields if f.default is dataclasses.MISSING],
-  )
-  values = {
-      name: tuple(value) if isinstance(value, list) else value
-      for name, value in raw.items()
-  }
-  return kind(**given, **values)
-
-
 def _rows_of(flags: Sequence[str]) -> dict[str, registry.Row]:
   """Returns the rows of a run with the given flags, by kind."""
   names = hparams.complete_rows(dict(flag[2:].split('=') for flag in flags))
@@ -338,23 +324,6 @@ def _decades(rows: Iterable[registry.Row]) -> dict[str, Range]:
       and argument.default
       and math.isfinite(argument.default)
   }
-
-
-def _read_method(
-    name: str, raw: Mapping[str, Any], ranges: Mapping[str, Range]
-) -> Method:
-  method = _read(Method, raw, f'method {name}', name=name)
-  files.check_choice(method.defaults, _SOURCES, f'method {name}: defaults')
-  known = {**_decades(_rows_of(method.flags).values()), **ranges}
-  for key in method.search:
-    files.check_choice(key, list(known), f'method {name}: search')
-  for task in method.not_on:
-    files.check_choice(
-        task, list(registry.ROWS[registry.TASK]), f'method {name}: not_on'
-    )
-  return dataclasses.replace(
-      method, search=tuple(known[key] for key in method.search)
-  )
 
 
 def create_method(kind: str, name: str) -> Method:
@@ -397,9 +366,39 @@ def _other_methods(methods: Iterable[Method]) -> Iterator[Method]:
       yield create_method(kind, name)
 
 
-def _read_task(name: str, raw: Mapping[str, Any]) -> Task:
-  files.check_choice(name, list(registry.ROWS[registry.TASK]), 'a task')
-  return _read(Task, raw, f'task {name}', name=name)
+@attrs.frozen
+class _MethodEntry:
+  """A method in the file, with its ranges by their names or flags."""
+
+  name: str
+  flags: tuple[str, ...]
+  search: tuple[str, ...]
+  tuning_free: bool = False
+  defaults: str = attrs.field(
+      default=OURS, validator=attrs.validators.in_(_SOURCES)
+  )
+  not_on: tuple[str, ...] = ()
+
+  def to_method(self, ranges: Mapping[str, Range]) -> Method:
+    """Returns the method, with those of the ranges that it searches."""
+    known = {**_decades(_rows_of(self.flags).values()), **ranges}
+    for key in self.search:
+      yaml_files.check_choice(key, known, f'method {self.name}: search')
+    search = tuple(known[key] for key in self.search)
+    return Method(**{**attrs.asdict(self, recurse=False), 'search': search})
+
+
+@attrs.frozen(kw_only=True)
+class _File(Protocol):
+  """The data file."""
+
+  tasks: Mapping[str, Task]
+  excluded: Mapping[str, str]
+  ranges: Mapping[str, Range]
+  methods: Mapping[str, _MethodEntry]
+  default_tasks: tuple[str, ...]
+  default_methods: tuple[str, ...]
+  registered: tuple[Registration, ...] = ()
 
 
 def load(path: pathlib.Path = _PATH) -> Leaderboard:
@@ -415,50 +414,39 @@ def load(path: pathlib.Path = _PATH) -> Leaderboard:
     PublishedError: If the file is invalid; names the place, what was found and
       what was expected.
   """
-  raw = files.load(path)
-  rules = [field.name for field in dataclasses.fields(Protocol)]
-  defaults = ('default_tasks', 'default_methods')
-  parts = ('tasks', 'excluded', 'ranges', 'methods', *defaults)
-  files.check_keys(raw, [*rules, *parts, 'registered'], path.name, needed=parts)
-  protocol = _read(
-      Protocol, {k: v for k, v in raw.items() if k in rules}, path.name
-  )
-  ranges = {
-      name: _read(Range, item, f'range {name}')
-      for name, item in raw['ranges'].items()
-  }
-  methods = {
-      name: _read_method(name, item, ranges)
-      for name, item in raw['methods'].items()
-  }
+  raw = yaml_files.parse(path.read_text(encoding='utf-8'), path.name)
+  found = yaml_files.structure(raw, _File, path.name)
+  methods = {n: m.to_method(found.ranges) for n, m in found.methods.items()}
   methods |= {m.name: m for m in _other_methods(tuple(methods.values()))}
-  others = [n for n in registry.ROWS[registry.TASK] if n not in raw['tasks']]
-  for name in raw['excluded']:
-    files.check_choice(name, others, 'an excluded task')
-  tasks = {name: _read_task(name, item) for name, item in raw['tasks'].items()}
-  tasks |= {
-      name: dataclasses.replace(OWN_TASK, name=name)
-      for name, task in catalogue.TASKS.items()
-      if name not in (*tasks, *raw['excluded'])
-      and isinstance(task, definitions.ClassificationTask)
-  }
-  registered = tuple(
-      _read(Registration, item, 'registered')
-      for item in raw.get('registered', ())
-  )
-  entries = [name for item in registered for name in item.entries]
-  for part, found, known in (
-      ('default_tasks', raw['default_tasks'], [*tasks]),
-      ('default_methods', raw['default_methods'], [*methods]),
-      ('registered', entries, [*tasks, *methods]),
+  tasks = dict(found.tasks)
+  for name, task in catalogue.TASKS.items():
+    if isinstance(task, definitions.ClassificationTask):
+      if name not in (*tasks, *found.excluded):
+        tasks[name] = attrs.evolve(OWN_TASK, name=name)
+  known_tasks = registry.ROWS[registry.TASK]
+  for place, names, known in (
+      ('tasks', found.tasks, known_tasks),
+      ('excluded', found.excluded, known_tasks.keys() - found.tasks),
+      ('default_tasks', found.default_tasks, tasks),
+      ('default_methods', found.default_methods, methods),
+      *(
+          (f'methods[{name!r}].not_on', method.not_on, known_tasks)
+          for name, method in methods.items()
+      ),
+      *(
+          ('registered', r.entries, {**tasks, **methods})
+          for r in found.registered
+      ),
   ):
-    for name in found:
-      files.check_choice(name, known, part)
+    for name in names:
+      yaml_files.check_choice(name, known, f'{path.name}.{place}')
+  rules = (field.name for field in attrs.fields(Protocol))
   return Leaderboard(
-      protocol,
+      Protocol(**{name: getattr(found, name) for name in rules}),
       tasks,
       methods,
-      excluded=raw['excluded'],
-      registered=registered,
-      **{part: tuple(raw[part]) for part in defaults},
+      found.default_tasks,
+      found.default_methods,
+      found.excluded,
+      found.registered,
   )

@@ -29,10 +29,11 @@ import functools
 import itertools
 import pathlib
 import re
-from typing import Any, Optional
+from typing import Any, Optional, Union
 
-import yaml
+import attrs
 
+from experiments import yaml_files
 from experiments.published import tables
 from experiments.run_results import run_folder
 
@@ -41,61 +42,125 @@ _TASK = 'task'
 # The names of an entry of each axis, in the order of `AXES`.
 _NAMES = ('group', 'row', 'column')
 _ORIGINS = tuple(origin.value for origin in tables.Origin)
-_NUMBERS = ('published', 'published_std')
-_MEASURE_KEYS = ('metric', 'scale', 'higher_is_better')
-_CELL_KEYS = (*_NAMES, 'like', 'of', 'origin', *_ORIGINS)
-_TEXT_KEYS = (
-    'title',
-    'source',
-    'chosen_on_test',
-    'figure',
-    'differs',
-    'notes',
-)
-# The keys of a table that shows another table's runs by another metric.
-_REMEASURED_KEYS = (*_MEASURE_KEYS, 'estimate', *_NUMBERS)
-_SHOWN_KEYS = (*_TEXT_KEYS, 'runs_of', *tables.AXES)
-_OWN_KEYS = (
-    *_TEXT_KEYS,
-    *_REMEASURED_KEYS,
-    *('seeds', 'runs_of', 'beside', 'cells'),
-    *tables.AXES,
-    *_ORIGINS,
-)
+# The name of an entry, or of a table, or several.
+_Texts = Union[str, tuple[str, ...]]
+# By group and row, in the order of the columns.
+_Numbers = Mapping[str, Mapping[str, tuple[Optional[float], ...]]]
 
 
-def load(path: pathlib.Path) -> Mapping[str, Any]:
-  """Returns the content of a data file."""
-  return _parse(path.read_text(encoding='utf-8'))
+def _given(found: Any, kind: type) -> dict[str, Any]:
+  """Returns the values of the fields of a class that are given, by name."""
+  values = {f.name: getattr(found, f.name) for f in attrs.fields(kind)}
+  return {n: value for n, value in values.items() if value not in (None, ())}
+
+
+@attrs.frozen(kw_only=True, slots=False)
+class _Entry(tables.FlagsByOrigin):
+  """A row."""
+
+  name: str
+  like: Optional[str] = None
+
+
+@attrs.frozen(kw_only=True, slots=False)
+class _Metric:
+  """A measure; what a group or a column does not give is the table's."""
+
+  metric: Optional[str] = None
+  scale: Optional[float] = None
+  higher_is_better: Optional[bool] = None
+
+
+@attrs.frozen(kw_only=True, slots=False)
+class _MeasuredEntry(_Metric, _Entry):
+  """A group or a column."""
+
+
+# The table that has the entries, or they themselves or their names.
+_Axis = Union[str, tuple[Union[str, _Entry], ...]]
+_MeasuredAxis = Union[str, tuple[Union[str, _MeasuredEntry], ...]]
+
+
+@attrs.frozen(kw_only=True, slots=False)
+class _Part:
+  """A part of a table: some of its groups, rows and columns, by default all."""
+
+  group: _Texts = ()
+  row: _Texts = ()
+  column: _Texts = ()
+
+  def __contains__(self, key: tuple[str, str, str]) -> bool:
+    names = _given(self, _Part)
+    return all(
+        axis not in names or name in _as_tuple(names[axis])
+        for axis, name in zip(_NAMES, key)
+    )
+
+
+@attrs.frozen(kw_only=True, slots=False)
+class _PartFlags(_Part, tables.FlagsByOrigin):
+  """Flags of a part of a table, or those that another table has for it."""
+
+  like: Optional[str] = None
+  of: _Part = _Part()
+  origin: Optional[str] = attrs.field(
+      default=None,
+      validator=attrs.validators.optional(attrs.validators.in_(_ORIGINS)),
+  )
+
+
+@attrs.frozen(kw_only=True, slots=False)
+class _Shown:
+  """A file that shows the runs of other tables as a figure."""
+
+  title: str
+  source: str
+  figure: Optional[Mapping[str, Any]] = None
+  differs: tuple[str, ...] = ()
+  notes: tuple[str, ...] = ()
+  chosen_on_test: Optional[bool] = None
+  runs_of: _Texts = ()
+  groups: _MeasuredAxis = ()
+  rows: _Axis = ()
+  columns: _MeasuredAxis = ()
+
+  @property
+  def texts(self) -> dict[str, Any]:
+    """The fields of a table that do not depend on its cells."""
+    names = ('title', 'source', 'figure', 'differs', 'notes')
+    return {name: getattr(self, name) for name in names}
+
+
+@attrs.frozen(kw_only=True, slots=False)
+class _Measured(_Shown, _Metric):
+  """A file that has a metric, maybe of the runs of other tables."""
+
+  metric: str
+  estimate: str = attrs.field(
+      validator=attrs.validators.in_(run_folder.ESTIMATES)
+  )
+  published: Mapping[str, Any] = attrs.field(factory=dict)
+  published_std: Mapping[str, Any] = attrs.field(factory=dict)
+
+
+@attrs.frozen(kw_only=True, slots=False)
+class _Own(_Measured, tables.FlagsByOrigin):
+  """A file that has runs of its own."""
+
+  seeds: int = attrs.field(default=1, validator=attrs.validators.ge(1))
+  beside: _Texts = ()
+  cells: tuple[_PartFlags, ...] = ()
 
 
 # Tables share axes and runs, so files are read repeatedly.
-_parse = functools.lru_cache(maxsize=None)(yaml.safe_load)
-
-
-def check_keys(
-    found: Iterable[str],
-    known: Sequence[str],
-    place: str,
-    needed: Sequence[str] = (),
-):
-  """Raises if a mapping has an unknown key, or lacks a needed one."""
-  for key in found:
-    if key not in known:
-      raise tables.PublishedError(
-          f'{place} takes {", ".join(known)}, found {key!r}'
-      )
-  for key in needed:
-    if key not in found:
-      raise tables.PublishedError(f'{place} needs {key!r}')
-
-
-def check_choice(found: Any, known: Sequence[str], place: str):
-  """Raises if a value is not one of the allowed ones."""
-  if found not in known:
-    raise tables.PublishedError(
-        f'{place} must be one of {", ".join(known)}, found {found!r}'
-    )
+@functools.lru_cache(maxsize=None)
+def _structure(text: str, place: str) -> Any:
+  """Returns a file as a value of the class that its keys ask for."""
+  raw = yaml_files.parse(text, place)
+  kind: type = _Own
+  if 'runs_of' in raw:
+    kind = _Measured if 'metric' in raw else _Shown
+  return yaml_files.structure(raw, kind, place)
 
 
 def _in_panels(table: tables.Table) -> tables.Table:
@@ -119,7 +184,7 @@ class _File:
     self._path = path
     self._paper = path.parent.name
     self.place = f'{self._paper}/{path.stem}'
-    self.raw = load(path)
+    self.content = _structure(path.read_text(encoding='utf-8'), self.place)
 
   def other(self, name: str) -> '_File':
     """Returns the file of another table of the paper."""
@@ -131,64 +196,43 @@ class _File:
 
     The cells of tables in `beside` come first, those of the same columns.
     """
-    if 'runs_of' in self.raw:
+    content = self.content
+    if content.runs_of:
       return self._read_shown()
-    self._check(_OWN_KEYS)
     axes: dict[str, Any] = {a: self.read_axis(a) for a in tables.AXES}
     table = tables.Table(
         paper=self._paper,
         name=self._path.stem,
-        estimate=self.raw['estimate'],
-        seeds=int(self.raw.get('seeds', 1)),
+        estimate=content.estimate,
+        seeds=content.seeds,
         cells=self._read_cells(list(axes.values())),
         **axes,
-        default_measure=_read_measure(self.raw, self.place),
-        **self._read_texts(chosen_on_test=False),
+        default_measure=self._read_measure(self.place),
+        chosen_on_test=bool(content.chosen_on_test),
+        **content.texts,
     )
-    others = self._find_all(self.raw.get('beside') or [])
+    others = self._find_all(content.beside)
     columns = [entry.name for entry in table.columns]
     others = [other.restrict(columns=columns) for other in others]
     return _join(table, [*others, table]) if others else table
 
-  def _check(self, known: Sequence[str]):
-    """Raises unless the file has valid keys for a table with a metric."""
-    needed = ('title', 'source', 'metric', 'estimate')
-    check_keys(self.raw, known, self.place, needed)
-    check_choice(
-        self.raw['estimate'], run_folder.ESTIMATES, f'{self.place}: estimate'
-    )
-
-  def _read_texts(self, *, chosen_on_test: bool) -> dict[str, Any]:
-    """Returns the texts and options that do not depend on the cells."""
-    raw = self.raw
-    return {
-        'title': raw['title'],
-        'source': raw['source'],
-        'figure': raw.get('figure'),
-        'differs': tuple(raw.get('differs') or ()),
-        'notes': tuple(raw.get('notes') or ()),
-        'chosen_on_test': bool(raw.get('chosen_on_test', chosen_on_test)),
-    }
-
-  def _find_all(self, names: Any) -> list[tables.Table]:
-    return [self.other(name).read_table() for name in _as_list(names)]
+  def _find_all(self, names: _Texts) -> list[tables.Table]:
+    return [self.other(name).read_table() for name in _as_tuple(names)]
 
   def _read_shown(self) -> tables.Table:
     """Returns a table of other tables' runs, maybe with another metric."""
-    raw, place = self.raw, f'{self.place} with runs_of'
-    if 'metric' in raw:
-      self._check((*_SHOWN_KEYS, *_REMEASURED_KEYS))
-    else:
-      check_keys(raw, _SHOWN_KEYS, place, ('title', 'source', 'figure'))
-    bases = self._find_all(raw['runs_of'])
+    content = self.content
+    bases = self._find_all(content.runs_of)
     base = _join(bases[0], bases)
+    is_chosen = content.chosen_on_test
     shown = dataclasses.replace(
         base,
         name=self._path.stem,
-        **self._read_texts(chosen_on_test=base.chosen_on_test),
-    ).restrict(**{axis: raw.get(axis) or () for axis in tables.AXES})
+        chosen_on_test=base.chosen_on_test if is_chosen is None else is_chosen,
+        **content.texts,
+    ).restrict(**{axis: getattr(content, axis) for axis in tables.AXES})
     shown = _in_panels(shown)
-    return self._remeasure(shown) if 'metric' in raw else shown
+    return self._remeasure(shown) if isinstance(content, _Measured) else shown
 
   def _remeasure(self, table: tables.Table) -> tables.Table:
     """Returns a table with the same runs and another metric."""
@@ -201,11 +245,31 @@ class _File:
     }
     return dataclasses.replace(
         table,
-        estimate=self.raw['estimate'],
+        estimate=self.content.estimate,
         cells=self._replace_numbers(table.cells, list(axes.values())),
         **axes,
-        default_measure=_read_measure(self.raw, self.place),
+        default_measure=self._read_measure(self.place),
     )
+
+  def _read_measure(
+      self, place: str, own: Optional[_Metric] = None
+  ) -> tables.Measure:
+    """Returns the measure of the table, or that of a group or column."""
+    found = _given(self.content, _Metric)
+    if own is not None:
+      if own.metric:  # The direction is that of another metric.
+        found.pop('higher_is_better', None)
+      found.update(_given(own, _Metric))
+    if 'higher_is_better' not in found:
+      try:
+        is_higher = run_folder.is_higher_better(found['metric'])
+      except ValueError as error:
+        raise tables.PublishedError(
+            f'{place} needs higher_is_better: the name of the metric '
+            f'{found["metric"]!r} does not tell'
+        ) from error
+      found['higher_is_better'] = is_higher
+    return tables.Measure(**{'scale': 1.0, **found})
 
   def read_axis(self, axis: str) -> tables.Axis:
     """Returns the entries of an axis; a single unnamed one if there are none.
@@ -214,41 +278,33 @@ class _File:
       axis: One of `AXES`. In the file, it is a list of entries, or the name of
         a table with which the axis is shared.
     """
-    found = self.raw.get(axis)
+    found = getattr(self.content, axis)
     if not found:
       return (tables.Entry(''),)
     if isinstance(found, str):
       return self.other(found).read_axis(axis)
-    place = f'{self.place}: {axis}'
-    entries = tuple(self._read_entry(item, axis, place) for item in found)
+    entries = tuple(self._read_entry(item, axis) for item in found)
     names = [entry.name for entry in entries]
     if len(set(names)) < len(names):
       raise tables.PublishedError(
-          f'{place} names an entry twice: {", ".join(names)}'
+          f'{self.place}.{axis} names an entry twice: {", ".join(names)}'
       )
     return entries
 
-  def _read_entry(self, item: Any, axis: str, place: str) -> tables.Entry:
+  def _read_entry(self, item: Union[str, _Entry], axis: str) -> tables.Entry:
     """Returns an entry, with the flags of its `like` table and its own."""
-    item = item if isinstance(item, dict) else {'name': item}
-    known = ('name', 'like', *_ORIGINS)
-    if axis != 'rows':
-      known += _MEASURE_KEYS
-    check_keys(item, known, place, needed=('name',))
-    entry = tables.Entry(str(item['name']))
-    if 'like' in item:
-      others = self.other(item['like']).read_axis(axis)
-      by_name = {other.name: other for other in others}
-      check_choice(entry.name, list(by_name), f'{place} like {item["like"]}')
-      entry = by_name[entry.name]
-    if any(key in item for key in _MEASURE_KEYS):
-      inherited = dict(self.raw)
-      if 'metric' in item:  # The direction is that of another metric.
-        inherited.pop('higher_is_better', None)
-      measure = _read_measure({**inherited, **item}, place)
+    if isinstance(item, str):
+      return tables.Entry(item)
+    place = f'{self.place}.{axis}'
+    entry = tables.Entry(item.name)
+    if item.like:
+      others = {e.name: e for e in self.other(item.like).read_axis(axis)}
+      yaml_files.check_choice(item.name, others, f'{place} like {item.like}')
+      entry = others[item.name]
+    if isinstance(item, _MeasuredEntry) and _given(item, _Metric):
+      measure = self._read_measure(place, item)
       entry = dataclasses.replace(entry, measure=measure)
-    flags = entry.flags + tuple(tables.from_mapping(item))
-    return dataclasses.replace(entry, flags=flags)
+    return dataclasses.replace(entry, flags=entry.flags + item.given)
 
   def _read_cells(self, axes: Sequence[tables.Axis]) -> tuple[tables.Cell, ...]:
     """Returns the cells.
@@ -257,50 +313,45 @@ class _File:
     row, in this order, and then its own; later ones win.
     """
     items = list(self._read_items())
-    for item in self.raw.get('cells') or ():
+    for item in self.content.cells:
       for name, axis in zip(_NAMES, axes):
         known = [entry.name for entry in axis]
-        for found in _as_list(item.get(name, [])):
-          check_choice(found, known, f'{self.place}: cells: {name}')
+        for found in _as_tuple(getattr(item, name)):
+          yaml_files.check_choice(found, known, f'{self.place}.cells: {name}')
     cells = []
     for group, row, column in itertools.product(*axes):
       key = (group.name, row.name, column.name)
-      flags = tables.from_mapping(self.raw)
-      flags += [*group.flags, *column.flags, *row.flags]
-      for item in items:
-        names = zip(key, _NAMES)
-        if all(name in _as_list(item.get(axis, name)) for name, axis in names):
-          flags += tables.from_mapping(item)
+      flags = [*self.content.given, *group.flags, *column.flags, *row.flags]
+      flags += [flag for item in items if key in item for flag in item.given]
       filled = tuple(_substitute(flags, f'{self.place}: {key}'))
       cells.append(tables.Cell(self._paper, self._path.stem, *key, filled))
     return self._replace_numbers(cells, axes)
 
-  def _read_items(self) -> Iterator[Mapping[str, Any]]:
-    """Yields the items of `cells`: flags of a cell, group, row or column.
+  def _read_items(self) -> Iterator[_PartFlags]:
+    """Yields the flags of cells, groups, rows or columns.
 
     An item that is `like` another table is replaced by that table's items, or
     by those `of` one of its groups, rows or columns, without these names. The
     names and the origin of the item override those of the other table.
     """
-    place = f'{self.place}: cells'
-    for item in self.raw.get('cells') or ():
-      check_keys(item, _CELL_KEYS, place)
-      if 'like' not in item:
+    for item in self.content.cells:
+      if not item.like:
         yield item
         continue
-      wanted = item.get('of') or {}
-      check_keys(wanted, _NAMES, f'{place}: of')
-      names = {name: item[name] for name in _NAMES if name in item}
-      for shared in self.other(item['like'])._read_items():
-        if all(shared.get(name) == value for name, value in wanted.items()):
-          kept = {key: shared[key] for key in shared if key not in wanted}
-          yield {**_with_origin(kept, item.get('origin'), place), **names}
+      names, wanted = _given(item, _Part), _given(item.of, _Part)
+      for shared in self.other(item.like)._read_items():
+        if {**_given(shared, _Part), **wanted} == _given(shared, _Part):
+          shared = attrs.evolve(
+              shared, **{**dict.fromkeys(wanted, ()), **names}
+          )
+          yield shared.with_origin(item.origin) if item.origin else shared
 
   def _replace_numbers(
       self, cells: Iterable[tables.Cell], axes: Sequence[tables.Axis]
   ) -> tuple[tables.Cell, ...]:
     """Returns cells with only the numbers in this file."""
-    published, stds = (self._read_numbers(name, axes) for name in _NUMBERS)
+    published = self._read_numbers('published', axes)
+    stds = self._read_numbers('published_std', axes)
     return tuple(
         dataclasses.replace(
             cell,
@@ -318,15 +369,17 @@ class _File:
     In the file, a row has a list in the order of the columns. Rows are nested
     in groups, if there are any, and may be missing.
     """
-    raw, place = self.raw.get(name) or {}, f'{self.place}: {name}'
+    place = f'{self.place}.{name}'
     groups, rows, columns = ([entry.name for entry in axis] for axis in axes)
-    if groups == ['']:
-      raw = {'': raw}
-    check_keys(raw, groups, place)
+    raw = getattr(self.content, name)
+    by_group = {'': raw} if groups == [''] else raw
     numbers = {}
-    for group, by_row in raw.items():
-      check_keys(by_row, rows, place)
+    for group, by_row in yaml_files.structure(
+        by_group, _Numbers, place
+    ).items():
+      yaml_files.check_choice(group, groups, place)
       for row, values in by_row.items():
+        yaml_files.check_choice(row, rows, place)
         if len(values) != len(columns):
           raise tables.PublishedError(
               f'{place} needs {len(columns)} numbers in row {row!r}, found '
@@ -337,37 +390,8 @@ class _File:
     return numbers
 
 
-def _as_list(names: Any) -> list[str]:
-  return [str(n) for n in (names if isinstance(names, list) else [names])]
-
-
-def _read_measure(raw: Mapping[str, Any], place: str) -> tables.Measure:
-  higher_is_better = raw.get('higher_is_better')
-  if higher_is_better is None:
-    try:
-      higher_is_better = run_folder.is_higher_better(raw['metric'])
-    except ValueError as error:
-      raise tables.PublishedError(
-          f'{place} needs higher_is_better: the name of the metric '
-          f'{raw["metric"]!r} does not tell'
-      ) from error
-  return tables.Measure(
-      metric=raw['metric'],
-      scale=float(raw.get('scale', 1.0)),
-      higher_is_better=bool(higher_is_better),
-  )
-
-
-def _with_origin(
-    item: Mapping[str, Any], origin: Optional[str], place: str
-) -> Mapping[str, Any]:
-  """Returns an item with the origin of its flags replaced, unless None."""
-  if origin is None:
-    return item
-  check_choice(origin, _ORIGINS, f'{place}: origin')
-  flags = [flag for other in _ORIGINS for flag in item.get(other) or ()]
-  others = {key: item[key] for key in item if key not in _ORIGINS}
-  return {**others, origin: flags}
+def _as_tuple(names: _Texts) -> tuple[str, ...]:
+  return (names,) if isinstance(names, str) else names
 
 
 def _substitute(

@@ -9,9 +9,12 @@ import functools
 import itertools
 import pathlib
 import re
-from typing import Any, Optional
+from typing import Any, Optional, TypeVar
+
+import attrs
 
 from experiments import folders
+from experiments import yaml_files
 from experiments.run_results import run_folder
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -28,8 +31,10 @@ _SHORT_TITLES = {
 }
 
 
-class PublishedError(ValueError):
-  """A published table does not exist, or its data file is invalid."""
+# A published table does not exist, or its data file is invalid.
+PublishedError = yaml_files.DataFileError
+
+_Flags = TypeVar('_Flags', bound='FlagsByOrigin')
 
 
 class Origin(str, enum.Enum):
@@ -113,20 +118,34 @@ def _parse(text: str) -> tuple[GivenFlag, ...]:
   return tuple(found)
 
 
-def from_mapping(entry: Mapping[str, Any]) -> list[GivenFlag]:
-  """Returns the flags in an entry of a data file.
+@attrs.frozen(kw_only=True)
+class FlagsByOrigin:
+  """Flags in a data file, under the names of their origins.
 
-  Args:
-    entry: Lists of flags by the names of origins; other keys are ignored.
-
-  Returns:
-    The flags, sorted by origin.
+  Attributes:
+    specified: The flags whose values the paper or its code gives.
+    assumed: Those whose values are ours.
+    lost: Those whose values are lost.
   """
-  return [
-      GivenFlag(str(text), origin)
-      for origin in Origin
-      for text in entry.get(origin.value) or ()
-  ]
+
+  specified: tuple[str, ...] = ()
+  assumed: tuple[str, ...] = ()
+  lost: tuple[str, ...] = ()
+
+  @property
+  def given(self) -> tuple[GivenFlag, ...]:
+    """The flags, sorted by origin."""
+    return tuple(
+        GivenFlag(text, origin)
+        for origin in Origin
+        for text in getattr(self, origin.value)
+    )
+
+  def with_origin(self: _Flags, origin: str) -> _Flags:
+    """Returns a copy with all flags under one origin."""
+    texts: dict[str, Any] = {other.value: () for other in Origin}
+    texts[origin] = tuple(flag.text for flag in self.given)
+    return attrs.evolve(self, **texts)
 
 
 def expand(

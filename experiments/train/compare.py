@@ -13,6 +13,7 @@ import pathlib
 from typing import Optional
 
 from absl import flags
+import attrs
 
 from experiments import command_line
 from experiments import flag_table
@@ -155,7 +156,7 @@ def _find_method(
   label = method.name if not of_file else f'{method.name} ({entry.file_label})'
   _check_agree(method, of_file, entry)
   added = [text for text in of_file if text not in method.flags]
-  return dataclasses.replace(
+  return attrs.evolve(
       method, name=entry.label or label, flags=(*method.flags, *added)
   )
 

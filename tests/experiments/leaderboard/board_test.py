@@ -60,43 +60,39 @@ class RulesTest(parameterized.TestCase):
     self.assertEqual(rules.tasks['digits'].seeds, range(2))
     self.assertEqual(rules.methods['FedAvg'].search[0].text, 'a=uniform(0,1)')
 
+  # What is wrong, its place, and what was found there.
   @parameterized.parameters(
-      ({'rounds': 1}, "board.yaml takes .* found 'rounds'"),
-      ({'tasks': {'digit': _TASK}}, "a task must be one of .* found 'digit'"),
-      ({'tasks': {'digits': {}}}, "task digits needs 'num_seeds'"),
-      (
-          {'tasks': {'digits': {**_TASK, 'metric': 'loss'}}},
-          "digits must be one whose larger values are better, found 'loss'",
-      ),
-      ({'tuning_seed': 1}, 'final seeds, but task digits has 1 among them'),
+      ({'rounds': 1}, 'board.yaml', "'rounds'"),
+      ({'total_rounds': 0}, "'total_rounds'", '0'),
+      ({'tasks': {'digit': _TASK}}, 'tasks', "'digit'"),
+      ({'tasks': {'digits': {}}}, "tasks['digits'].num_seeds", 'missing'),
+      ({'tasks': {'digits': {**_TASK, 'metric': 'loss'}}}, 'digits', "'loss'"),
+      ({'tuning_seed': 1}, 'task digits', '1'),
       (
           {'methods': {'FedAvg': {'flags': [], 'search': ['rates']}}},
-          "method FedAvg: search must be one of .*, rate, found 'rates'",
+          'method FedAvg: search',
+          "'rates'",
       ),
+      ({'methods': {'FedAvg': {**_METHOD, 'defaults': 'me'}}}, 'FedAvg', 'me'),
       (
-          {'excluded': {'digits': 'it is small'}},
-          "an excluded task must be one of .* found 'digits'",
+          {'methods': {'FedAvg': {**_METHOD, 'not_on': ['mnits']}}},
+          "methods['FedAvg'].not_on",
+          "'mnits'",
       ),
-      (
-          {'default_methods': ['FedAvgM']},
-          "default_methods must be one of FedAvg, .*, found 'FedAvgM'",
-      ),
-      (
-          {'default_tasks': ['emnist_ae']},
-          "default_tasks must be one of digits, .*, found 'emnist_ae'",
-      ),
+      ({'excluded': {'digits': 'it is small'}}, 'excluded', "'digits'"),
+      ({'default_methods': ['FedAvgM']}, 'default_methods', "'FedAvgM'"),
+      ({'default_tasks': ['emnist_ae']}, 'default_tasks', "'emnist_ae'"),
       (
           {'registered': [{**_COMMITTED, 'entries': ['mnits']}]},
-          "registered must be one of digits, .*, found 'mnits'",
-      ),
-      (
-          {'methods': {'FedAvg': {**_METHOD, 'defaults': 'mine'}}},
-          "method FedAvg: defaults must be one of .*, ours, found 'mine'",
+          'registered',
+          "'mnits'",
       ),
   )
-  def test_bad_files_are_refused(self, changes, sentence):
-    with self.assertRaisesRegex(published.PublishedError, sentence):
+  def test_an_error_names_the_place_and_what_was_found(self, changes, *named):
+    with self.assertRaises(published.PublishedError) as caught:
       self._load(**changes)
+    for name in named:
+      self.assertIn(name, str(caught.exception))
 
   def test_a_run_is_registered_with_the_later_one_of_task_and_method(self):
     later = {**_COMMITTED, 'time': datetime.datetime(2026, 1, 3, 4)}

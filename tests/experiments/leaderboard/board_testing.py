@@ -4,11 +4,12 @@
 
 from collections.abc import Mapping, Sequence
 import csv
-import dataclasses
 import json
 import math
 import pathlib
 from typing import Optional
+
+import attrs
 
 from experiments.leaderboard import board
 from experiments.leaderboard import plans
@@ -43,12 +44,12 @@ def break_method(rules: board.Leaderboard, name: str) -> board.Leaderboard:
   """Gives a method the rate with which the made-up program fails."""
   method = rules.methods[name]
   rate = 'client_learning_rate'
-  broken = dataclasses.replace(
+  broken = attrs.evolve(
       method,
       flags=(*method.flags, f'--{rate}=13'),
       search=tuple(item for item in method.search if item.flag != rate),
   )
-  return dataclasses.replace(rules, methods={**rules.methods, name: broken})
+  return attrs.evolve(rules, methods={**rules.methods, name: broken})
 
 
 def write_run(

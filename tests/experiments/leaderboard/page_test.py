@@ -12,6 +12,7 @@ import pathlib
 from unittest import mock
 
 from absl.testing import absltest
+import attrs
 import numpy as np
 
 from experiments.leaderboard import board
@@ -240,7 +241,7 @@ class OtherPagesTest(absltest.TestCase):
     rules = board.Registration('abc', time, ('digits', 'FedAvg'))
     plan = dataclasses.replace(
         self.plan,
-        board=dataclasses.replace(self.plan.board, registered=(rules,)),
+        board=attrs.evolve(self.plan.board, registered=(rules,)),
     )
     for method in ('FedAvg', 'Delta-SGD'):
       accuracies = dict.fromkeys(range(3), 0.9)

@@ -24,8 +24,8 @@ _METHOD = 'experiments/presets/delta_sgd/methods/delta_sgd.flags'
 
 
 def _cell(specified=(), lost=()):
-  given = tables.from_mapping({'specified': specified, 'lost': lost})
-  return tables.Cell('paper', 'table_1', '', 'SGD', 'MNIST', flags=tuple(given))
+  given = tables.FlagsByOrigin(specified=specified, lost=lost).given
+  return tables.Cell('paper', 'table_1', '', 'SGD', 'MNIST', flags=given)
 
 
 def _origins(cell):

@@ -132,34 +132,26 @@ class GivenFlagsTest(folder_testing.FolderTestCase):
     self.assertEqual(found[0].reason, 'the text says')
 
   def test_entry_has_flags_by_origin(self):
-    found = tables.from_mapping(
-        {
-            'name': 'SGD',
-            'lost': ['--sgd_momentum=0.9'],
-            'specified': ['--client_optimizer=sgd', '--client_epochs=1'],
-            'assumed': None,
-        }
+    entry = tables.FlagsByOrigin(
+        lost=('--sgd_momentum=0.9',),
+        specified=('--client_optimizer=sgd', '--client_epochs=1'),
     )
     self.assertEqual(
-        [(flag.name, flag.origin) for flag in found],
+        [(flag.name, flag.origin) for flag in entry.given],
         [
             ('client_optimizer', _SPECIFIED),
             ('client_epochs', _SPECIFIED),
             ('sgd_momentum', _LOST),
         ],
     )
+    assumed = entry.with_origin('assumed').given
+    self.assertEqual({flag.origin for flag in assumed}, {_ASSUMED})
+    self.assertLen(assumed, 3)
 
   def test_expand_puts_flags_in_the_place_of_the_file(self):
     self._read('# assumed: ours', '--client_epochs=1')
-    given = tables.from_mapping(
-        {
-            'specified': [
-                '--task=mnist',
-                '--flagfile=method.flags',
-                '--client_epochs=2',
-            ]
-        }
-    )
+    texts = ('--task=mnist', '--flagfile=method.flags', '--client_epochs=2')
+    given = tables.FlagsByOrigin(specified=texts).given
     found = tables.expand(given, self.folder)
     self.assertEqual(
         [(flag.text, flag.origin) for flag in found],
@@ -171,6 +163,6 @@ class GivenFlagsTest(folder_testing.FolderTestCase):
     )
 
   def test_missing_flagfile_is_named(self):
-    given = tables.from_mapping({'specified': ['--flagfile=no.flags']})
+    given = tables.FlagsByOrigin(specified=('--flagfile=no.flags',)).given
     with self.assertRaisesRegex(FileNotFoundError, 'no.flags'):
       tables.expand(given, self.folder)
