@@ -14,6 +14,7 @@ from typing import Any, Optional
 from absl import flags
 
 from experiments import flag_table
+from experiments import preset_flags
 from experiments import registry
 from experiments import settings as settings_lib
 
@@ -204,6 +205,7 @@ def define(flag_values: flags.FlagValues = flags.FLAGS):
   """
   _define_choices(flag_values)
   flag_table.define(Settings, flag_values)
+  preset_flags.define(flag_values)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The papers' tables and figures as data: cells, numbers and commands.
 
-A paper is a folder in `experiments/presets` with flagfiles, one data file per
-table or figure, and a README. TensorFlow is not imported here.
+A paper is a folder in `experiments/presets` with a file of flags by name, one
+data file per table or figure, and a README. TensorFlow is not imported here.
 """
 
 from experiments.published.commands import argument_values

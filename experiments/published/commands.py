@@ -91,7 +91,7 @@ def train_arguments(
     output_dir: The folder of all runs.
 
   Returns:
-    The flags; paths of flagfiles are relative to the project's folder.
+    The flags.
   """
   return [
       *(flag.text for flag in cell.flags),
@@ -162,7 +162,7 @@ def parse_flags(
   """Parses flags of `experiments.train`.
 
   Args:
-    arguments: The flags; paths of flagfiles are relative to the current folder.
+    arguments: The flags.
 
   Returns:
     The chosen rows and the other settings.
@@ -193,7 +193,6 @@ def hyperparameters(cell: tables.Cell) -> list[Hyperparameter]:
   Raises:
     HparamError: If flags of the cell conflict.
     absl.flags.Error: If a flag does not exist or has an invalid value.
-    OSError: If a flagfile cannot be read.
   """
   given = tables.expand(cell.flags)
   origins = {_flag_name(flag): flag.origin for flag in given}

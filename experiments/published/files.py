@@ -33,15 +33,17 @@ from typing import Any, Optional, Union
 
 import attrs
 
+from experiments import flag_table
+from experiments import preset_flags
 from experiments import yaml_files
 from experiments.published import tables
 from experiments.run_results import run_folder
 
-_PRESETS = tables.ROOT / 'experiments' / 'presets'
+_PRESETS = preset_flags.PRESETS
 _TASK = 'task'
 # The names of an entry of each axis, in the order of `AXES`.
 _NAMES = ('group', 'row', 'column')
-_ORIGINS = tuple(origin.value for origin in tables.Origin)
+_ORIGINS = tuple(origin.value for origin in preset_flags.Origin)
 # The name of an entry, or of a table, or several.
 _Texts = Union[str, tuple[str, ...]]
 # By group and row, in the order of the columns.
@@ -55,7 +57,7 @@ def _given(found: Any, kind: type) -> dict[str, Any]:
 
 
 @attrs.frozen(kw_only=True, slots=False)
-class _Entry(tables.FlagsByOrigin):
+class _Entry(preset_flags.FlagsByOrigin):
   """A row."""
 
   name: str
@@ -98,7 +100,7 @@ class _Part:
 
 
 @attrs.frozen(kw_only=True, slots=False)
-class _PartFlags(_Part, tables.FlagsByOrigin):
+class _PartFlags(_Part, preset_flags.FlagsByOrigin):
   """Flags of a part of a table, or those that another table has for it."""
 
   like: Optional[str] = None
@@ -144,7 +146,7 @@ class _Measured(_Shown, _Metric):
 
 
 @attrs.frozen(kw_only=True, slots=False)
-class _Own(_Measured, tables.FlagsByOrigin):
+class _Own(_Measured, preset_flags.FlagsByOrigin):
   """A file that has runs of its own."""
 
   seeds: int = attrs.field(default=1, validator=attrs.validators.ge(1))
@@ -395,10 +397,14 @@ def _as_tuple(names: _Texts) -> tuple[str, ...]:
 
 
 def _substitute(
-    flags: Sequence[tables.GivenFlag], place: str
-) -> Iterator[tables.GivenFlag]:
+    flags: Sequence[preset_flags.GivenFlag], place: str
+) -> Iterator[preset_flags.GivenFlag]:
   """Fills in the values of other flags: '{task}', '{server_optimizer}'."""
-  chosen = {flag.name: flag.value for flag in tables.expand(flags)}
+  try:
+    expanded = preset_flags.expand(flags)
+  except flag_table.HparamError as error:
+    raise tables.PublishedError(f'{place}: {error}') from error
+  chosen = {flag.name: flag.value for flag in expanded}
   if _TASK not in chosen:
     raise tables.PublishedError(f'{place} has no --{_TASK}')
   for flag in flags:
@@ -434,6 +440,12 @@ def _order(path: pathlib.Path) -> tuple:
   return path.parent.name, not is_table, not is_figure, numbers, path.stem
 
 
+def _paths(presets: pathlib.Path) -> list[pathlib.Path]:
+  """Returns the files of tables and figures."""
+  found = presets.glob('*/*.yaml')
+  return [path for path in found if path.name != preset_flags.FILE]
+
+
 def load_tables(
     paper: str = '*', presets: pathlib.Path = _PRESETS
 ) -> list[tables.Table]:
@@ -459,11 +471,11 @@ def load_tables(
     ['table_1', 'table_2']
   """
   paths = sorted(
-      (p for p in presets.glob('*/*.yaml') if paper in ('*', p.parent.name)),
+      (p for p in _paths(presets) if paper in ('*', p.parent.name)),
       key=_order,
   )
   if not paths:
-    known = sorted({path.parent.name for path in presets.glob('*/*.yaml')})
+    known = sorted({path.parent.name for path in _paths(presets)})
     raise tables.PublishedError(
         f'there is no paper {paper!r}; choose one of {", ".join(known)}'
     )
@@ -488,7 +500,7 @@ def find_table(name: str, presets: pathlib.Path = _PRESETS) -> tables.Table:
 
 def _find_path(name: str, presets: pathlib.Path) -> pathlib.Path:
   path = presets / f'{name}.yaml'
-  known = list(presets.glob('*/*.yaml'))
+  known = _paths(presets)
   if path not in known:
     known.sort(key=_order)
     names = ', '.join(f'{p.parent.name}/{p.stem}' for p in known)

@@ -4,24 +4,19 @@
 
 from collections.abc import Mapping, Sequence
 import dataclasses
-import enum
-import functools
 import itertools
 import pathlib
 import re
-from typing import Any, Optional, TypeVar
-
-import attrs
+from typing import Any, Optional
 
 from experiments import folders
+from experiments import preset_flags
 from experiments import yaml_files
 from experiments.run_results import run_folder
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 AXES = ('groups', 'rows', 'columns')
 REPLICATION_ONLY = 'replication only: chosen on the test data'
-_FLAGFILE = '--flagfile='
-_COMMENTS = ('#', '//')
 # Short titles of the papers in the presets' folders.
 _SHORT_TITLES = {
     'delta_sgd': 'Delta-SGD',
@@ -33,141 +28,10 @@ _SHORT_TITLES = {
 
 # A published table does not exist, or its data file is invalid.
 PublishedError = yaml_files.DataFileError
-
-_Flags = TypeVar('_Flags', bound='FlagsByOrigin')
-
-
-class Origin(str, enum.Enum):
-  """The origin of the value of a hyperparameter.
-
-  Attributes:
-    SPECIFIED: The paper or its authors' published code gives the value.
-    ASSUMED: Neither mentions a value; the value is ours.
-    LOST: They mention a value without giving it, or contradict each other; the
-      value is ours.
-  """
-
-  SPECIFIED = 'specified'
-  ASSUMED = 'assumed'
-  LOST = 'lost'
-
-
-@dataclasses.dataclass(frozen=True)
-class GivenFlag:
-  """A flag of a cell.
-
-  Attributes:
-    text: The text on a command line: '--task=mnist', '--nokeep_best'.
-    origin: The origin of its value.
-    reason: The flagfile's comment on the origin; may be empty.
-  """
-
-  text: str
-  origin: Origin
-  reason: str = ''
-
-  @property
-  def name(self) -> str:
-    """The text between the dashes and the value: 'task', 'nokeep_best'."""
-    return self.text.partition('=')[0].lstrip('-')
-
-  @property
-  def value(self) -> str:
-    """The text after the equals sign."""
-    return self.text.partition('=')[2]
-
-
-def read_flagfile(path: pathlib.Path) -> list[GivenFlag]:
-  """Returns the flags of a flagfile with their origins.
-
-  A comment that begins with 'specified', 'assumed' or 'lost' applies to the
-  flags below it, up to the next such comment; flags before the first one are
-  specified.
-
-  Args:
-    path: The flagfile, which must not include others.
-
-  Returns:
-    The flags, in order.
-
-  Raises:
-    OSError: If the file cannot be read.
-
-  Example:
-
-    # specified: Section 5.1
-    --client_batch_size=64
-    # lost: the values of the grid
-    --client_weight_decay=0.001
-  """
-  return list(_parse(path.read_text(encoding='utf-8')))
-
-
-# The cells of a paper share flagfiles.
-@functools.lru_cache(maxsize=None)
-def _parse(text: str) -> tuple[GivenFlag, ...]:
-  found = []
-  origin, reason = Origin.SPECIFIED, ''
-  for line in map(str.strip, text.splitlines()):
-    if line.startswith(_COMMENTS):
-      word, _, rest = line.lstrip('#/ ').partition(':')
-      if word in list(Origin):
-        origin, reason = Origin(word), rest.strip()
-    elif line:
-      found.append(GivenFlag(line, origin, reason))
-  return tuple(found)
-
-
-@attrs.frozen(kw_only=True)
-class FlagsByOrigin:
-  """Flags in a data file, under the names of their origins.
-
-  Attributes:
-    specified: The flags whose values the paper or its code gives.
-    assumed: Those whose values are ours.
-    lost: Those whose values are lost.
-  """
-
-  specified: tuple[str, ...] = ()
-  assumed: tuple[str, ...] = ()
-  lost: tuple[str, ...] = ()
-
-  @property
-  def given(self) -> tuple[GivenFlag, ...]:
-    """The flags, sorted by origin."""
-    return tuple(
-        GivenFlag(text, origin)
-        for origin in Origin
-        for text in getattr(self, origin.value)
-    )
-
-  def with_origin(self: _Flags, origin: str) -> _Flags:
-    """Returns a copy with all flags under one origin."""
-    texts: dict[str, Any] = {other.value: () for other in Origin}
-    texts[origin] = tuple(flag.text for flag in self.given)
-    return attrs.evolve(self, **texts)
-
-
-def expand(
-    flags: Sequence[GivenFlag], root: pathlib.Path = ROOT
-) -> list[GivenFlag]:
-  """Replaces each flagfile by its flags.
-
-  Args:
-    flags: The flags, possibly with `--flagfile=PATH`.
-    root: The folder to which the paths are relative.
-
-  Returns:
-    The flags without flagfiles.
-
-  Raises:
-    OSError: If a flagfile cannot be read.
-  """
-  found = []
-  for flag in flags:
-    is_file = flag.text.startswith(_FLAGFILE)
-    found += read_flagfile(root / flag.value) if is_file else [flag]
-  return found
+Origin = preset_flags.Origin
+GivenFlag = preset_flags.GivenFlag
+FlagsByOrigin = preset_flags.FlagsByOrigin
+expand = preset_flags.expand
 
 
 @dataclasses.dataclass(frozen=True)

@@ -78,8 +78,8 @@ class _Flags:
       best. Default: what its name says, such as min for a loss or an error;
       required if it does not tell.
     best_per: A swept flag: choose the best for each of its values.
-    transfer_to: Flagfiles of other tasks, with each of which the best is also
-      run.
+    transfer_to: Flagfiles or presets of other tasks, with each of which the
+      best is also run.
     seeds: The seeds of every trial, or of one setting if nothing is swept, such
       as that of a --flagfile. Default: 0; for a table, as many as in the paper.
     dry_run: Print the commands without running them.

@@ -220,7 +220,7 @@ def build_search(
     metric: The evaluation metric.
     best_per: A swept flag, to choose the best for each of its values.
     metric_mode: 'max' or 'min'; see `Search`.
-    transfer_to: Flagfiles of other tasks.
+    transfer_to: Flagfiles or presets of other tasks.
     **places: Seeds and folders; see `trials.build_search_trials`.
 
   Returns:
@@ -244,8 +244,8 @@ def build_search(
   stems = [pathlib.Path(path).stem for path in transfer_to]
   if len(set(stems)) < len(stems):
     raise hparams.HparamError(
-        '--transfer_to takes files with distinct names, since they name the '
-        f'folders of the runs, found {", ".join(transfer_to)}'
+        '--transfer_to takes files or presets with distinct names, since they '
+        f'name the folders of the runs, found {", ".join(transfer_to)}'
     )
   build = functools.partial(
       trials_lib.build_search_trials, assignments, given, **places

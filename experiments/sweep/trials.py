@@ -15,6 +15,7 @@ from absl import flags
 from experiments import command_line
 from experiments import folders
 from experiments import hparams
+from experiments import preset_flags
 from experiments import published
 from experiments import registry
 from experiments.run_results import agreement
@@ -84,7 +85,7 @@ def collect_given_flags(flag_values: flags.FlagValues) -> dict[str, str]:
     flag_values: The parsed flags.
 
   Returns:
-    The texts by name, including those from flagfiles.
+    The texts by name, including those from flagfiles and presets.
   """
   known = flags.FlagValues()
   hparams.define(known)
@@ -249,23 +250,25 @@ def build_search_trials(
     seeds: The seeds of every assignment.
     output_dir: The folder of all runs.
     sweep_name: The folder of the sweep, relative to `output_dir`.
-    transfer_to: The flagfile of another task, which overrides the given flags;
-      flags that belong only to tasks are then dropped from the given ones.
+    transfer_to: The flagfile or the preset of another task, which overrides the
+      given flags; flags that belong only to tasks are then dropped from the
+      given ones.
 
   Returns:
     The trials, grouped by assignment.
 
   Raises:
-    HparamError: See `build_trial`; also if the flagfile does not exist.
+    HparamError: See `build_trial`; also if neither file nor preset exist.
   """
   labels, folder, arguments = {}, '', list(given.values())
   if transfer_to is not None:
     path = pathlib.Path(transfer_to)
+    flag = 'preset' if transfer_to in preset_flags.load() else 'flagfile'
     # `path.is_file` raises if the name is too long.
-    if not os.path.isfile(path):
+    if flag == 'flagfile' and not os.path.isfile(path):
       raise hparams.HparamError(
-          f'--transfer_to={transfer_to} does not exist, give a file with one '
-          'flag per line'
+          f'--transfer_to={transfer_to} does not exist, give a preset, or a '
+          'file with one flag per line'
       )
     of_tasks = {
         flag
@@ -274,7 +277,7 @@ def build_search_trials(
     }
     labels, folder = {'transfer_to': path.stem}, f'transfer/{path.stem}/'
     arguments = [t for name, t in given.items() if name not in of_tasks]
-    arguments.append(f'--flagfile={transfer_to}')
+    arguments.append(f'--{flag}={transfer_to}')
   return [
       build_trial(
           {**labels, **dict(assignment)},
@@ -309,7 +312,6 @@ def build_table_trials(
 
   Raises:
     HparamError: See `build_trial`.
-    OSError: If a flagfile of a cell cannot be read.
   """
   if seeds is None:
     seeds = range(table.seeds)
@@ -320,8 +322,7 @@ def build_table_trials(
           {'group': cell.group, 'row': cell.row, 'column': cell.column},
           [
               *data,
-              # Paths of flagfiles are relative to the project's folder.
-              *(flag.text for flag in published.expand(cell.flags)),
+              *(flag.text for flag in cell.flags),
               *given.values(),
           ],
           seed=seed,

@@ -8,7 +8,8 @@ For example:
 
 The run is written to OUTPUT_DIR/EXPERIMENT_NAME: metrics.csv, a curve,
 checkpoints, TensorBoard events and hparams.json. The same command continues an
-interrupted run. --flagfile=FILE reads flags from a file.
+interrupted run. --flagfile=FILE reads flags from a file, --preset=PAPER/NAME
+those of a paper.
 
   python -m experiments.train --task=digits --compare=fedadam,delta_sgd,prodigy
 

@@ -63,7 +63,8 @@ _RUN_ELSEWHERE = {
 # Cells of published tables: tests/experiments/published builds all and trains
 # some briefly, and here is one table.
 _CELL = re.compile(
-    r'experiments/presets/\w+/|--run=runs/\w+/|report --(table|list)'
+    r'--preset=\w+/protocol|experiments/presets/\w+/|--run=runs/\w+/|'
+    'report --(table|list)'
 )
 # Programs write these pages, and name themselves as their docstrings do.
 _GENERATED = re.compile(r'docs/results/(?!README)')

@@ -20,7 +20,7 @@ from tests.experiments.report import made_up_runs
 _SPECIFIED = tables.Origin.SPECIFIED
 _ASSUMED = tables.Origin.ASSUMED
 _LOST = tables.Origin.LOST
-_METHOD = 'experiments/presets/delta_sgd/methods/delta_sgd.flags'
+_METHOD = '--preset=delta_sgd/delta_sgd'
 
 
 def _cell(specified=(), lost=()):
@@ -160,14 +160,14 @@ class CommandsTest(parameterized.TestCase):
     for name in ('runtime', 'data_dir', 'output_dir', 'rounds_per_checkpoint'):
       self.assertNotIn(name, found)
 
-  def test_flagfile_gives_its_origins(self):
-    found = _origins(_cell(['--task=digits', f'--flagfile={_METHOD}']))
+  def test_preset_gives_its_origins(self):
+    found = _origins(_cell(['--task=digits', _METHOD]))
     self.assertEqual(found['delta_sgd_gamma'], (2.0, _SPECIFIED))
     self.assertEqual(found['delta_sgd_amplify_first'], (False, _LOST))
 
   def test_last_flag_has_the_last_word_on_the_origin(self):
     cell = _cell(
-        ['--task=digits', f'--flagfile={_METHOD}'],
+        ['--task=digits', _METHOD],
         lost=['--delta_sgd_gamma=1'],
     )
     self.assertEqual(_origins(cell)['delta_sgd_gamma'], (1.0, _LOST))

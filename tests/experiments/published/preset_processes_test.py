@@ -20,10 +20,9 @@ from experiments.train import run_parts
 from tests import folder_testing
 from tests.experiments.train import training_process
 
-_PRESETS = published.ROOT / 'experiments' / 'presets'
 _TABLES = tuple(
-    (f'{path.parent.name}_{path.stem}', f'{path.parent.name}/{path.stem}')
-    for path in sorted(_PRESETS.glob('*/*.yaml'))
+    (table.place.replace('/', '_'), table.place)
+    for table in published.load_tables()
 )
 
 

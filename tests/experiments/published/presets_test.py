@@ -3,14 +3,13 @@
 """Tests of the papers' tables and figures: every cell, but no training."""
 
 import collections
-import os
 import re
 
 from absl.testing import absltest
 
+from experiments import preset_flags
 from experiments import published
 from experiments.published import commands
-from experiments.published import tables
 from experiments.report import figures
 
 _PAPERS = published.ROOT / 'experiments' / 'presets'
@@ -26,12 +25,8 @@ def _without_numbers(cell):
   return tuple(re.sub(r'=[-+.e\d]+$', '=', flag.text) for flag in cell.flags)
 
 
-def _flagfiles(cell):
-  return tuple(
-      flag.text.partition('=')[2]
-      for flag in cell.flags
-      if flag.name == 'flagfile'
-  )
+def _presets(cell):
+  return tuple(flag.value for flag in cell.flags if flag.name == 'preset')
 
 
 class PresetsTest(absltest.TestCase):
@@ -55,17 +50,11 @@ class PresetsTest(absltest.TestCase):
       except Exception as error:  # pylint: disable=broad-exception-caught
         cls.errors.append(f'{name}: {error}')
 
-  def setUp(self):
-    super().setUp()
-    # Flagfiles are given from the project's folder.
-    self.addCleanup(os.chdir, os.getcwd())
-    os.chdir(published.ROOT)
-
   def test_flags_of_every_cell_parse(self):
     self.assertEmpty(self.errors, '\n'.join(self.errors))
 
-  def test_commands_find_their_flagfiles(self):
-    cells = {_flagfiles(cell): cell for cell in self.cells.values()}
+  def test_commands_of_cells_parse(self):
+    cells = {_presets(cell): cell for cell in self.cells.values()}
     for cell in cells.values():
       with self.subTest(cell.experiment_name):
         arguments = published.train_arguments(cell, seed=1)
@@ -103,25 +92,16 @@ class PresetsTest(absltest.TestCase):
       with self.subTest(f'{table.paper}/{table.name}'):
         figures.read_options(table)
 
-  def _paths(self):
-    """Returns the flagfiles of all papers."""
-    papers = {table.paper for table in self.tables}
-    return [
-        path for paper in papers for path in (_PAPERS / paper).rglob('*.flags')
-    ]
-
-  def test_flagfiles_have_known_flags_and_reasons(self):
+  def test_presets_have_known_flags(self):
     known = commands._define_flags()
-    for path in self._paths():
-      for flag in tables.read_flagfile(path):
-        with self.subTest(f'{path.parent.name}/{path.name}: {flag.text}'):
+    for name, found in preset_flags.load().items():
+      for flag in found:
+        with self.subTest(f'{name}: {flag.text}'):
           self.assertIn(commands._flag_name(flag), known)
-          self.assertNotEmpty(flag.reason)
 
-  def test_every_flagfile_is_used(self):
-    used = {path for cell in self.cells.values() for path in _flagfiles(cell)}
-    found = {str(path.relative_to(published.ROOT)) for path in self._paths()}
-    self.assertEqual(found, used)
+  def test_every_preset_is_used(self):
+    used = {name for cell in self.cells.values() for name in _presets(cell)}
+    self.assertEqual(set(preset_flags.load()), used)
 
   def test_a_published_table_has_a_number_in_every_cell(self):
     for table in self.tables:

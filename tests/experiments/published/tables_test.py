@@ -7,11 +7,6 @@ import dataclasses
 from absl.testing import parameterized
 
 from experiments.published import tables
-from tests import folder_testing
-
-_SPECIFIED = tables.Origin.SPECIFIED
-_ASSUMED = tables.Origin.ASSUMED
-_LOST = tables.Origin.LOST
 
 
 def _cell(group, row, column):
@@ -88,81 +83,3 @@ class TablesTest(parameterized.TestCase):
     table = _table('paper', 'table_1', cells[:1])
     with self.assertRaisesRegex(tables.PublishedError, 'table_1 has no cells'):
       table.restrict(rows=['Adam'])
-
-
-class GivenFlagsTest(folder_testing.FolderTestCase):
-
-  def _read(self, *lines):
-    path = self.folder / 'method.flags'
-    path.write_text('\n'.join(lines), encoding='utf-8')
-    return tables.read_flagfile(path)
-
-  def test_heading_holds_up_to_the_next(self):
-    found = self._read(
-        '--task=mnist',
-        '# assumed: the paper does not say',
-        '--client_epochs=1',
-        '',
-        '--nokeep_best',
-        '# lost: the grid',
-        '--sgd_momentum=0.9',
-    )
-    self.assertEqual(
-        [(flag.name, flag.value, flag.origin, flag.reason) for flag in found],
-        [
-            ('task', 'mnist', _SPECIFIED, ''),
-            ('client_epochs', '1', _ASSUMED, 'the paper does not say'),
-            ('nokeep_best', '', _ASSUMED, 'the paper does not say'),
-            ('sgd_momentum', '0.9', _LOST, 'the grid'),
-        ],
-    )
-
-  @parameterized.parameters(
-      '# What all experiments share.',
-      '// What all experiments share.',
-      '# unspecified: a word that only looks like a heading',
-  )
-  def test_other_comment_changes_nothing(self, comment):
-    found = self._read('# assumed: ours', comment, '--task=mnist')
-    self.assertEqual([flag.origin for flag in found], [_ASSUMED])
-
-  def test_second_line_of_a_heading_is_a_comment(self):
-    found = self._read('# lost: the text says', '# nothing', '--task=mnist')
-    self.assertEqual(found[0].origin, _LOST)
-    self.assertEqual(found[0].reason, 'the text says')
-
-  def test_entry_has_flags_by_origin(self):
-    entry = tables.FlagsByOrigin(
-        lost=('--sgd_momentum=0.9',),
-        specified=('--client_optimizer=sgd', '--client_epochs=1'),
-    )
-    self.assertEqual(
-        [(flag.name, flag.origin) for flag in entry.given],
-        [
-            ('client_optimizer', _SPECIFIED),
-            ('client_epochs', _SPECIFIED),
-            ('sgd_momentum', _LOST),
-        ],
-    )
-    assumed = entry.with_origin('assumed').given
-    self.assertEqual({flag.origin for flag in assumed}, {_ASSUMED})
-    self.assertLen(assumed, 3)
-
-  def test_expand_puts_flags_in_the_place_of_the_file(self):
-    self._read('# assumed: ours', '--client_epochs=1')
-    texts = ('--task=mnist', '--flagfile=method.flags', '--client_epochs=2')
-    given = tables.FlagsByOrigin(specified=texts).given
-    found = tables.expand(given, self.folder)
-    self.assertEqual(
-        [(flag.text, flag.origin) for flag in found],
-        [
-            ('--task=mnist', _SPECIFIED),
-            ('--client_epochs=1', _ASSUMED),
-            ('--client_epochs=2', _SPECIFIED),
-        ],
-    )
-
-  def test_missing_flagfile_is_named(self):
-    given = tables.FlagsByOrigin(specified=('--flagfile=no.flags',)).given
-    with self.assertRaisesRegex(FileNotFoundError, 'no.flags'):
-      tables.expand(given, self.folder)

@@ -349,7 +349,7 @@ class SearchesTest(folder_testing.FolderTestCase):
       (
           'stems',
           {'transfer_to': ['a/x.flags', 'b/x.flags']},
-          'files with distinct names',
+          'presets with distinct names',
       ),
       ('transfer', {'transfer_to': ['/nowhere.flags']}, 'does not exist'),
       ('long_transfer', {'transfer_to': ['a' * 256]}, 'does not exist'),

@@ -4,7 +4,6 @@
 
 import dataclasses
 import json
-import os
 import pathlib
 import sys
 import tempfile
@@ -326,6 +325,18 @@ class TransferTrialsTest(folder_testing.FolderTestCase):
         trial.name, 'transfer/other/client_learning_rate=0.1/seed_0'
     )
 
+  def test_a_preset_is_another_task(self):
+    (trial,) = trials_lib.build_search_trials(
+        [()],
+        {'use_synthetic_data': '--use_synthetic_data'},
+        seeds=[0],
+        output_dir='out',
+        sweep_name='rates',
+        transfer_to='delta_sgd/mnist',
+    )
+    self.assertEqual(trial.hparams['mnist_examples_per_client'], '500')
+    self.assertIn('transfer/mnist/', trial.name)
+
   def test_an_assignment_that_does_not_belong_is_refused(self):
     with self.assertRaisesRegex(
         hparams.HparamError,
@@ -395,12 +406,3 @@ class TableTrialsTest(parameterized.TestCase):
   def test_files_are_read_unless_the_data_are_synthetic(self, given, expected):
     trial, *_ = self._build(seeds=[0], given=given, rows=['SGD'])
     self.assertEqual('--data_dir=data' in trial.arguments, expected)
-
-  def test_flagfiles_of_cells_are_found_from_any_folder(self):
-    folder = folder_testing.new(self)
-    self.addCleanup(os.chdir, os.getcwd())
-    os.chdir(folder)
-    (trial,) = self._build(
-        [0], rows=['SGD'], columns=['MNIST'], groups=['alpha = 1']
-    )
-    self.assertEqual(trial.hparams['client_optimizer'], 'sgd')
