@@ -8,7 +8,6 @@ TensorFlow is not imported here.
 from collections.abc import Mapping, Sequence
 import dataclasses
 import json
-import math
 from typing import Any, Optional
 
 from absl import flags
@@ -17,6 +16,7 @@ from experiments import flag_table
 from experiments import preset_flags
 from experiments import registry
 from experiments import settings as settings_lib
+from tff_adaptive import ranges
 
 # The kinds of rows in the default name of a run.
 _NAMING_KINDS = (
@@ -68,9 +68,10 @@ def _help_of(argument: registry.Argument) -> str:
   default = argument.default
   shown = default if isinstance(default, str) else json.dumps(default)
   ending = 'Required.' if argument.is_required else f'Default {shown}.'
-  if not argument.help:
-    return ending
-  return f'{argument.help.rstrip(".")}. {ending}'
+  words = [argument.help.rstrip('.')] if argument.help else []
+  if argument.range != ranges.Range():
+    words.append(str(argument.range))
+  return f'{"; ".join(words)}. {ending}' if words else ending
 
 
 def _define_argument(name, uses, flag_values):
@@ -362,20 +363,13 @@ def _check_belongs(flag, uses, chosen):
 
 
 def _check_number(flag: str, argument: registry.Argument, value: Any):
-  """Raises if a number is not finite, too small or too large."""
+  """Raises if a number is out of its range, or too large to compute with."""
   if argument.type not in (int, float):
     return
-  if math.isnan(value) or (math.isinf(value) and not argument.may_be_infinite):
-    raise HparamError(f'--{flag} must be a finite number, found {value}')
-  if argument.minimum is not None:
-    is_small = value < argument.minimum
-    words = 'at least'
-    if argument.is_above:
-      is_small, words = value <= argument.minimum, 'above'
-    if is_small:
-      raise HparamError(
-          f'--{flag} must be {words} {argument.minimum:g}, found {value:g}'
-      )
+  if value not in argument.range:
+    raise HparamError(
+        f'--{flag} must be {argument.range.describe(value)}, found {value:g}'
+    )
   if argument.is_hparam:
     flag_table.check_size(flag, value)
 

@@ -5,9 +5,9 @@
 TensorFlow is not imported here.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 import dataclasses
-import math
+import typing
 from typing import Any, Literal, Optional
 
 from experiments import flag_table
@@ -15,6 +15,7 @@ from experiments import registry
 from experiments.flag_table import field
 from tff_adaptive import _metric_modes
 from tff_adaptive import _stack
+from tff_adaptive import ranges
 
 # The flags that replace numbers of a task's protocol.
 PROTOCOL = (
@@ -199,20 +200,20 @@ class Settings:
   max_examples: Optional[int] = field(lower_bound=1)
   num_clients: Optional[int] = field(lower_bound=1)
   heldout_clients: Optional[int] = field(lower_bound=1)
-  heldout_fraction: Optional[float] = field()
-  validation_fraction: Optional[float] = field()
+  heldout_fraction: Optional[ranges.OpenShare] = field()
+  validation_fraction: Optional[ranges.OpenShare] = field()
   drop_clients: Optional[float] = field(lower_bound=0.0, upper_bound=1.0)
   straggler_fraction: Optional[float] = field(lower_bound=0.0, upper_bound=1.0)
   sampling: Optional[Literal['fixed', 'poisson']] = field(FIXED)
-  dp_noise_multiplier: Optional[float] = field()
-  dp_clip_norm: Optional[float] = field()
+  dp_noise_multiplier: Optional[ranges.NotNegative] = field()
+  dp_clip_norm: Optional[ranges.Positive] = field()
   dp_payload_clip_norms: Optional[Mapping[str, float]] = field()
-  dp_adaptive_clip_quantile: Optional[float] = field()
-  dp_adaptive_clip_learning_rate: Optional[float] = field()
-  dp_adaptive_clip_count_stddev: Optional[float] = field()
-  dp_delta: Optional[float] = field()
+  dp_adaptive_clip_quantile: Optional[ranges.ClosedShare] = field()
+  dp_adaptive_clip_learning_rate: Optional[ranges.NotNegative] = field()
+  dp_adaptive_clip_count_stddev: Optional[ranges.Positive] = field()
+  dp_delta: Optional[ranges.OpenShare] = field()
   tune_rates: Optional[Literal['hypergradient']] = field()
-  tune_rates_step: Optional[float] = field()
+  tune_rates_step: Optional[ranges.Positive] = field()
   tune_rates_rounds: Optional[int] = field(lower_bound=1)
   evaluations: Sequence[str] = field()
   final_evaluations: Sequence[str] = field((), is_hparam=False)
@@ -315,18 +316,12 @@ def _set_defaults(values: dict[str, Any], defaults: Mapping[str, Any]):
       values[flag] = default
 
 
-# Ranges of numbers that absl cannot express: a condition and its words.
-_INNER_FRACTION = (lambda value: 0 < value < 1, 'between 0 and 1')
-_RANGES: dict[str, tuple[Callable[[float], bool], str]] = {
-    'dp_noise_multiplier': (lambda value: value >= 0, 'at least 0'),
-    'dp_clip_norm': (lambda value: value > 0, 'above 0'),
-    'dp_adaptive_clip_quantile': (lambda value: 0 <= value <= 1, 'from 0 to 1'),
-    'dp_adaptive_clip_learning_rate': (lambda value: value >= 0, 'at least 0'),
-    'dp_adaptive_clip_count_stddev': (lambda value: value > 0, 'above 0'),
-    'dp_delta': _INNER_FRACTION,
-    'tune_rates_step': (lambda value: value > 0, 'above 0'),
-    'heldout_fraction': _INNER_FRACTION,
-    'validation_fraction': _INNER_FRACTION,
+_HINTS = typing.get_type_hints(Settings, include_extras=True)
+# Ranges of numbers that absl cannot express.
+_RANGES = {
+    name: allowed
+    for name, allowed in ((n, ranges.find(hint)) for n, hint in _HINTS.items())
+    if allowed is not None
 }
 # Flags that are needed by others.
 _NEEDS = {
@@ -414,8 +409,8 @@ def _check_ranges(values: Mapping[str, Any]):
 def _check_range(flag: str, like: str, value: float):
   """Raises if a number is out of the range of a flag."""
   flag_table.check_size(flag, value)
-  is_valid, expected = _RANGES[like]
-  if not (math.isfinite(value) and is_valid(value)):
+  if value not in _RANGES[like]:
+    expected = _RANGES[like].describe(value)
     raise flag_table.HparamError(
         f'--{flag} must be {expected}, found {value:g}'
     )

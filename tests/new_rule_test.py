@@ -20,6 +20,7 @@ from typing import Literal
 
 import tensorflow as tf
 
+from tff_adaptive import ranges
 from tff_adaptive.optimizers import optimizer
 
 
@@ -48,12 +49,13 @@ class _SignDescent(optimizer.ExtraArgsOptimizer):
 
 
 def build_sign_descent(
-    learning_rate: float = 0.03, ties: Literal['stay', 'fall'] = 'stay'
+    learning_rate: ranges.NotNegative = 0.03,
+    ties: Literal['stay', 'fall'] = 'stay'
 ) -> optimizer.ExtraArgsOptimizer:
   """Builds sign descent.
 
   Args:
-    learning_rate: How far each coordinate goes, not negative.
+    learning_rate: How far each coordinate goes.
     ties: What becomes of coordinates whose gradient is zero. Default 'stay'.
 
   References:

@@ -7,6 +7,7 @@ import collections
 import tensorflow as tf
 
 from tff_adaptive import optimizers
+from tff_adaptive import ranges
 
 
 class SignDescent(optimizers.ExtraArgsOptimizer):
@@ -35,10 +36,10 @@ class SignDescent(optimizers.ExtraArgsOptimizer):
     return collections.OrderedDict(state, **hparams)
 
 
-def build_sign_descent(learning_rate: float = 0.01):
+def build_sign_descent(learning_rate: ranges.NotNegative = 0.01):
   """Builds sign descent.
 
   Args:
-    learning_rate: The size of each step, not negative. Default 0.01.
+    learning_rate: The size of each step. Default 0.01.
   """
   return SignDescent(learning_rate)

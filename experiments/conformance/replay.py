@@ -104,7 +104,7 @@ def _build(kind: str, config: dict[str, Any], **supplied: Any) -> Any:
           f'unknown {what} key {key!r} of {config["name"]!r}'
       )
     # JSON has no infinity.
-    is_unlimited = value is None and argument.may_be_infinite
+    is_unlimited = value is None and argument.range.may_be_infinite
     arguments[argument.name] = math.inf if is_unlimited else value
   given = {name: supplied[name] for name in row.supplied}
   return registry.resolve(row.builder)(**arguments, **given)

@@ -4,12 +4,14 @@
 
 from collections.abc import Callable
 import dataclasses
+import math
 from typing import Any, Optional, Union
 
 import attrs
 
 from tasks import arguments as arguments_lib
 from tasks import definitions
+from tff_adaptive import ranges
 
 TASK = 'task'
 ALGORITHM = 'algorithm'
@@ -40,14 +42,23 @@ class Argument(arguments_lib.Argument):
     parser: The function that converts the flag's text to the builder's value,
       as 'module:function'.
     is_required: Whether the builder has no default.
-    is_above: Whether a number must be above `minimum`, not only at least.
+    range: The range of a number; of a task it follows from `minimum`.
   """
 
   flag: Optional[str] = attrs.field(default=None, kw_only=True)
   references: tuple[str, ...] = attrs.field(default=(), kw_only=True)
   parser: Optional[str] = attrs.field(default=None, kw_only=True)
   is_required: bool = attrs.field(default=False, kw_only=True)
-  is_above: bool = attrs.field(default=False, kw_only=True)
+  range: ranges.Range = attrs.field(
+      default=attrs.Factory(
+          lambda self: ranges.Range(
+              -math.inf if self.minimum is None else self.minimum,
+              may_be_infinite=self.may_be_infinite,
+          ),
+          takes_self=True,
+      ),
+      kw_only=True,
+  )
 
   def to_builder_value(self, value: Any) -> Any:
     """Converts a value of the flag to one of the builder's argument."""

@@ -14,22 +14,19 @@ import importlib.util
 import math
 import pathlib
 import re
-from typing import Any, Optional
+import typing
+from typing import Any, NamedTuple, Optional
 
 import attrs
 
 from experiments import flag_table
 from experiments.registry import parsers
 from experiments.registry import rows
+from tff_adaptive import ranges
 
 _TYPES = {'float': float, 'int': int, 'bool': bool, 'str': str}
 _SEE = re.compile(r'See `(\w+)`')
 _SENTENCE_END = re.compile(r'(?<=\.)\s+(?=[A-Z`])')
-# Phrases in docstrings of numbers that must be at least 0, above 0, and, of
-# integers, at least 1.
-_NOT_NEGATIVE = re.compile(r'not negative|\[0, 1|between 0 and', re.I)
-_ABOVE_ZERO = re.compile(r'above (zero|0)\b|(?<!not )\bpositive\b', re.I)
-_AT_LEAST_ONE = re.compile('at least 1', re.I)
 
 
 class UnreadableError(ValueError):
@@ -115,9 +112,8 @@ def to_arguments(
 
   Arguments with flags are numbers, booleans, strings, and those for which the
   builder's module has a function `parse_<argument>` that converts a string. A
-  `Literal` annotation defines the choices. The help of a flag is the first
-  sentence of the argument's description, which also tells whether a number may
-  be negative.
+  `Literal` annotation defines the choices, a type of `tff_adaptive.ranges` the
+  range. The help of a flag is the first sentence of the argument's description.
 
   Args:
     builder: The builder.
@@ -152,52 +148,53 @@ def _to_argument(
 ) -> Optional[rows.Argument]:
   """Returns one argument; None if no flag can express it."""
   parser = _parser_of(module, node.arg)
-  kind: Optional[type] = str
-  choices: Sequence[Any] = ()
-  options: dict[str, Any] = {}
-  if not parser:
-    kind, choices = _read_type(module, node, default)
-    if choices:
-      options['choices'] = tuple(map(str, choices))
-      parser = 'builtins:int' if kind is int else None
-      kind = str
-  if kind is None:
+  found = _Type(str) if parser else _read_type(module, node, default)
+  if found is None:
     return None
   value = None if default is None else _read_default(module, node, default)
-  is_above = bool(_ABOVE_ZERO.search(told))
-  if kind is int and (is_above or _AT_LEAST_ONE.search(told)):
-    options['minimum'] = 1
-  elif kind in (int, float) and (is_above or _NOT_NEGATIVE.search(told)):
-    options['minimum'] = kind(0)
-    options['is_above'] = is_above
+  choices = tuple(map(str, found.choices))
+  if choices:
+    parser = 'builtins:int' if found.kind is int else None
+    value = value if value is None else str(value)
   return rows.Argument(
       node.arg,
-      str(value) if choices and value is not None else value,
+      value,
       _SENTENCE_END.split(told)[0],
-      type=kind,
-      may_be_infinite='infinite' in told,
+      type=str if choices else found.kind,
+      choices=choices,
+      range=found.range,
       parser=parser,
       is_required=default is None,
-      **options,
   )
+
+
+class _Type(NamedTuple):
+  """The values of an argument: their type, and the choices or the range."""
+
+  kind: type
+  choices: Sequence[Any] = ()
+  range: ranges.Range = ranges.Range()
 
 
 def _read_type(
     module: str, node: ast.arg, default: Optional[ast.expr]
-) -> tuple[Optional[type], Sequence[Any]]:
-  """Returns the type of an argument's values and its choices, if any.
+) -> Optional[_Type]:
+  """Returns the type of an argument; None if no flag can express it.
 
-  Without an annotation it is that of the default. The type is None for an
-  argument that no flag can express.
+  Without an annotation it is that of the default.
   """
   if node.annotation is None:
     kind = type(
         None if default is None else _read_default(module, node, default)
     )
-    return (kind if kind in _TYPES.values() else None), ()
+    return _Type(kind) if kind in _TYPES.values() else None
   for part in _alternatives(node.annotation):
+    named = _find_range(module, part)
+    if named is not None:
+      kind, allowed = typing.get_args(named)
+      return _Type(kind, range=allowed)
     if _last_name(part) in _TYPES:
-      return _TYPES[_last_name(part)], ()
+      return _Type(_TYPES[_last_name(part)])
     if isinstance(part, ast.Subscript) and _last_name(part.value) == 'Literal':
       choices = _evaluate(module, part.slice)
       choices = choices if isinstance(choices, tuple) else (choices,)
@@ -206,8 +203,17 @@ def _read_type(
         raise UnreadableError(
             f'the `Literal` of {node.arg} must have texts or integers'
         )
-      return kinds.pop(), choices
-  return None, ()
+      return _Type(kinds.pop(), choices)
+  return None
+
+
+def _find_range(module: str, node: ast.expr) -> Any:
+  """Returns the type of `tff_adaptive.ranges` that a node names, or None."""
+  path = ast.unparse(node) if _last_name(node) else ''
+  first, *rest = path.split('.')
+  place = '.'.join((*_imports(module).get(first, ()), *rest))
+  package, _, name = place.rpartition('.')
+  return getattr(ranges, name) if package == ranges.__name__ else None
 
 
 def _alternatives(node: ast.expr) -> list[ast.expr]:
@@ -278,6 +284,7 @@ def _parse(module: str) -> ast.Module:
   return ast.parse(source.read_text(encoding='utf-8'), str(source))
 
 
+@functools.cache
 def _imports(module: str) -> dict[str, tuple[str, str]]:
   """Returns the module and name that each imported name refers to."""
   is_package = find_source(module).name == '__init__.py'

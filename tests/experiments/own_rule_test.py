@@ -22,6 +22,7 @@ from tests import folder_testing
 from tests import page_testing
 from tests import program_testing
 from tests.experiments import binary_testing
+from tff_adaptive import ranges
 
 _PLACE = 'docs.examples.sign_descent:build_sign_descent'
 _SOURCE = '''
@@ -31,18 +32,21 @@ from typing import Callable, Literal, Optional
 import tensorflow_federated as tff
 from tff_adaptive import client_works
 from tff_adaptive import optimizers
+from tff_adaptive import ranges
+from tff_adaptive.ranges import Limit
 
 HALF = 0.5
 
 def build_typed(
-    learning_rate: float, *, kind: Literal['a', 'b'] = 'a', steps: int = 3,
+    learning_rate: ranges.NotNegative, *, kind: Literal['a', 'b'] = 'a',
+    steps: ranges.Count = 3,
     decay: float = 0.0):
   """Builds a rule.
 
   Args:
-    learning_rate: The step size, not negative.
+    learning_rate: The step size.
     kind: Which one. Another sentence.
-    steps: The number of steps, at least 1.
+    steps: The number of steps.
     decay: See `another`.
   """
 
@@ -56,7 +60,7 @@ def build_kinds(
     one: Literal['sign'] = 'sign',
     maybe: Optional[Literal['a', 'b']] = None,
     dotted: typing.Literal[1, 2] = 1,
-    quoted: 'int' = 3,
+    quoted: 'ranges.Steps' = 3,
     piped: float | None = None,
     betas: tuple[float, float] = (0.9, 0.99),
     schedule: Optional[Callable[[int], float]] = None,
@@ -65,19 +69,15 @@ def build_kinds(
   """Builds a rule.
 
   Args:
-    quoted: A number, not negative
+    quoted: A number
   """
 
-def build_ranges(scale=1.0, size=1.0, mass=1.0, offset=1.0, power=1.0):
-  """Builds a rule.
-
-  Args:
-    scale: The scale, above zero.
-    size: Above 0.
-    mass: A positive number.
-    offset: Not negative.
-    power: Not positive, as a rule.
-  """
+def build_ranges(
+    scale: ranges.Positive = 1.0,
+    size: Optional[Limit] = None,
+    power: float = 1.0,
+):
+  """Builds a rule."""
 
 def build_half(learning_rate=1.0) -> tff.learning.optimizers.Optimizer:
   pass
@@ -202,20 +202,18 @@ class OwnRuleTest(parameterized.TestCase):
     )
     dotted, quoted = row.arguments[2:4]
     self.assertEqual(dotted.to_builder_value('2'), 2)
-    self.assertEqual(quoted.minimum, 0)
+    self.assertEqual(quoted.range, ranges.Range(0))
 
-  def test_ranges_follow_from_the_docstring(self):
+  def test_ranges_follow_from_the_annotations(self):
     row = registry.load_own(
         registry.CLIENT_OPTIMIZER, 'own_rules.rules:build_ranges'
     )
     self.assertEqual(
-        [(a.name, a.minimum, a.is_above) for a in row.arguments],
+        [(a.name, str(a.range)) for a in row.arguments],
         [
-            ('scale', 0.0, True),
-            ('size', 0.0, True),
-            ('mass', 0.0, True),
-            ('offset', 0.0, False),
-            ('power', None, False),
+            ('scale', 'above 0'),
+            ('size', 'above 0, or infinite'),
+            ('power', 'a finite number'),
         ],
     )
 
@@ -228,7 +226,7 @@ class OwnRuleTest(parameterized.TestCase):
       )
     self.assertEndsWith(
         values['client_learning_rate'].help,
-        'typed: The step size, not negative. Required.',
+        'typed: The step size; at least 0. Required.',
     )
     for flag in ('client_learning_rate', 'typed_kind'):
       self.assertEqual(values[flag].help.count('typed: '), 1)

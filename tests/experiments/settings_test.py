@@ -311,22 +311,22 @@ class PrivacyTest(parameterized.TestCase):
       (
           'nothing_held_out',
           ['--heldout_fraction=0'],
-          '--heldout_fraction must be between 0 and 1, found 0',
+          '--heldout_fraction must be in (0, 1), found 0',
       ),
       (
           'all_for_validation',
           ['--validation_fraction=1'],
-          '--validation_fraction must be between 0 and 1, found 1',
+          '--validation_fraction must be in (0, 1), found 1',
       ),
       (
           'quantile',
           [*_PRIVATE, '--dp_adaptive_clip_quantile=50'],
-          '--dp_adaptive_clip_quantile must be from 0 to 1, found 50',
+          '--dp_adaptive_clip_quantile must be in [0, 1], found 50',
       ),
       (
           'delta',
           [*_FIXED, '--dp_delta=1'],
-          '--dp_delta must be between 0 and 1, found 1',
+          '--dp_delta must be in (0, 1), found 1',
       ),
       (
           'no_pair',

@@ -6,6 +6,7 @@ from typing import Any, Optional
 
 import tensorflow_federated as tff
 
+from tff_adaptive import ranges
 from tff_adaptive.algorithms import fed_opt
 from tff_adaptive.client_works import model_adapter
 from tff_adaptive.client_works import model_checks
@@ -43,8 +44,8 @@ def build_centralized(
         tff.learning.metrics.MetricsAggregatorType
     ] = None,
     client_schedule: Optional[schedules.Schedule] = None,
-    clip_norm: Optional[float] = None,
-    weight_decay: float = 0.0,
+    clip_norm: Optional[ranges.Positive] = None,
+    weight_decay: ranges.NotNegative = 0.0,
     loop_implementation: tff.learning.LoopImplementation = (
         tff.learning.LoopImplementation.DATASET_REDUCE
     ),
@@ -81,10 +82,10 @@ def build_centralized(
     metrics_aggregator: As in `build_fed_opt`.
     client_schedule: Maps the number of finished rounds to a factor of the
       learning rate, as in `build_fed_opt`. Default `None`: a constant rate.
-    clip_norm: The largest norm of a local gradient, over all weights, above
-      zero, as in `build_fed_opt`. Default `None`: no clipping.
+    clip_norm: The largest norm of a local gradient, over all weights, as in
+      `build_fed_opt`. Default `None`: no clipping.
     weight_decay: Adds this times the weights to each local gradient, as in
-      `build_fed_opt`; not negative. Default 0.
+      `build_fed_opt`. Default 0.
     loop_implementation: As in `build_fed_opt`.
     trace_steps: As in `build_fed_opt`. Default False.
 

@@ -20,6 +20,7 @@ from typing import Any, Optional
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tff_adaptive import ranges
 from tff_adaptive.aggregators import reports as reports_lib
 from tff_adaptive.aggregators import weighting
 from tff_adaptive.algorithms import measured_update
@@ -55,9 +56,9 @@ def build_fed_opt(
     loss_term: Optional[loss_terms.LossTerm] = None,
     client_schedule: Optional[schedules.Schedule] = None,
     server_schedule: Optional[schedules.Schedule] = None,
-    clip_norm: Optional[float] = None,
-    weight_decay: float = 0.0,
-    max_update_norm: Optional[float] = None,
+    clip_norm: Optional[ranges.Positive] = None,
+    weight_decay: ranges.NotNegative = 0.0,
+    max_update_norm: Optional[ranges.Positive] = None,
     loop_implementation: tff.learning.LoopImplementation = (
         tff.learning.LoopImplementation.DATASET_REDUCE
     ),
@@ -138,14 +139,14 @@ def build_fed_opt(
       `tff_adaptive.optimizers.schedules`. The state of the client work then
       also counts rounds. Default `None`: a constant rate.
     server_schedule: The same for the server optimizer.
-    clip_norm: The largest norm of a local gradient, over all weights, above
-      zero; larger gradients are scaled down before the client optimizer sees
-      them. Default `None`: no clipping.
+    clip_norm: The largest norm of a local gradient, over all weights; larger
+      gradients are scaled down before the client optimizer sees them. Default
+      `None`: no clipping.
     weight_decay: Adds this times the weights to each local gradient, after
-      clipping; not negative. Default 0.
+      clipping. Default 0.
     max_update_norm: The largest norm of a healthy client's update, over all
-      trainable weights, above zero. It rejects clients whose training explodes
-      but stays finite, and does not limit other payloads. Default `None`.
+      trainable weights. It rejects clients whose training explodes but stays
+      finite, and does not limit other payloads. Default `None`.
     loop_implementation: See `tff.learning.LoopImplementation`.
     trace_steps: Whether the metrics hold the loss and the client optimizer's
       report of every local step, under `client_work` and `steps`; see

@@ -9,6 +9,7 @@ from typing import Any, Optional
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tff_adaptive import ranges
 from tff_adaptive.aggregators import reports as reports_lib
 from tff_adaptive.aggregators import weighting
 from tff_adaptive.client_works import client_update as client_update_lib
@@ -61,8 +62,8 @@ def _check_arguments(
         'term needs: use `tff_adaptive.optimizers.build_mimelite`.'
     )
   if training.max_update_norm is not None:
-    arguments.check_positive(
-        'max_update_norm', training.max_update_norm, 'Client'
+    arguments.check(
+        'max_update_norm', training.max_update_norm, 'Client', ranges.Positive
     )
 
 

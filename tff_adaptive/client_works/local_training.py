@@ -19,6 +19,7 @@ import tensorflow_federated as tff
 
 from tff_adaptive import _autograph
 from tff_adaptive import _random_ops
+from tff_adaptive import ranges
 from tff_adaptive.client_works import data_passes
 from tff_adaptive.client_works import loss_terms
 from tff_adaptive.client_works import model_adapter
@@ -55,8 +56,10 @@ class GradientOptions:
 
   def __attrs_post_init__(self):
     if self.clip_norm is not None:
-      arguments.check_positive('clip_norm', self.clip_norm, 'Gradient')
-    arguments.check_rate('weight_decay', self.weight_decay, 'Gradient')
+      arguments.check('clip_norm', self.clip_norm, 'Gradient', ranges.Positive)
+    arguments.check(
+        'weight_decay', self.weight_decay, 'Gradient', ranges.NotNegative
+    )
 
   def apply(self, weights: Any, gradients: Any) -> Any:
     """Returns the gradients that the optimizer sees.

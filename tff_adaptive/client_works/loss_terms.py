@@ -9,6 +9,7 @@ from typing import Any, Optional, Union
 import tensorflow as tf
 
 from tff_adaptive import _autograph
+from tff_adaptive import ranges
 from tff_adaptive.client_works import model_adapter
 from tff_adaptive.models import forward as forward_lib
 from tff_adaptive.models import keras_checks
@@ -79,7 +80,6 @@ class _Proximal:
   """
 
   def __init__(self, mu: float):
-    arguments.check_rate('mu', mu, 'FedProx')
     self.proximal_mu = mu
 
   def __call__(self, weights, received, batch):
@@ -93,7 +93,8 @@ class _Proximal:
     return 0.5 * self.proximal_mu * tf.add_n(squares)
 
 
-def build_fedprox(mu: float = 0.01) -> PlainLossTerm:
+@arguments.checked
+def build_fedprox(mu: ranges.NotNegative = 0.01) -> PlainLossTerm:
   """Builds the loss term of FedProx, for any client optimizer.
 
   ```
@@ -106,8 +107,8 @@ def build_fedprox(mu: float = 0.01) -> PlainLossTerm:
   release 0.87, which pushes clients away from the received model.
 
   Args:
-    mu: The strength of the proximal term, not negative. Default 0.01, as in
-      Delta-SGD's published comparison.
+    mu: The strength of the proximal term. Default 0.01, as in Delta-SGD's
+      published comparison.
 
   Returns:
     A loss term for `tff_adaptive.algorithms.build_fed_opt`.
@@ -155,8 +156,6 @@ class _Moon(PreviousModelLossTerm):
           'MOON `representation_fn` must be a function of (weights, batch), '
           f'found {type(representation_fn)}.'
       )
-    arguments.check_rate('mu', mu, 'MOON')
-    arguments.check_positive('temperature', temperature, 'MOON')
     self._representation_fn = representation_fn
     self._mu = mu
     self._temperature = temperature
@@ -182,10 +181,11 @@ class _Moon(PreviousModelLossTerm):
     return tf.reshape(represented, [size, width])
 
 
+@arguments.checked
 def build_moon(
     representation_fn: model_adapter.RepresentationFn,
-    mu: float = 1.0,
-    temperature: float = 0.5,
+    mu: ranges.NotNegative = 1.0,
+    temperature: ranges.Positive = 0.5,
 ) -> PreviousModelLossTerm:
   """Builds the loss term of MOON, for any client optimizer.
 
@@ -208,10 +208,10 @@ def build_moon(
       the batch's examples, [batch size, ...], without dropout. The weights are
       a flat tuple of tensors in the model's order. See
       `build_keras_representation` for the output of a Keras layer.
-    mu: The strength of the term, not negative. Default 1.0, as in MOON's and
-      Delta-SGD's published comparisons.
-    temperature: Divides the difference of similarities, above zero. Default
-      0.5, as in the same comparisons.
+    mu: The strength of the term. Default 1.0, as in MOON's and Delta-SGD's
+      published comparisons.
+    temperature: Divides the difference of similarities. Default 0.5, as in the
+      same comparisons.
 
   Returns:
     A loss term for `tff_adaptive.algorithms.build_fed_opt`.

@@ -11,8 +11,8 @@ send, a `ServerOptimizer`. Learning rates that depend on the round are in
 A builder raises a `TypeError` if an argument is not a number, or not an integer
 where one is expected, and a `ValueError` if it is out of its range. `next`
 raises a `ValueError` if the caller does not pass what the rule needs: the loss,
-an evaluation of the batch, or reports. The docstrings give the ranges, and
-other errors.
+an evaluation of the batch, or reports. The annotations give the ranges, see
+`tff_adaptive.ranges`, and the docstrings other errors.
 """
 
 from tff_adaptive.optimizers import schedules

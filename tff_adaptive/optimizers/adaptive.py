@@ -14,6 +14,7 @@ from typing import Any, Optional
 
 import tensorflow as tf
 
+from tff_adaptive import ranges
 from tff_adaptive.optimizers import arguments
 from tff_adaptive.optimizers import vector_optimizer
 from tff_adaptive.optimizers import vectors
@@ -109,15 +110,12 @@ class Adaptive(vector_optimizer.VectorOptimizer):
     )
     if self.initial_second_moment is None:
       self.initial_second_moment = self.epsilon**2
-    arguments.check_rate(
-        'initial_second_moment', self.initial_second_moment, self.name
-    )
-    arguments.check_choice(
-        'second_moment_of',
-        self.second_moment_of,
-        ('update', 'momentum'),
-        self.name,
-    )
+      arguments.check(
+          'epsilon, squared,',
+          self.initial_second_moment,
+          self.name,
+          ranges.NotNegative,
+      )
     if self.epsilon_hat and not self.bias_correction:
       raise ValueError(
           f'{self.name} `epsilon_hat` is about the bias correction: add '

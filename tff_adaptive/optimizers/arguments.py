@@ -2,59 +2,79 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks of the arguments of builders."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
+import functools
+import inspect
 import numbers
-from typing import Any
+import typing
+from typing import Annotated, Any, Literal, TypeVar, Union
 
-import numpy as np
 import tensorflow as tf
 
-
-def check_choice(
-    name: str, value: Any, choices: Iterable[Any], owner: str
-) -> None:
-  """Raises a `ValueError` unless `value` is among `choices`."""
-  if value not in choices:
-    raise ValueError(
-        f'{owner} `{name}` must be one of {list(choices)}, found {value!r}.'
-    )
+_Builder = TypeVar('_Builder', bound=Callable[..., Any])
 
 
-def check_count(name: str, value: Any, owner: str) -> None:
-  """Raises unless `value` is a positive integer."""
-  if isinstance(value, bool) or not isinstance(value, numbers.Integral):
-    raise TypeError(f'{owner} `{name}` must be an integer, found {value!r}.')
-  if value < 1:
-    raise ValueError(f'{owner} `{name}` must be positive, found {value}.')
+def checked(builder: _Builder) -> _Builder:
+  """Returns a builder that checks its arguments by their annotations.
+
+  Those of `tff_adaptive.ranges` and `Literal` are checked, also as `Optional`.
+
+  Args:
+    builder: The builder.
+  """
+  signature = inspect.signature(builder)
+  kinds = {
+      parameter.name: (_kind_of(parameter.annotation), parameter.default)
+      for parameter in signature.parameters.values()
+  }
+
+  @functools.wraps(builder)
+  def build(*args, **kwargs):
+    for name, value in signature.bind(*args, **kwargs).arguments.items():
+      kind, default = kinds[name]
+      if kind is not None and value is not default:
+        check(name, value, f'`{builder.__name__}`:', kind)
+    return builder(*args, **kwargs)
+
+  return typing.cast(_Builder, build)
 
 
-# Rounds compute in float32, where anything larger is infinite.
-_LARGEST = float(np.finfo(np.float32).max)
+def _kind_of(annotation: Any) -> Any:
+  """Returns the range or the choices of an annotation; None without one."""
+  is_union = typing.get_origin(annotation) is Union
+  parts = typing.get_args(annotation) if is_union else (annotation,)
+  parts = tuple(part for part in parts if part is not type(None))
+  is_checked = typing.get_origin(parts[0]) in (Annotated, Literal)
+  return parts[0] if is_checked and len(parts) == 1 else None
 
 
-def _check(
-    name: str,
-    value: Any,
-    owner: str,
-    holds: Callable[[float], bool],
-    sentence: str,
-) -> None:
-  """Raises unless a number has a property.
+def check(name: str, value: Any, owner: str, kind: Any) -> None:
+  """Raises unless a value is one of a type.
 
   Args:
     name: The argument's name, for the message.
-    value: The number, also an array or a tensor with one. A symbolic tensor,
-      whose value is unknown, is not checked.
+    value: A value, also an array or a tensor with one. A symbolic tensor, whose
+      value is unknown, is not checked.
     owner: The rule's name, for the message.
-    holds: The property.
-    sentence: What the number must be, for the message.
+    kind: A type of `tff_adaptive.ranges`, or a `Literal`.
 
   Raises:
     TypeError: If `value` is not a number.
-    ValueError: If it does not have the property.
+    ValueError: If it is out of its range, or none of the choices.
   """
+  if typing.get_origin(kind) is Literal:
+    choices = typing.get_args(kind)
+    if value not in choices:
+      raise ValueError(
+          f'{owner} `{name}` must be one of {list(choices)}, found {value!r}.'
+      )
+    return
+  _, allowed = typing.get_args(kind)
   if tf.is_symbolic_tensor(value):
     return
+  is_integer = isinstance(value, numbers.Integral)
+  if allowed.is_whole and (isinstance(value, bool) or not is_integer):
+    raise TypeError(f'{owner} `{name}` must be an integer, found {value!r}.')
   try:
     if isinstance(value, (str, bytes)):  # `float` would parse these.
       raise TypeError
@@ -63,63 +83,7 @@ def _check(
     raise TypeError(
         f'{owner} `{name}` must be a number, found {type(value).__name__}.'
     ) from None
-  if not holds(number):
-    raise ValueError(f'{owner} `{name}` must be {sentence}, found {value}.')
-
-
-def check_finite(name: str, value: Any, owner: str) -> None:
-  """Raises unless `value` is a finite float32, see `_check`."""
-  _check(name, value, owner, lambda x: abs(x) <= _LARGEST, 'finite')
-
-
-def check_rate(name: str, value: Any, owner: str) -> None:
-  """Raises unless `value` is a finite float32 that is not negative."""
-  _check(
-      name,
-      value,
-      owner,
-      lambda x: 0.0 <= x <= _LARGEST,
-      'finite and not negative',
-  )
-
-
-def check_limit(name: str, value: Any, owner: str) -> None:
-  """Raises unless `value` is a number above zero, which may be infinite."""
-  _check(
-      name,
-      value,
-      owner,
-      lambda x: x > 0.0,
-      'above zero, or infinite for no limit',
-  )
-
-
-def check_positive(name: str, value: Any, owner: str) -> None:
-  """Raises unless `value` is a finite float32 above zero."""
-  check_rate(name, value, owner)
-  # A smaller number is 0 in float32.
-  _check(name, value, owner, lambda x: np.float32(x) > 0.0, 'above zero')
-
-
-def check_share(name: str, value: Any, owner: str) -> None:
-  """Raises unless `value` is in [0, 1), also in seven decimals.
-
-  Those are the decimals of `vectors.complement`.
-  """
-  _check(
-      name, value, owner, lambda x: 0.0 <= x < 1.0, 'in the range [0.0, 1.0)'
-  )
-  _check(
-      name,
-      value,
-      owner,
-      lambda x: round(x, 7) < 1.0,
-      'at most 0.9999999',
-  )
-
-
-def check_closed_share(name: str, value: Any, owner: str) -> None:
-  """Raises unless `value` is in [0, 1]."""
-  _check(
-      name, value, owner, lambda x: 0.0 <= x <= 1.0, 'in the range [0.0, 1.0]'
-  )
+  if number not in allowed:
+    raise ValueError(
+        f'{owner} `{name}` must be {allowed.describe(number)}, found {value}.'
+    )

@@ -13,6 +13,7 @@ import numbers
 
 import tensorflow as tf
 
+from tff_adaptive import ranges
 from tff_adaptive.optimizers import arguments
 
 # Maps the number of finished rounds, an int32 scalar, to the factor of the
@@ -20,7 +21,10 @@ from tff_adaptive.optimizers import arguments
 Schedule = Callable[[tf.Tensor], tf.Tensor]
 
 
-def build_step_decay(total_rounds: int, decay_rate: float = 0.1) -> Schedule:
+@arguments.checked
+def build_step_decay(
+    total_rounds: ranges.Count, decay_rate: ranges.NotNegative = 0.1
+) -> Schedule:
   """Builds a schedule that decays after one half and three quarters of a run.
 
   ```
@@ -28,9 +32,9 @@ def build_step_decay(total_rounds: int, decay_rate: float = 0.1) -> Schedule:
   ```
 
   Args:
-    total_rounds: T, the number of rounds of the whole run, positive.
-    decay_rate: The factor of each of the two decays, not negative. Default 0.1,
-      section 4 of the paper.
+    total_rounds: T, the number of rounds of the whole run.
+    decay_rate: The factor of each of the two decays. Default 0.1, section 4 of
+      the paper.
 
   Returns:
     A schedule.
@@ -47,8 +51,6 @@ def build_step_decay(total_rounds: int, decay_rate: float = 0.1) -> Schedule:
     after 75% of the total training rounds"). Deviation: the published code
     decays one round later.
   """
-  arguments.check_count('total_rounds', total_rounds, 'A schedule')
-  arguments.check_rate('decay_rate', decay_rate, 'A schedule')
   boundaries = (total_rounds // 2, 3 * total_rounds // 4)
 
   def schedule(round_num):
@@ -58,8 +60,9 @@ def build_step_decay(total_rounds: int, decay_rate: float = 0.1) -> Schedule:
   return schedule
 
 
+@arguments.checked
 def build_exp_decay(
-    decay_rate: float = 0.1, rounds_per_decay: int = 500
+    decay_rate: ranges.NotNegative = 0.1, rounds_per_decay: ranges.Count = 500
 ) -> Schedule:
   """Builds a staircase schedule of exponential decay.
 
@@ -68,9 +71,8 @@ def build_exp_decay(
   ```
 
   Args:
-    decay_rate: The factor of each decay, not negative. Default 0.1.
-    rounds_per_decay: The number of rounds between decays, positive. Default
-      500.
+    decay_rate: The factor of each decay. Default 0.1.
+    rounds_per_decay: The number of rounds between decays. Default 500.
 
   Returns:
     A schedule.
@@ -86,8 +88,6 @@ def build_exp_decay(
     https://arxiv.org/abs/2003.00295, section 5.4 (ExpDecay), the source of the
     defaults.
   """
-  arguments.check_count('rounds_per_decay', rounds_per_decay, 'A schedule')
-  arguments.check_rate('decay_rate', decay_rate, 'A schedule')
 
   def schedule(round_num):
     num_steps = tf.cast(round_num // rounds_per_decay, tf.float32)
@@ -147,7 +147,7 @@ def build_table(factors: Mapping[int, float]) -> Schedule:
         f'`factors` must have rounds up to {tf.int32.max}, found {rounds[-1]}.'
     )
   for factor in factors.values():
-    arguments.check_rate('factors', factor, 'A schedule')
+    arguments.check('factors', factor, 'A schedule', ranges.NotNegative)
   values = [float(factors[r]) for r in rounds]
 
   def schedule(round_num):

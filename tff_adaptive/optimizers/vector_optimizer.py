@@ -10,7 +10,6 @@ from typing import Any, NamedTuple, Optional
 import tensorflow as tf
 
 from tff_adaptive import _autograph
-from tff_adaptive.optimizers import arguments
 from tff_adaptive.optimizers import federated_optimizer
 from tff_adaptive.optimizers import optimizer
 from tff_adaptive.optimizers import server_optimizer
@@ -54,9 +53,6 @@ class VectorOptimizer(optimizer.HparamsInState, optimizer.ExtraArgsOptimizer):
 
   Attributes:
     name: The rule's name, for messages.
-    checks: Functions such as `arguments.check_positive`, by hyperparameter. The
-      default is `check_share` for `momentum` and names that begin with `beta`,
-      and `check_rate` for all others.
     scalar_keys: The parts of the state that are scalars, 0 at first.
     step_size_key: The part of the state that is reported as the step size, or
       `None`.
@@ -71,7 +67,6 @@ class VectorOptimizer(optimizer.HparamsInState, optimizer.ExtraArgsOptimizer):
   """
 
   name: str = ''
-  checks: Mapping[str, Any] = {}
   scalar_keys: tuple[str, ...] = ()
   step_size_key: Optional[str] = None
   reported_keys: tuple[str, ...] = ()
@@ -85,18 +80,10 @@ class VectorOptimizer(optimizer.HparamsInState, optimizer.ExtraArgsOptimizer):
     """Initializes the optimizer.
 
     Args:
-      hparams: The hyperparameters by name; those that are `None` are left out.
-
-    Raises:
-      TypeError: If one is not a number.
-      ValueError: If one is out of its range.
+      hparams: The hyperparameters by name, which the builder has checked; those
+        that are `None` are left out.
     """
-    given = {k: value for k, value in hparams.items() if value is not None}
-    for key, value in given.items():
-      is_share = key.startswith('beta') or key == 'momentum'
-      default = arguments.check_share if is_share else arguments.check_rate
-      self.checks.get(key, default)(key, value, self.name)
-    super().__init__(given)
+    super().__init__({k: v for k, v in hparams.items() if v is not None})
 
   def initialize_rule(self, specs: Any, dtype: tf.DType) -> State:
     """Returns the state besides hyperparameters, moments and the step count.

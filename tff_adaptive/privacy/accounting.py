@@ -8,6 +8,7 @@ import dp_accounting
 from dp_accounting import rdp as rdp_lib
 import numpy as np
 
+from tff_adaptive import ranges
 from tff_adaptive.optimizers import arguments
 
 # The bound of fixed-size cohorts is computed at integer orders, in seconds at
@@ -148,8 +149,8 @@ class RoundAccountant:
       ValueError: If a number is out of its range.
     """
     owner = 'Accounting'
-    arguments.check_count('num_clients', num_clients, owner)
-    arguments.check_count('clients_per_round', clients_per_round, owner)
+    arguments.check('num_clients', num_clients, owner, ranges.Count)
+    arguments.check('clients_per_round', clients_per_round, owner, ranges.Count)
     if clients_per_round > num_clients:
       raise ValueError(
           f'`clients_per_round` must be at most {num_clients}, the number of '
@@ -159,7 +160,9 @@ class RoundAccountant:
       raise TypeError(
           f'`sampling` must be a `CohortSampling`, found {sampling!r}.'
       )
-    arguments.check_rate('noise_multiplier', noise_multiplier, owner)
+    arguments.check(
+        'noise_multiplier', noise_multiplier, owner, ranges.NotNegative
+    )
     if noise_multiplier > 0:
       self.orders, self.rdp_per_round = _compute_rdp(
           noise_multiplier, num_clients, clients_per_round, sampling

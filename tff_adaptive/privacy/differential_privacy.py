@@ -16,6 +16,7 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tff_adaptive import ranges
 from tff_adaptive.aggregators import weighting
 from tff_adaptive.optimizers import arguments
 
@@ -64,10 +65,14 @@ class AdaptiveClipping:
 
   def __attrs_post_init__(self):
     owner = 'Adaptive clipping'
-    arguments.check_closed_share('target_quantile', self.target_quantile, owner)
-    arguments.check_rate('learning_rate', self.learning_rate, owner)
+    arguments.check(
+        'target_quantile', self.target_quantile, owner, ranges.ClosedShare
+    )
+    arguments.check(
+        'learning_rate', self.learning_rate, owner, ranges.NotNegative
+    )
     if self.count_stddev is not None:
-      arguments.check_positive('count_stddev', self.count_stddev, owner)
+      arguments.check('count_stddev', self.count_stddev, owner, ranges.Positive)
 
 
 @attrs.frozen(kw_only=True)
@@ -149,8 +154,12 @@ class DifferentialPrivacy:
 
   def __attrs_post_init__(self):
     owner = 'Differential privacy'
-    arguments.check_rate('noise_multiplier', self.noise_multiplier, owner)
-    arguments.check_count('clients_per_round', self.clients_per_round, owner)
+    arguments.check(
+        'noise_multiplier', self.noise_multiplier, owner, ranges.NotNegative
+    )
+    arguments.check(
+        'clients_per_round', self.clients_per_round, owner, ranges.Count
+    )
     if not isinstance(self.payload_clip_norms, Mapping):
       raise TypeError(
           '`payload_clip_norms` must map names to bounds, found '
@@ -165,7 +174,7 @@ class DifferentialPrivacy:
     for name, bound in self.payload_clip_norms.items():
       bounds[f'payload_clip_norms[{name!r}]'] = bound
     for name, bound in bounds.items():
-      arguments.check_positive(name, bound, owner)
+      arguments.check(name, bound, owner, ranges.Positive)
 
   def build_aggregators(self, payloads: Sequence[str] = ()) -> tuple[
       tff.aggregators.UnweightedAggregationFactory,

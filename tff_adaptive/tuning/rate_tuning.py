@@ -11,6 +11,7 @@ import warnings
 import numpy as np
 import tensorflow_federated as tff
 
+from tff_adaptive import ranges
 from tff_adaptive.client_works import model_adapter
 from tff_adaptive.data import cohort as cohort_lib
 from tff_adaptive.data import feature_arrays
@@ -154,7 +155,7 @@ def build_rate_tuner(
     )
     ```
   """
-  arguments.check_positive('step_size', step_size, 'The rate tuner')
+  arguments.check('step_size', step_size, 'The rate tuner', ranges.Positive)
   specs.check_positive('num_rounds', num_rounds)
   state_type = process.initialize.type_signature.result.member
   if differential_privacy.is_private(state_type):

@@ -89,7 +89,7 @@ class ReplayerTest(tf.test.TestCase, parameterized.TestCase):
       (
           'bad_value',
           dict(client={'name': 'sgd', 'lr': -1.0}),
-          'ValueError: SGD `learning_rate`',
+          'ValueError: `build_sgd`: `learning_rate`',
       ),
   )
   def test_unknown_configuration_fails(self, config, reason):

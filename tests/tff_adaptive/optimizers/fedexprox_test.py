@@ -47,15 +47,6 @@ class FedExProxTest(tf.test.TestCase, parameterized.TestCase):
     taken = reports_testing.step(rule, [1.0], [[1.0]], losses=[0.5])
     self.assertAllClose(taken.x, [1.0])
 
-  @parameterized.named_parameters(
-      ('max_scale', dict(max_scale=0.0)),
-      ('gamma', dict(gamma=0.0)),
-      ('optimal_value', dict(optimal_value=float('nan'))),
-  )
-  def test_bad_argument_raises_by_name(self, arguments):
-    with self.assertRaisesRegex(ValueError, f'FedExProx `{[*arguments][0]}`'):
-      optimizers.build_fedexprox_stops(**arguments)
-
   @pytest.mark.slow
   def test_final_loss_is_that_of_all_examples_without_the_term(self):
     gamma = 0.5

@@ -78,5 +78,5 @@ class FedNovaTest(tf.test.TestCase, parameterized.TestCase):
 
   @parameterized.parameters(('learning_rate', -1.0), ('tau_eff', 'all'))
   def test_bad_argument_raises_by_name(self, name, value):
-    with self.assertRaisesRegex(ValueError, f'FedNova `{name}`.*{value}'):
+    with self.assertRaisesRegex(ValueError, f'`{name}`.*{value}'):
       optimizers.build_fednova(**{name: value})

@@ -116,7 +116,7 @@ class RoundAccountantTest(parameterized.TestCase):
       ('nan', dict(noise_multiplier=math.nan), ValueError, 'noise_multi.*nan'),
       ('sampling', dict(sampling='fixed'), TypeError, "`sampling`.*'fixed'"),
       ('too_many', dict(clients_per_round=101), ValueError, 'most 100.*101'),
-      ('none', dict(clients_per_round=0), ValueError, 'positive, found 0'),
+      ('none', dict(clients_per_round=0), ValueError, '`clients_per_round`.*0'),
       ('float', dict(num_clients=10.0), TypeError, '`num_clients`.*10.0'),
   )
   def test_bad_argument(self, kwargs, error, message):

@@ -8,6 +8,7 @@ from typing import Any
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tff_adaptive import ranges
 from tff_adaptive.optimizers import arguments
 from tff_adaptive.optimizers import federated_optimizer
 from tff_adaptive.optimizers import vector_optimizer
@@ -28,9 +29,6 @@ class _AdaAlter(
 
   def __init__(self, hparams: dict[str, float], initial_second_moment: float):
     super().__init__(hparams)
-    arguments.check_rate(
-        'initial_second_moment', initial_second_moment, self.name
-    )
     self._initial_second_moment = initial_second_moment
 
   def initialize_shared(self, specs):
@@ -74,11 +72,12 @@ def _step_tensor(moments, x, g, hparams):
   return {_ACCUMULATOR_KEY: moments[_ACCUMULATOR_KEY] + tf.square(g)}, moved
 
 
+@arguments.checked
 def build_adaalter(
-    learning_rate: float = 0.1,
-    epsilon: float = 1.0,
+    learning_rate: ranges.NotNegative = 0.1,
+    epsilon: ranges.NotNegative = 1.0,
     *,
-    initial_second_moment: float = 1.0,
+    initial_second_moment: ranges.NotNegative = 1.0,
 ) -> federated_optimizer.FederatedOptimizer:
   """Builds AdaAlter's client rule.
 
@@ -102,11 +101,10 @@ def build_adaalter(
   `build_fed_opt` weights clients equally unless told, as in the paper.
 
   Args:
-    learning_rate: The step size, not negative. Default 0.1, ours.
-    epsilon: Stands for the squares that B lacks during the round, not negative.
-      Default 1.0, as in the paper.
-    initial_second_moment: b_0^2, the initial B, not negative. Default 1.0, as
-      in the paper.
+    learning_rate: The step size. Default 0.1, ours.
+    epsilon: Stands for the squares that B lacks during the round. Default 1.0,
+      as in the paper.
+    initial_second_moment: b_0^2, the initial B. Default 1.0, as in the paper.
 
   Returns:
     A `FederatedOptimizer` with the hyperparameters `learning_rate` and

@@ -4,6 +4,8 @@
 
 import tensorflow as tf
 
+from tff_adaptive import ranges
+from tff_adaptive.optimizers import arguments
 from tff_adaptive.optimizers import federated_optimizer
 from tff_adaptive.optimizers import optimizer
 from tff_adaptive.optimizers import vector_optimizer
@@ -31,9 +33,10 @@ class _AdagradNorm(vector_optimizer.VectorOptimizer):
     return changed, vectors.descend(x, g, step_size)
 
 
+@arguments.checked
 def build_adagrad_norm(
-    learning_rate: float = 1.0,
-    initial_norm: float = 0.1,
+    learning_rate: ranges.NotNegative = 1.0,
+    initial_norm: ranges.NotNegative = 0.1,
     *,
     carry_state: bool = False,
 ) -> optimizer.ExtraArgsOptimizer:
@@ -51,10 +54,10 @@ def build_adagrad_norm(
   one gradient, and the client sends nothing but its model update.
 
   Args:
-    learning_rate: The numerator of the step size, not negative. Default 1.0,
-      ours; in theory it is the initial loss minus the optimal one.
-    initial_norm: b_0 of the paper, not negative. Default 0.1, ours; at 0 the
-      first step has length `learning_rate`.
+    learning_rate: The numerator of the step size. Default 1.0, ours; in theory
+      it is the initial loss minus the optimal one.
+    initial_norm: b_0 of the paper. Default 0.1, ours; at 0 the first step has
+      length `learning_rate`.
     carry_state: Whether a client keeps its accumulator until it participates
       again, for clients that return. Default False.
 

@@ -4,11 +4,15 @@
 
 import tensorflow_federated as tff
 
+from tff_adaptive import ranges
 from tff_adaptive.optimizers import adaptive
+from tff_adaptive.optimizers import arguments
 
 
+@arguments.checked
 def build_adagrad(
-    learning_rate: float = 0.01, epsilon: float = 1e-10
+    learning_rate: ranges.NotNegative = 0.01,
+    epsilon: ranges.NotNegative = 1e-10,
 ) -> tff.learning.optimizers.Optimizer:
   """Builds Adagrad as defined in PyTorch.
 
@@ -23,9 +27,9 @@ def build_adagrad(
   under the root.
 
   Args:
-    learning_rate: The step size, per step, not negative. Default 0.01, as in
-      Delta-SGD's published comparison.
-    epsilon: Added to the root, not negative. Default 1e-10, PyTorch's.
+    learning_rate: The step size, per step. Default 0.01, as in Delta-SGD's
+      published comparison.
+    epsilon: Added to the root. Default 1e-10, PyTorch's.
 
   Returns:
     A `tff.learning.optimizers.Optimizer` whose hyperparameters are the
@@ -55,11 +59,12 @@ def build_adagrad(
   )
 
 
+@arguments.checked
 def build_adam(
-    learning_rate: float = 0.001,
-    beta_1: float = 0.9,
-    beta_2: float = 0.999,
-    epsilon: float = 1e-8,
+    learning_rate: ranges.NotNegative = 0.001,
+    beta_1: ranges.Share = 0.9,
+    beta_2: ranges.Share = 0.999,
+    epsilon: ranges.NotNegative = 1e-8,
 ) -> tff.learning.optimizers.Optimizer:
   """Builds Adam as Kingma and Ba define it, with bias correction.
 
@@ -76,11 +81,11 @@ def build_adam(
   epsilon weighs more in early steps; with 1e-8 the difference is about 1e-6.
 
   Args:
-    learning_rate: The step size, per step, not negative. Default 0.001, as in
-      Delta-SGD's published comparison.
-    beta_1: The decay rate of m, in [0, 1). Default 0.9, as in PyTorch.
-    beta_2: The decay rate of v, in [0, 1). Default 0.999, as in PyTorch.
-    epsilon: Added to the root, not negative. Default 1e-8, as in PyTorch.
+    learning_rate: The step size, per step. Default 0.001, as in Delta-SGD's
+      published comparison.
+    beta_1: The decay rate of m. Default 0.9, as in PyTorch.
+    beta_2: The decay rate of v. Default 0.999, as in PyTorch.
+    epsilon: Added to the root. Default 1e-8, as in PyTorch.
 
   Returns:
     A `tff.learning.optimizers.Optimizer` whose hyperparameters are the
@@ -110,12 +115,13 @@ def build_adam(
   )
 
 
+@arguments.checked
 def build_yogi(
-    learning_rate: float = 0.01,
-    beta_1: float = 0.9,
-    beta_2: float = 0.999,
-    epsilon: float = 1e-3,
-    initial_second_moment: float = 1e-6,
+    learning_rate: ranges.NotNegative = 0.01,
+    beta_1: ranges.Share = 0.9,
+    beta_2: ranges.Share = 0.999,
+    epsilon: ranges.NotNegative = 1e-3,
+    initial_second_moment: ranges.NotNegative = 1e-6,
 ) -> tff.learning.optimizers.Optimizer:
   """Builds Yogi, Adam with bounded changes of the second moment.
 
@@ -131,13 +137,13 @@ def build_yogi(
   `tff.learning.optimizers.build_yogi`, this does not correct the bias.
 
   Args:
-    learning_rate: The step size, per step, not negative. Default 0.01, as in
-      the paper's comparisons of Adam and Yogi.
-    beta_1: The decay rate of m, in [0, 1). Default 0.9, as in the paper.
-    beta_2: The decay rate of v, in [0, 1). Default 0.999, as in the paper.
-    epsilon: Added to the root, not negative. Default 1e-3, as in the paper.
-    initial_second_moment: The initial value of v, not negative. Default 1e-6,
-      as in `tff.learning.optimizers.build_yogi`.
+    learning_rate: The step size, per step. Default 0.01, as in the paper's
+      comparisons of Adam and Yogi.
+    beta_1: The decay rate of m. Default 0.9, as in the paper.
+    beta_2: The decay rate of v. Default 0.999, as in the paper.
+    epsilon: Added to the root. Default 1e-3, as in the paper.
+    initial_second_moment: The initial value of v. Default 1e-6, as in
+      `tff.learning.optimizers.build_yogi`.
 
   Returns:
     A `tff.learning.optimizers.Optimizer` with the hyperparameters

@@ -8,6 +8,7 @@ from typing import Literal, Optional
 
 import tensorflow as tf
 
+from tff_adaptive import ranges
 from tff_adaptive.optimizers import arguments
 from tff_adaptive.optimizers import optimizer
 from tff_adaptive.optimizers.client import delta_sgd
@@ -21,19 +22,8 @@ class _AdGD(delta_sgd.DeltaSGD):
   """AdGD, see `build_adgd`."""
 
   name = 'AdGD'
-  checks = {
-      'learning_rate': arguments.check_positive,
-      'theta': arguments.check_limit,
-  }
 
   def __init__(self, hparams, version: str, previous_gradient: str):
-    arguments.check_choice('version', version, _VERSIONS, self.name)
-    arguments.check_choice(
-        'previous_gradient',
-        previous_gradient,
-        ('recompute', 'reuse'),
-        self.name,
-    )
     super().__init__(
         hparams,
         previous_gradient=previous_gradient,
@@ -82,9 +72,10 @@ class _AdGD(delta_sgd.DeltaSGD):
     return collections.OrderedDict((name, report[name]) for name in names)
 
 
+@arguments.checked
 def build_adgd(
-    learning_rate: float = 1e-3,
-    theta: Optional[float] = None,
+    learning_rate: ranges.Positive = 1e-3,
+    theta: Optional[ranges.Limit] = None,
     *,
     version: Literal['2023', '2023_root', '2020'] = '2023',
     previous_gradient: Literal['recompute', 'reuse'] = 'recompute',
@@ -116,11 +107,10 @@ def build_adgd(
   with one local step this is SGD. Clients send nothing but the model update.
 
   Args:
-    learning_rate: The step size of each round's first step, above zero. Default
-      1e-3, ours; the published code has 1e-10.
-    theta: The ratio assumed for the first step, above zero; may be infinite.
-      Default `None`: 1/3, as in the published code of 2023, and infinite with
-      `'2020'`, as in its paper.
+    learning_rate: The step size of each round's first step. Default 1e-3, ours;
+      the published code has 1e-10.
+    theta: The ratio assumed for the first step. Default `None`: 1/3, as in the
+      published code of 2023, and infinite with `'2020'`, as in its paper.
     version: The rule: `'2023'`, the default and Algorithm 2 of that paper,
       `'2023_root'`, its Algorithm 1, or `'2020'`.
     previous_gradient: How h_k is found, see `build_delta_sgd`: `'recompute'`,

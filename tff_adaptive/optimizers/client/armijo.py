@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import tensorflow as tf
 
+from tff_adaptive import ranges
 from tff_adaptive.optimizers import arguments
 from tff_adaptive.optimizers import optimizer
 from tff_adaptive.optimizers import vector_optimizer
@@ -24,17 +25,12 @@ class _Armijo(vector_optimizer.VectorOptimizer):
   needs_value = True
 
   def __init__(self, hparams: dict[str, float], reset: int, max_trials: int):
-    for name, value in hparams.items():
-      arguments.check_positive(name, value, self.name)
-    for name in ('c', 'beta'):
-      arguments.check_share(name, hparams[name], self.name)
     if reset not in (_FROM_LAST, _FROM_GROWN_LAST, _FROM_MAX):
       raise ValueError(
           'Armijo `reset` must be 0 (start from the last step size), 1 (from '
           'the last one, grown) or 2 (from `max_step_size`), found '
           f'{reset!r}.'
       )
-    arguments.check_count('max_trials', max_trials, self.name)
     super().__init__(hparams)
     self._reset = reset
     self._max_trials = max_trials
@@ -98,16 +94,17 @@ class _Armijo(vector_optimizer.VectorOptimizer):
     )
 
 
+@arguments.checked
 def build_armijo(
-    max_step_size: float = 1.0,
-    c: float = 0.1,
-    beta: float = 0.9,
+    max_step_size: ranges.Positive = 1.0,
+    c: ranges.OpenShare = 0.1,
+    beta: ranges.OpenShare = 0.9,
     *,
-    gamma: float = 2.0,
+    gamma: ranges.Positive = 2.0,
     reset: Literal[0, 1, 2] = 1,
-    batches_per_epoch: int = 32,
-    max_trials: int = 100,
-    fallback_step_size: float = 1e-6,
+    batches_per_epoch: ranges.PositiveSteps = 32,
+    max_trials: ranges.Count = 100,
+    fallback_step_size: ranges.Positive = 1e-6,
 ) -> optimizer.ExtraArgsOptimizer:
   """Builds SGD with Armijo line search, the client optimizer of FedLi-LS.
 
@@ -145,20 +142,17 @@ def build_armijo(
   `batches_per_epoch`, which is FedLi's.
 
   Args:
-    max_step_size: eta_max, the largest step size and each round's first trial,
-      above zero.
-    c: The required share of the decrease predicted by the gradient, between 0
-      and 1.
-    beta: The factor on a rejected step size, between 0 and 1.
-    gamma: The largest growth of the step size in one epoch with reset 1, above
-      zero.
+    max_step_size: eta_max, the largest step size and each round's first trial.
+    c: The required share of the decrease predicted by the gradient.
+    beta: The factor on a rejected step size.
+    gamma: The largest growth of the step size in one epoch with reset 1.
     reset: The start of the search from the second step on: 0 for the last step
       size, 1 for the last one grown, 2 for `max_step_size`.
-    batches_per_epoch: The number of local steps in an epoch, above zero; the
-      mean if clients differ. Only reset 1 uses it.
-    max_trials: The largest number of trials in a step, at least 1.
-    fallback_step_size: The step size if all trials fail, above zero, from which
-      the next step continues.
+    batches_per_epoch: The number of local steps in an epoch; the mean if
+      clients differ. Only reset 1 uses it.
+    max_trials: The largest number of trials in a step.
+    fallback_step_size: The step size if all trials fail, from which the next
+      step continues.
 
   Returns:
     An `ExtraArgsOptimizer` with all arguments but `reset` and `max_trials` as

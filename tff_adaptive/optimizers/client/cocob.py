@@ -4,6 +4,7 @@
 
 import tensorflow as tf
 
+from tff_adaptive import ranges
 from tff_adaptive.optimizers import arguments
 from tff_adaptive.optimizers import optimizer
 from tff_adaptive.optimizers import vector_optimizer
@@ -28,10 +29,6 @@ class _COCOB(vector_optimizer.VectorOptimizer):
   """COCOB, see `build_cocob`."""
 
   name = 'COCOB'
-  checks = {
-      'alpha': arguments.check_positive,
-      'epsilon': arguments.check_positive,
-  }
   is_anchored = True
   moment_keys = ('scale', 'absolute_sum', 'reward', 'negative_sum')
 
@@ -42,8 +39,11 @@ class _COCOB(vector_optimizer.VectorOptimizer):
     return vectors.step_tensors(_step_tensor, moments, x, g, hparams)
 
 
+@arguments.checked
 def build_cocob(
-    alpha: float = 100.0, epsilon: float = 1e-8, weight_decay: float = 0.0
+    alpha: ranges.Positive = 100.0,
+    epsilon: ranges.Positive = 1e-8,
+    weight_decay: ranges.NotNegative = 0.0,
 ) -> optimizer.ExtraArgsOptimizer:
   """Builds COCOB, which bets on coordinates and has no learning rate.
 
@@ -67,11 +67,9 @@ def build_cocob(
   five more copies of the weights during a round.
 
   Args:
-    alpha: The inverse of the first steps' size, above zero. Default 100, as in
-      the paper.
-    epsilon: The smallest L, above zero. Default 1e-8.
-    weight_decay: The weights times this are added to the gradients; not
-      negative. Default 0.
+    alpha: The inverse of the first steps' size. Default 100, as in the paper.
+    epsilon: The smallest L. Default 1e-8.
+    weight_decay: The weights times this are added to the gradients. Default 0.
 
   Returns:
     An `ExtraArgsOptimizer` whose hyperparameters are the arguments.

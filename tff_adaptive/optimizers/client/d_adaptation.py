@@ -8,6 +8,7 @@ from typing import Any, Optional
 
 import tensorflow as tf
 
+from tff_adaptive import ranges
 from tff_adaptive.optimizers import arguments
 from tff_adaptive.optimizers import federated_optimizer
 from tff_adaptive.optimizers import optimizer
@@ -29,10 +30,6 @@ class _DistanceEstimate(vector_optimizer.VectorOptimizer):
   with that sum bound the distance to the solution from below.
   """
 
-  checks = {
-      'growth_rate': arguments.check_limit,
-      'initial_distance': arguments.check_positive,
-  }
   scalar_keys: tuple[str, ...] = ('distance', 'numerator')
   reported_keys = ('distance',)
 
@@ -268,12 +265,13 @@ class _Prodigy(_DistanceEstimate):
     return changed, vectors.choose(stays, x, moved)
 
 
+@arguments.checked
 def build_d_adaptation_sgd(
-    learning_rate: float = 1.0,
-    initial_distance: float = 1e-6,
-    momentum: float = 0.0,
-    growth_rate: float = math.inf,
-    weight_decay: float = 0.0,
+    learning_rate: ranges.NotNegative = 1.0,
+    initial_distance: ranges.Positive = 1e-6,
+    momentum: ranges.Share = 0.0,
+    growth_rate: ranges.Limit = math.inf,
+    weight_decay: ranges.NotNegative = 0.0,
     *,
     carry_state: bool = False,
     moves_anchor: bool = True,
@@ -301,15 +299,12 @@ def build_d_adaptation_sgd(
   the published code.
 
   Args:
-    learning_rate: Multiplies the steps, not negative. 0.1 is safer on hard
-      problems.
-    initial_distance: The first estimate, above zero, d0 of the published code.
-      It must be below the true distance.
-    momentum: The momentum coefficient, in [0, 1).
-    growth_rate: The largest factor by which the estimate grows in a step, above
-      zero; may be infinite, the default.
-    weight_decay: The weights times this are added to the gradients; not
-      negative.
+    learning_rate: Multiplies the steps. 0.1 is safer on hard problems.
+    initial_distance: The first estimate, d0 of the published code. It must be
+      below the true distance.
+    momentum: The momentum coefficient.
+    growth_rate: The largest factor by which the estimate grows in a step.
+    weight_decay: The weights times this are added to the gradients.
     carry_state: Whether a client keeps the state until it participates again,
       for clients that return. A client keeps two copies of the weights between
       rounds, and holds a third in a round. Default False.
@@ -354,14 +349,15 @@ def build_d_adaptation_sgd(
   )
 
 
+@arguments.checked
 def build_d_adaptation_adam(
-    learning_rate: float = 1.0,
-    initial_distance: float = 1e-6,
-    beta_1: float = 0.9,
-    beta_2: float = 0.999,
-    epsilon: float = 1e-8,
-    growth_rate: float = math.inf,
-    weight_decay: float = 0.0,
+    learning_rate: ranges.NotNegative = 1.0,
+    initial_distance: ranges.Positive = 1e-6,
+    beta_1: ranges.Share = 0.9,
+    beta_2: ranges.Share = 0.999,
+    epsilon: ranges.NotNegative = 1e-8,
+    growth_rate: ranges.Limit = math.inf,
+    weight_decay: ranges.NotNegative = 0.0,
     *,
     bias_correction: bool = False,
     carry_state: bool = False,
@@ -389,12 +385,11 @@ def build_d_adaptation_adam(
   Args:
     learning_rate: See `build_d_adaptation_sgd`.
     initial_distance: See `build_d_adaptation_sgd`.
-    beta_1: The decay rate of m, in [0, 1). Default 0.9.
-    beta_2: The decay rate of v, in [0, 1). Default 0.999.
-    epsilon: Added to the root, not negative. Default 1e-8.
+    beta_1: The decay rate of m. Default 0.9.
+    beta_2: The decay rate of v. Default 0.999.
+    epsilon: Added to the root. Default 1e-8.
     growth_rate: See `build_d_adaptation_sgd`.
-    weight_decay: The strength of decoupled weight decay, not negative. Default
-      0.0.
+    weight_decay: The strength of decoupled weight decay. Default 0.0.
     bias_correction: Whether b is sqrt(1 - beta_2^(k+1)) / (1 - beta_1^(k+1)).
       Default False.
     carry_state: Whether a client keeps the state until it participates again,
@@ -432,17 +427,18 @@ def build_d_adaptation_adam(
   return federated_optimizer.KeptOptimizer(rule) if carry_state else rule
 
 
+@arguments.checked
 def build_prodigy(
-    learning_rate: float = 1.0,
-    initial_distance: float = 1e-6,
-    distance_factor: float = 1.0,
-    beta_1: float = 0.9,
-    beta_2: float = 0.999,
-    epsilon: float = 1e-8,
-    growth_rate: float = math.inf,
-    weight_decay: float = 0.0,
+    learning_rate: ranges.NotNegative = 1.0,
+    initial_distance: ranges.Positive = 1e-6,
+    distance_factor: ranges.NotNegative = 1.0,
+    beta_1: ranges.Share = 0.9,
+    beta_2: ranges.Share = 0.999,
+    epsilon: ranges.NotNegative = 1e-8,
+    growth_rate: ranges.Limit = math.inf,
+    weight_decay: ranges.NotNegative = 0.0,
     *,
-    beta_3: Optional[float] = None,
+    beta_3: Optional[ranges.Share] = None,
     safeguard_warmup: bool = False,
     bias_correction: bool = False,
     carry_state: bool = False,
@@ -471,20 +467,17 @@ def build_prodigy(
   The defaults are those of the published code.
 
   Args:
-    learning_rate: Multiplies the steps, not negative. Usually not tuned.
-    initial_distance: d_0, the first estimate, above zero. It must be below the
-      true distance.
-    distance_factor: Multiplies the estimates, not negative, d_coef of the
-      published code. Use 0.5 to 2 to change the rate.
-    beta_1: The decay rate of m, in [0, 1).
-    beta_2: The decay rate of v, in [0, 1).
-    epsilon: Added to the root, times d, not negative.
-    growth_rate: The largest factor by which the estimate grows in a step, above
-      zero; may be infinite, the default.
-    weight_decay: The strength of decoupled weight decay, not negative. Default
-      0.0.
-    beta_3: The decay rate of n and s, in [0, 1). Default `None`: the root of
-      beta_2.
+    learning_rate: Multiplies the steps. Usually not tuned.
+    initial_distance: d_0, the first estimate. It must be below the true
+      distance.
+    distance_factor: Multiplies the estimates, d_coef of the published code. Use
+      0.5 to 2 to change the rate.
+    beta_1: The decay rate of m.
+    beta_2: The decay rate of v.
+    epsilon: Added to the root, times d.
+    growth_rate: The largest factor by which the estimate grows in a step.
+    weight_decay: The strength of decoupled weight decay. Default 0.0.
+    beta_3: The decay rate of n and s. Default `None`: the root of beta_2.
     safeguard_warmup: Whether s is weighted by d instead of l, so that a small
       rate does not raise the estimate. Default False.
     bias_correction: Whether b is sqrt(1 - beta_2^(k+1)) / (1 - beta_1^(k+1)).

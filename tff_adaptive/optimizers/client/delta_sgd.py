@@ -8,6 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 import tensorflow as tf
 
+from tff_adaptive import ranges
 from tff_adaptive.optimizers import arguments
 from tff_adaptive.optimizers import federated_optimizer
 from tff_adaptive.optimizers import optimizer
@@ -105,10 +106,6 @@ class DeltaSGD(vector_optimizer.VectorOptimizer):
   """Delta-SGD, see `build_delta_sgd`."""
 
   name = 'Delta-SGD'
-  checks = {
-      'learning_rate': arguments.check_positive,
-      'gamma': arguments.check_positive,
-  }
   otherwise = ", or use `previous_gradient='reuse'`"
 
   def __init__(
@@ -121,16 +118,6 @@ class DeltaSGD(vector_optimizer.VectorOptimizer):
       max_step_size: float,
   ):
     super().__init__(hparams)
-    for name, choice, choices in (
-        (
-            'previous_gradient',
-            previous_gradient,
-            ('recompute', 'reuse', 'previous_batch'),
-        ),
-        ('growth', growth, ('if_moved', 'always')),
-    ):
-      arguments.check_choice(name, choice, choices, self.name)
-    arguments.check_limit('max_step_size', max_step_size, self.name)
     self.scalar_keys = _LAST_KEYS
     if previous_gradient == 'previous_batch':
       self.scalar_keys += _CHANGE_KEYS
@@ -233,17 +220,18 @@ class DeltaSGD(vector_optimizer.VectorOptimizer):
     )
 
 
+@arguments.checked
 def build_delta_sgd(
-    learning_rate: float = 0.2,
-    theta: float = 1.0,
-    gamma: float = 2.0,
-    delta: float = 0.1,
+    learning_rate: ranges.Positive = 0.2,
+    theta: ranges.NotNegative = 1.0,
+    gamma: ranges.Positive = 2.0,
+    delta: ranges.NotNegative = 0.1,
     *,
     previous_gradient: Literal[
         'recompute', 'reuse', 'previous_batch'
     ] = 'recompute',
     growth: Literal['if_moved', 'always'] = 'if_moved',
-    max_step_size: float = math.inf,
+    max_step_size: ranges.Limit = math.inf,
     amplify_first: bool = False,
     carry_state: bool = False,
 ) -> optimizer.ExtraArgsOptimizer:
@@ -280,17 +268,16 @@ def build_delta_sgd(
   weights (two with `'reuse'`) during a round, with `carry_state` permanently.
 
   Args:
-    learning_rate: eta_0, the step size of each round's first step, above zero.
-      Default 0.2, section 4 of the paper.
-    theta: theta_0, the ratio assumed for the first step, not negative. Default
-      1.0, section 4.
-    gamma: Scales the limit from the smoothness, above zero. Default 2.0,
-      section 4, where it is called the amplifier. In theory it is of order
-      1 / (K sqrt(T)) for K local steps and T rounds (Theorem 1), or 1
-      (Theorem 5).
-    delta: Limits the growth of the step size, not negative. Default 0.1,
-      section 4. The published code calls this one `amplifier`, with default
-      0.02, and runs it at 0.1.
+    learning_rate: eta_0, the step size of each round's first step. Default 0.2,
+      section 4 of the paper.
+    theta: theta_0, the ratio assumed for the first step. Default 1.0, section
+      4.
+    gamma: Scales the limit from the smoothness. Default 2.0, section 4, where
+      it is called the amplifier. In theory it is of order 1 / (K sqrt(T)) for K
+      local steps and T rounds (Theorem 1), or 1 (Theorem 5).
+    delta: Limits the growth of the step size. Default 0.1, section 4. The
+      published code calls this one `amplifier`, with default 0.02, and runs it
+      at 0.1.
     previous_gradient: The gradients that estimate the smoothness.
       `'recompute'`, the default and as in the published code, evaluates h_k on
       the batch and dropout mask of g_k, at two gradients per step from the
@@ -302,9 +289,9 @@ def build_delta_sgd(
     growth: Whether the step size grows only after a step that moved the weights
       (`'if_moved'`, the default) or always (`'always'`, the paper's rule).
       They differ only after a gradient of exactly zero.
-    max_step_size: The largest step size, above zero; infinite by default, as in
-      the paper. Set it for losses whose gradients nearly vanish on single
-      batches, such as a logistic loss with one example per batch.
+    max_step_size: The largest step size; infinite by default, as in the paper.
+      Set it for losses whose gradients nearly vanish on single batches, such as
+      a logistic loss with one example per batch.
     amplify_first: Whether step 0 is sqrt(1 + delta * theta) * learning_rate, as
       in the published code, instead of `learning_rate`, as in Algorithm 1.
       Default False.

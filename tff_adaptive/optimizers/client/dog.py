@@ -7,6 +7,7 @@ from typing import Any, Literal, Optional
 
 import tensorflow as tf
 
+from tff_adaptive import ranges
 from tff_adaptive.optimizers import arguments
 from tff_adaptive.optimizers import federated_optimizer
 from tff_adaptive.optimizers import optimizer
@@ -116,14 +117,15 @@ class _DoWG(vector_optimizer.VectorOptimizer):
     return changed, vectors.descend(x, g, step_size)
 
 
+@arguments.checked
 def build_dog(
-    learning_rate: float = 1.0,
-    relative_distance: float = 1e-6,
-    epsilon: float = 1e-8,
+    learning_rate: ranges.NotNegative = 1.0,
+    relative_distance: ranges.NotNegative = 1e-6,
+    epsilon: ranges.NotNegative = 1e-8,
     *,
-    first_step_size: Optional[float] = None,
+    first_step_size: Optional[ranges.NotNegative] = None,
     send: Literal['last', 'average'] = 'last',
-    average_gamma: float = 8.0,
+    average_gamma: ranges.NotNegative = 8.0,
     carry_state: bool = False,
 ) -> optimizer.ExtraArgsOptimizer:
   """Builds DoG, distance over gradients: SGD without a tuned learning rate.
@@ -149,13 +151,13 @@ def build_dog(
   default numbers are those of the published code.
 
   Args:
-    learning_rate: Multiplies the step, not negative, c of the paper. 0.5 is
-      safer if losses are unbounded.
-    relative_distance: The first estimate of the distance, as a share of
-      1 + |x_0|, not negative, `reps_rel` of the published code.
-    epsilon: Added to the sum of squares, not negative.
-    first_step_size: The size of the very first step, not negative, `init_eta`
-      of the published code. If given, the distance starts at 0 instead of from
+    learning_rate: Multiplies the step, c of the paper. 0.5 is safer if losses
+      are unbounded.
+    relative_distance: The first estimate of the distance, as a share of 1 +
+      |x_0|, `reps_rel` of the published code.
+    epsilon: Added to the sum of squares.
+    first_step_size: The size of the very first step, `init_eta` of the
+      published code. If given, the distance starts at 0 instead of from
       `relative_distance`.
     send: Whether a client sends its last iterate (`'last'`, the default) or
       the mean of the round's iterates (`'average'`), in which iterate
@@ -163,8 +165,8 @@ def build_dog(
       average_gamma). The authors evaluate such a mean; the server's mean over
       clients has some of its effect. The algorithms of `tff.learning` always
       send the last iterate.
-    average_gamma: How strongly the mean favors later iterates, not negative.
-      Unused with `'last'`.
+    average_gamma: How strongly the mean favors later iterates. Unused with
+      `'last'`.
     carry_state: Whether a client keeps the state, x_0 included, until it
       participates again, for clients that return; the mean is reset in every
       round. Default False.
@@ -190,8 +192,6 @@ def build_dog(
     Deviation: the paper evaluates the mean of the iterates by default; here the
     server averages over clients.
   """
-  arguments.check_choice('send', send, ('last', 'average'), 'DoG')
-  arguments.check_rate('average_gamma', average_gamma, 'DoG')
   has_first_step = first_step_size is not None
   rule = _DoG(
       dict(
@@ -209,11 +209,12 @@ def build_dog(
   return rule
 
 
+@arguments.checked
 def build_dowg(
-    learning_rate: float = 1.0,
-    epsilon: float = 1e-4,
+    learning_rate: ranges.NotNegative = 1.0,
+    epsilon: ranges.NotNegative = 1e-4,
     *,
-    initial_squared_distance: Optional[float] = None,
+    initial_squared_distance: Optional[ranges.NotNegative] = None,
     carry_state: bool = False,
 ) -> optimizer.ExtraArgsOptimizer:
   """Builds DoWG, distance over weighted gradients.
@@ -233,11 +234,10 @@ def build_dowg(
   of the weights during a round.
 
   Args:
-    learning_rate: Multiplies the step, not negative; 1.0 is the paper's rule.
-    epsilon: Added to the root, not negative. Default 1e-4, as in the published
-      code.
-    initial_squared_distance: The first estimate of the squared distance, not
-      negative. Default `None`: epsilon, as in the published code.
+    learning_rate: Multiplies the step; 1.0 is the paper's rule.
+    epsilon: Added to the root. Default 1e-4, as in the published code.
+    initial_squared_distance: The first estimate of the squared distance.
+      Default `None`: epsilon, as in the published code.
     carry_state: Whether a client keeps the state, x_0 included, until it
       participates again, for clients that return. Default False.
 

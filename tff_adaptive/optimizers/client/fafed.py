@@ -7,6 +7,7 @@ import collections
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tff_adaptive import ranges
 from tff_adaptive.optimizers import arguments
 from tff_adaptive.optimizers import federated_optimizer
 from tff_adaptive.optimizers import vector_optimizer
@@ -29,11 +30,6 @@ class _FAFED(
 
   name = 'FAFED'
   client_weighting = tff.learning.ClientWeighting.UNIFORM
-  checks = {
-      'alpha': arguments.check_closed_share,
-      'beta': arguments.check_closed_share,
-      'rho': arguments.check_positive,
-  }
   moment_keys = (*_SHARED_KEYS, _SCALE_KEY, _PREVIOUS_KEY)
   evaluates_again = True
 
@@ -103,11 +99,12 @@ def _step_tensor(moments, x, g, hparams):
   return {_MOMENTUM_KEY: m, _SECOND_MOMENT_KEY: v}, moved
 
 
+@arguments.checked
 def build_fafed(
-    learning_rate: float = 0.01,
-    alpha: float = 0.1,
-    beta: float = 0.99,
-    rho: float = 0.01,
+    learning_rate: ranges.NotNegative = 0.01,
+    alpha: ranges.ClosedShare = 0.1,
+    beta: ranges.ClosedShare = 0.99,
+    rho: ranges.Positive = 0.01,
 ) -> federated_optimizer.FederatedOptimizer:
   """Builds FAFED's client rule.
 
@@ -137,12 +134,12 @@ def build_fafed(
   `build_fed_opt` weights clients equally unless told, as in the paper.
 
   Args:
-    learning_rate: The step size, not negative. Default 0.01, ours.
-    alpha: The decay of the momentum's correction, in [0, 1]; at 1 the momentum
-      is the gradient. Default 0.1, ours, as for `beta` and `rho`: the published
+    learning_rate: The step size. Default 0.01, ours.
+    alpha: The decay of the momentum's correction; at 1 the momentum is the
+      gradient. Default 0.1, ours, as for `beta` and `rho`: the published
       defaults are not known.
-    beta: The decay rate of v, in [0, 1]. Default 0.99.
-    rho: Added to the root, above zero. Default 0.01.
+    beta: The decay rate of v. Default 0.99.
+    rho: Added to the root. Default 0.01.
 
   Returns:
     A `FederatedOptimizer` with the hyperparameters `learning_rate`, `alpha`,

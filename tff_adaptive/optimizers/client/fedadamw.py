@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import tensorflow as tf
 
+from tff_adaptive import ranges
 from tff_adaptive.optimizers import arguments
 from tff_adaptive.optimizers import federated_optimizer
 from tff_adaptive.optimizers import vector_optimizer
@@ -39,9 +40,6 @@ class _FedAdamW(fedpac.FedPAC):
 
   def __init__(self, hparams: Any, second_moment: str, blend: bool):
     super().__init__(hparams)
-    arguments.check_choice(
-        'second_moment', second_moment, ('tensor_mean', 'full'), self.name
-    )
     self._sends_means = second_moment == 'tensor_mean'
     self.blends = blend
 
@@ -96,13 +94,14 @@ class _FedAdamW(fedpac.FedPAC):
     return {FIRST_MOMENT_KEY: m, SECOND_MOMENT_KEY: v}, direction
 
 
+@arguments.checked
 def build_fedadamw(
-    learning_rate: float = 3e-4,
-    alpha: float = 0.5,
-    weight_decay: float = 0.01,
-    beta_1: float = 0.9,
-    beta_2: float = 0.999,
-    epsilon: float = 1e-8,
+    learning_rate: ranges.NotNegative = 3e-4,
+    alpha: ranges.ClosedShare = 0.5,
+    weight_decay: ranges.NotNegative = 0.01,
+    beta_1: ranges.Share = 0.9,
+    beta_2: ranges.Share = 0.999,
+    epsilon: ranges.NotNegative = 1e-8,
     *,
     second_moment: Literal['tensor_mean', 'full'] = 'tensor_mean',
     blend: bool = False,
@@ -126,13 +125,13 @@ def build_fedadamw(
   besides the model, and send their update twice, once for G.
 
   Args:
-    learning_rate: The step size, not negative. Default 3e-4, as in the paper.
-    alpha: The weight of G, in [0, 1]. Default 0.5, as in the paper.
-    weight_decay: The strength of decoupled weight decay, not negative. Default
-      0.01, as in the paper.
-    beta_1: The decay rate of m, in [0, 1). Default 0.9.
-    beta_2: The decay rate of v, in [0, 1). Default 0.999.
-    epsilon: Added to the root, not negative. Default 1e-8.
+    learning_rate: The step size. Default 3e-4, as in the paper.
+    alpha: The weight of G. Default 0.5, as in the paper.
+    weight_decay: The strength of decoupled weight decay. Default 0.01, as in
+      the paper.
+    beta_1: The decay rate of m. Default 0.9.
+    beta_2: The decay rate of v. Default 0.999.
+    epsilon: Added to the root. Default 1e-8.
     second_moment: Whether clients send the mean of v of each tensor
       (`'tensor_mean'`, the default) or all of v (`'full'`, as in the published
       code).

@@ -9,6 +9,7 @@ from typing import Any, Literal
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tff_adaptive import ranges
 from tff_adaptive.optimizers import arguments
 from tff_adaptive.optimizers import federated_optimizer
 from tff_adaptive.optimizers import vector_optimizer
@@ -58,8 +59,6 @@ class _FedCAdaAdam(
       self, hparams: dict[str, float], option: str, time: str, carry_state: bool
   ):
     super().__init__(hparams)
-    arguments.check_choice('option', option, CORRECTIONS, self.name)
-    arguments.check_choice('time', time, TIMES, self.name)
     self._option = option
     self._time = time
     self._carries_state = carry_state
@@ -129,11 +128,12 @@ def _step_tensor(moments, x, g, hparams):
   return {_FIRST_MOMENT_KEY: m, _SECOND_MOMENT_KEY: v}, moved
 
 
+@arguments.checked
 def build_fedcada_adam(
-    learning_rate: float = 0.001,
-    beta_1: float = 0.9,
-    beta_2: float = 0.99,
-    epsilon: float = 1e-8,
+    learning_rate: ranges.NotNegative = 0.001,
+    beta_1: ranges.Share = 0.9,
+    beta_2: ranges.Share = 0.99,
+    epsilon: ranges.NotNegative = 1e-8,
     *,
     option: Literal[
         'option1', 'option2', 'option3', 'option4', 'none', 'adam'
@@ -171,13 +171,11 @@ def build_fedcada_adam(
   in the mean of the moments.
 
   Args:
-    learning_rate: The step size, not negative. Default 0.001; the paper tunes
-      it.
-    beta_1: The decay rate of m, in [0, 1). Default 0.9; section 4 takes the
-      better of 0.1 and 0.9.
-    beta_2: The decay rate of v, in [0, 1). Default 0.99, section 4.
-    epsilon: Added to the root, not negative. Default 1e-8; the paper gives
-      none.
+    learning_rate: The step size. Default 0.001; the paper tunes it.
+    beta_1: The decay rate of m. Default 0.9; section 4 takes the better of 0.1
+      and 0.9.
+    beta_2: The decay rate of v. Default 0.99, section 4.
+    epsilon: Added to the root. Default 1e-8; the paper gives none.
     option: The form of c, the divisor of the moments. Default `'option1'`, the
       paper's proposal.
     time: The meaning of t: the number of the round, from 1 on, without rounds

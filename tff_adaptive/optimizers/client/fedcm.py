@@ -7,6 +7,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from tff_adaptive import ranges
 from tff_adaptive.optimizers import arguments
 from tff_adaptive.optimizers import federated_optimizer
 from tff_adaptive.optimizers import vector_optimizer
@@ -30,7 +31,6 @@ class _ClientMomentum(
 ):
   """FedCM and MoFedSAM, see the builders."""
 
-  checks = {'alpha': arguments.check_closed_share}
   moment_keys = (DIRECTION_KEY, SUM_KEY)
   step_size_key = 'learning_rate'
 
@@ -59,8 +59,9 @@ class _ClientMomentum(
     return move(state, x, direction, hparams['learning_rate'])
 
 
+@arguments.checked
 def build_fedcm(
-    learning_rate: float = 0.1, alpha: float = 0.1
+    learning_rate: ranges.NotNegative = 0.1, alpha: ranges.ClosedShare = 0.1
 ) -> federated_optimizer.FederatedOptimizer:
   """Builds FedCM, SGD with the momentum of all clients.
 
@@ -76,9 +77,8 @@ def build_fedcm(
   send delta_i / K_i besides delta_i, as they differ in K_i.
 
   Args:
-    learning_rate: The step size, not negative. Default 0.1, as in the paper's
-      experiments.
-    alpha: The weight of the gradient, in [0, 1]. Default 0.1, as in the paper's
+    learning_rate: The step size. Default 0.1, as in the paper's experiments.
+    alpha: The weight of the gradient. Default 0.1, as in the paper's
       experiments. At 1 this is SGD.
 
   Returns:
@@ -104,11 +104,12 @@ def build_fedcm(
   return _ClientMomentum(dict(learning_rate=learning_rate, alpha=alpha))
 
 
+@arguments.checked
 def build_mofedsam(
-    learning_rate: float = 0.1,
-    alpha: float = 0.1,
-    rho: float = 0.1,
-    epsilon: float = 1e-7,
+    learning_rate: ranges.NotNegative = 0.1,
+    alpha: ranges.ClosedShare = 0.1,
+    rho: ranges.NotNegative = 0.1,
+    epsilon: ranges.NotNegative = 1e-7,
 ) -> federated_optimizer.FederatedOptimizer:
   """Builds MoFedSAM, FedSAM with the momentum of all clients.
 
@@ -118,10 +119,9 @@ def build_mofedsam(
   Args:
     learning_rate: See `build_fedcm`.
     alpha: See `build_fedcm`.
-    rho: The size of the perturbation of the weights, not negative. Default 0.1;
-      at 0 this is FedCM, and `set_hparams` cannot change `rho`.
-    epsilon: Added to the norm, not negative. Default 1e-7, as in published
-      code.
+    rho: The size of the perturbation of the weights. Default 0.1; at 0 this is
+      FedCM, and `set_hparams` cannot change `rho`.
+    epsilon: Added to the norm. Default 1e-7, as in published code.
 
   Returns:
     A `FederatedOptimizer` whose hyperparameters are the arguments. It shares

@@ -10,6 +10,7 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_adaptive import _autograph
+from tff_adaptive import ranges
 from tff_adaptive.optimizers import arguments
 from tff_adaptive.optimizers import client_reports
 from tff_adaptive.optimizers import federated_optimizer
@@ -150,7 +151,6 @@ class DualOptimizer(
         integer.
       ValueError: If one is out of its range.
     """
-    arguments.check_count('num_clients', num_clients, self.name)
     super().__init__(hparams)
     self._num_clients = num_clients
 
@@ -195,10 +195,6 @@ class _FedDyn(DualOptimizer):
   ):
     super().__init__(num_clients, hparams)
     self._mean_num_examples = mean_num_examples
-    if mean_num_examples is not None:
-      arguments.check_positive(
-          'mean_num_examples', mean_num_examples, self.name
-      )
 
   def at_server(self, server_optimizer, client_weighting):
     return self.add_mean_dual(server_optimizer, client_weighting)
@@ -228,11 +224,12 @@ class _FedDyn(DualOptimizer):
     return self.move(state, x, direction, hparams['learning_rate'])
 
 
+@arguments.checked
 def build_feddyn(
-    num_clients: int,
-    learning_rate: float = 0.1,
-    alpha: float = 0.01,
-    mean_num_examples: Optional[float] = None,
+    num_clients: ranges.Count,
+    learning_rate: ranges.NotNegative = 0.1,
+    alpha: ranges.NotNegative = 0.01,
+    mean_num_examples: Optional[ranges.Positive] = None,
 ) -> federated_optimizer.FederatedOptimizer:
   """Builds FedDyn, which regularizes clients and server dynamically.
 
@@ -254,15 +251,14 @@ def build_feddyn(
   which is the default of `build_fed_opt` with this rule.
 
   Args:
-    num_clients: The number of all clients, sampled or not, positive.
-    learning_rate: The step size, not negative. Default 0.1, as in the paper's
+    num_clients: The number of all clients, sampled or not.
+    learning_rate: The step size. Default 0.1, as in the paper's experiments.
+    alpha: The strength of the regularizer. Default 0.01, as in the paper's
       experiments.
-    alpha: The strength of the regularizer, not negative. Default 0.01, as in
-      the paper's experiments.
     mean_num_examples: The mean number of examples of a client in a round, over
-      all epochs (with two epochs, twice that of its data), above zero. If
-      given, the alpha of client i is alpha times this, divided by its own
-      number, as in the published code. Default `None`.
+      all epochs (with two epochs, twice that of its data). If given, the alpha
+      of client i is alpha times this, divided by its own number, as in the
+      published code. Default `None`.
 
   Returns:
     A `FederatedOptimizer` with the hyperparameters `learning_rate` and `alpha`.

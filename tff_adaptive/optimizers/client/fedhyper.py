@@ -8,6 +8,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from tff_adaptive import ranges
 from tff_adaptive.optimizers import arguments
 from tff_adaptive.optimizers import federated_optimizer
 from tff_adaptive.optimizers import vector_optimizer
@@ -34,7 +35,6 @@ class _FedHyperClient(
   """FedHyper's client rule, see `build_fedhyper_client_local`."""
 
   name = 'FedHyper'
-  checks = {'max_scale': arguments.check_limit}
   moment_keys = (_MEAN_CHANGE_KEY, _PREVIOUS_STEP_KEY, _MOVED_KEY)
   step_size_key = 'last_step_size'
 
@@ -89,13 +89,14 @@ class _FedHyperClient(
     return changed, tf.nest.map_structure(tf.add, x, step)
 
 
+@arguments.checked
 def build_fedhyper_client_local(
-    learning_rate: float = 0.1,
-    epsilon: float = 0.1,
-    hyper_learning_rate: float = 1.0,
-    max_growth: float = 1.1,
-    min_scale: float = 0.1,
-    max_scale: float = 10.0,
+    learning_rate: ranges.NotNegative = 0.1,
+    epsilon: ranges.NotNegative = 0.1,
+    hyper_learning_rate: ranges.NotNegative = 1.0,
+    max_growth: ranges.NotNegative = 1.1,
+    min_scale: ranges.NotNegative = 0.1,
+    max_scale: ranges.Limit = 10.0,
 ) -> federated_optimizer.FederatedOptimizer:
   """Builds FedHyper's rule for the clients' learning rate, set by each client.
 
@@ -114,12 +115,12 @@ def build_fedhyper_client_local(
   except for both learning rates.
 
   Args:
-    learning_rate: The step size, not negative.
-    epsilon: The weight of the last round, not negative.
-    hyper_learning_rate: The step size of r, not negative; at 0 this is SGD.
-    max_growth: The largest factor of r in a step, not negative.
-    min_scale: The smallest r, not negative.
-    max_scale: The largest r, above zero; may be infinite.
+    learning_rate: The step size.
+    epsilon: The weight of the last round.
+    hyper_learning_rate: The step size of r; at 0 this is SGD.
+    max_growth: The largest factor of r in a step.
+    min_scale: The smallest r.
+    max_scale: The largest r.
 
   Returns:
     A `FederatedOptimizer` whose hyperparameters are the arguments. It shares

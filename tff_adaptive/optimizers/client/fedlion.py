@@ -6,6 +6,8 @@ import collections
 
 import tensorflow as tf
 
+from tff_adaptive import ranges
+from tff_adaptive.optimizers import arguments
 from tff_adaptive.optimizers import federated_optimizer
 from tff_adaptive.optimizers import vector_optimizer
 from tff_adaptive.optimizers import vectors
@@ -49,11 +51,12 @@ class _FedLion(
     return {_MOMENTUM_KEY: momentum}, moved
 
 
+@arguments.checked
 def build_fedlion(
-    learning_rate: float = 1e-3,
-    beta_1: float = 0.9,
-    beta_2: float = 0.9,
-    weight_decay: float = 0.0,
+    learning_rate: ranges.NotNegative = 1e-3,
+    beta_1: ranges.Share = 0.9,
+    beta_2: ranges.Share = 0.9,
+    weight_decay: ranges.NotNegative = 0.0,
 ) -> federated_optimizer.FederatedOptimizer:
   """Builds FedLion's client rule.
 
@@ -72,11 +75,10 @@ def build_fedlion(
   the update could be sent in a few bits; that is not done here.
 
   Args:
-    learning_rate: The size of each step, not negative. Default 1e-3.
-    beta_1: The share of m in the direction, in [0, 1). Default 0.9.
-    beta_2: The decay rate of m, in [0, 1). Default 0.9.
-    weight_decay: The strength of decoupled weight decay, not negative. Default
-      0.
+    learning_rate: The size of each step. Default 1e-3.
+    beta_1: The share of m in the direction. Default 0.9.
+    beta_2: The decay rate of m. Default 0.9.
+    weight_decay: The strength of decoupled weight decay. Default 0.
 
   Returns:
     A `FederatedOptimizer` whose hyperparameters are the arguments. It shares

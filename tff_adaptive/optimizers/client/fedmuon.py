@@ -7,6 +7,7 @@ from typing import Any, Literal, Optional
 
 import tensorflow as tf
 
+from tff_adaptive import ranges
 from tff_adaptive.optimizers import arguments
 from tff_adaptive.optimizers import federated_optimizer
 from tff_adaptive.optimizers import vector_optimizer
@@ -63,21 +64,17 @@ def _size(tensor: tf.Tensor) -> float:
 
 
 def choose_orthogonalize(
-    method: str, num_steps: int, owner: str
+    method: str, num_steps: int
 ) -> Callable[[tf.Tensor], tf.Tensor]:
   """Returns a function that orthogonalizes tensors with two or more axes.
 
   Args:
     method: `'newton_schulz'` or `'svd'`.
     num_steps: The number of Newton-Schulz iterations, positive.
-    owner: The rule's name, for messages.
 
   Returns:
     The function. The last axis of a tensor is the columns of its matrix.
   """
-  choices = ('newton_schulz', 'svd')
-  arguments.check_choice('orthogonalize', method, choices, owner)
-  arguments.check_count('ns_steps', num_steps, owner)
 
   def orthogonalize(tensor):
     if not tensor.shape.num_elements():
@@ -108,9 +105,7 @@ class _FedMuon(fedpac.FedPAC):
       self, hparams: Any, orthogonalize: str, ns_steps: int, nesterov: bool
   ):
     super().__init__(hparams)
-    self._orthogonalize = choose_orthogonalize(
-        orthogonalize, ns_steps, self.name
-    )
+    self._orthogonalize = choose_orthogonalize(orthogonalize, ns_steps)
     self._nesterov = nesterov
 
   def precondition(self, state, g, hparams, extra):
@@ -162,18 +157,19 @@ class _FedMuon(fedpac.FedPAC):
     )
 
 
+@arguments.checked
 def build_fedmuon(
-    learning_rate: float = 0.01,
-    alpha: float = 0.5,
-    beta: float = 0.95,
-    weight_decay: float = 0.01,
-    vector_learning_rate: Optional[float] = None,
-    beta_1: float = 0.9,
-    beta_2: float = 0.95,
-    epsilon: float = 1e-10,
+    learning_rate: ranges.NotNegative = 0.01,
+    alpha: ranges.ClosedShare = 0.5,
+    beta: ranges.Share = 0.95,
+    weight_decay: ranges.NotNegative = 0.01,
+    vector_learning_rate: Optional[ranges.NotNegative] = None,
+    beta_1: ranges.Share = 0.9,
+    beta_2: ranges.Share = 0.95,
+    epsilon: ranges.NotNegative = 1e-10,
     *,
     orthogonalize: Literal['newton_schulz', 'svd'] = 'newton_schulz',
-    ns_steps: int = 5,
+    ns_steps: ranges.Count = 5,
     nesterov: bool = False,
 ) -> federated_optimizer.FederatedOptimizer:
   """Builds FedMuon's client rule.
@@ -196,22 +192,21 @@ def build_fedmuon(
   besides the model, and send M_i and their update twice, once for G.
 
   Args:
-    learning_rate: The step size, not negative. Default 0.01, ours.
-    alpha: The weight of G, in [0, 1]. Default 0.5, as in the paper.
-    beta: The decay rate of M, in [0, 1). Default 0.95.
-    weight_decay: The strength of decoupled weight decay, not negative. Default
-      0.01.
-    vector_learning_rate: The learning rate of tensors that are not matrices,
-      not negative; neither schedules nor FedHyper change it, but at a
-      `learning_rate` of 0 nothing moves. Default `None`: `learning_rate`.
-    beta_1: The decay rate of Adam's m, in [0, 1). Default 0.9.
-    beta_2: The decay rate of Adam's v, in [0, 1). Default 0.95.
-    epsilon: Added to Adam's root, not negative. Default 1e-10.
+    learning_rate: The step size. Default 0.01, ours.
+    alpha: The weight of G. Default 0.5, as in the paper.
+    beta: The decay rate of M. Default 0.95.
+    weight_decay: The strength of decoupled weight decay. Default 0.01.
+    vector_learning_rate: The learning rate of tensors that are not matrices;
+      neither schedules nor FedHyper change it, but at a `learning_rate` of 0
+      nothing moves. Default `None`: `learning_rate`.
+    beta_1: The decay rate of Adam's m. Default 0.9.
+    beta_2: The decay rate of Adam's v. Default 0.95.
+    epsilon: Added to Adam's root. Default 1e-10.
     orthogonalize: Whether to use `ns_steps` Newton-Schulz iterations
       (`'newton_schulz'`, the default and as in Muon), which leave singular
       values of about 0.7 to 1.2, or an exact decomposition (`'svd'`).
-    ns_steps: The number of Newton-Schulz iterations, positive. Default 5, as in
-      Muon. Unused with `'svd'`.
+    ns_steps: The number of Newton-Schulz iterations. Default 5, as in Muon.
+      Unused with `'svd'`.
     nesterov: Whether to orthogonalize g + beta M_i, as the published code and
       FedPAC with Muon do, whose average of the gradients differs from M_i by a
       factor that is forgotten. Default False, as in the paper.

@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 import tensorflow as tf
 
+from tff_adaptive import ranges
 from tff_adaptive.optimizers import arguments
 from tff_adaptive.optimizers import federated_optimizer
 from tff_adaptive.optimizers import vectors
@@ -23,16 +24,13 @@ class _FedMuonLMO(scaffold.ControlledOptimizer):
   """This FedMuon, see `build_fedmuon_lmo`."""
 
   name = 'FedMuon (LMO)'
-  checks = {'alpha': arguments.check_closed_share}
   moment_keys = (_MOMENTUM_KEY, *scaffold.ControlledOptimizer.moment_keys)
 
   def __init__(
       self, num_clients: int, hparams: Any, orthogonalize: str, ns_steps: int
   ):
     super().__init__(num_clients, hparams)
-    self._orthogonalize = fedmuon.choose_orthogonalize(
-        orthogonalize, ns_steps, self.name
-    )
+    self._orthogonalize = fedmuon.choose_orthogonalize(orthogonalize, ns_steps)
 
   def start_round(self, state, shared, kept, round_num):
     state = super().start_round(state, shared, kept, round_num)
@@ -57,13 +55,14 @@ class _FedMuonLMO(scaffold.ControlledOptimizer):
     return {_MOMENTUM_KEY: momentum}, moved
 
 
+@arguments.checked
 def build_fedmuon_lmo(
-    num_clients: int,
-    learning_rate: float = 0.01,
-    alpha: float = 0.1,
+    num_clients: ranges.Count,
+    learning_rate: ranges.NotNegative = 0.01,
+    alpha: ranges.ClosedShare = 0.1,
     *,
     orthogonalize: Literal['newton_schulz', 'svd'] = 'newton_schulz',
-    ns_steps: int = 5,
+    ns_steps: ranges.Count = 5,
 ) -> federated_optimizer.FederatedOptimizer:
   """Builds FedMuon with control variates inside the momentum.
 
@@ -94,9 +93,9 @@ def build_fedmuon_lmo(
   num_clients; the default rate is 1, as for SCAFFOLD.
 
   Args:
-    num_clients: The number of all clients, sampled or not, positive.
-    learning_rate: The step size, not negative. Default 0.01, ours.
-    alpha: The weight of the gradient in M, in [0, 1]. Default 0.1, ours.
+    num_clients: The number of all clients, sampled or not.
+    learning_rate: The step size. Default 0.01, ours.
+    alpha: The weight of the gradient in M. Default 0.1, ours.
     orthogonalize: See `build_fedmuon`. Any number of iterations converges,
       according to the paper.
     ns_steps: See `build_fedmuon`.

@@ -12,7 +12,6 @@ from typing import Any
 
 import tensorflow as tf
 
-from tff_adaptive.optimizers import arguments
 from tff_adaptive.optimizers import federated_optimizer
 from tff_adaptive.optimizers import vector_optimizer
 from tff_adaptive.optimizers import vectors
@@ -42,7 +41,6 @@ class FedPAC(
     blends: Whether P is scaled by 1 - alpha.
   """
 
-  checks = {'alpha': arguments.check_closed_share}
   moment_keys: tuple[str, ...] = (fedcm.DIRECTION_KEY, fedcm.SUM_KEY)
   preconditioner_keys: tuple[str, ...] = ()
   blends = True

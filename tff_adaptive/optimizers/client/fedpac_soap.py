@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import tensorflow as tf
 
+from tff_adaptive import ranges
 from tff_adaptive.optimizers import arguments
 from tff_adaptive.optimizers import federated_optimizer
 from tff_adaptive.optimizers import vector_optimizer
@@ -45,10 +46,6 @@ class _FedPACSOAP(fedpac.FedPAC):
   """FedPAC with SOAP, see `build_fedpac_soap`."""
 
   name = 'FedPAC with SOAP'
-  checks = {
-      **fedpac.FedPAC.checks,
-      'shampoo_beta': arguments.check_share,
-  }
   preconditioner_keys = (_GRAM_KEY,)
   moment_keys = (
       _FIRST_MOMENT_KEY,
@@ -65,10 +62,6 @@ class _FedPACSOAP(fedpac.FedPAC):
       max_dimension: int,
   ):
     super().__init__(hparams)
-    arguments.check_count('frequency', frequency, self.name)
-    arguments.check_count('cold_steps', cold_steps, self.name)
-    arguments.check_count('max_dimension', max_dimension, self.name)
-    arguments.check_choice('skip', skip, ('cold', 'always'), self.name)
     self._frequency = frequency
     self._waits = (cold_steps, int(skip == 'always'))
     self._max_dimension = max_dimension
@@ -175,19 +168,20 @@ class _FedPACSOAP(fedpac.FedPAC):
     return tuple(_gram(t, axis) for t in leaves for axis in self._axes(t))
 
 
+@arguments.checked
 def build_fedpac_soap(
-    learning_rate: float = 3e-3,
-    alpha: float = 0.5,
-    beta_1: float = 0.95,
-    beta_2: float = 0.95,
-    shampoo_beta: float = 0.95,
-    weight_decay: float = 0.01,
-    epsilon: float = 1e-8,
+    learning_rate: ranges.NotNegative = 3e-3,
+    alpha: ranges.ClosedShare = 0.5,
+    beta_1: ranges.Share = 0.95,
+    beta_2: ranges.Share = 0.95,
+    shampoo_beta: ranges.Share = 0.95,
+    weight_decay: ranges.NotNegative = 0.01,
+    epsilon: ranges.NotNegative = 1e-8,
     *,
-    frequency: int = 10,
-    cold_steps: int = 1,
+    frequency: ranges.Count = 10,
+    cold_steps: ranges.Count = 1,
     skip: Literal['cold', 'always'] = 'cold',
-    max_dimension: int = 10_000,
+    max_dimension: ranges.Count = 10_000,
 ) -> federated_optimizer.FederatedOptimizer:
   """Builds the client rule of FedPAC with SOAP.
 
@@ -222,21 +216,20 @@ def build_fedpac_soap(
   softmax layer is such a direction.
 
   Args:
-    learning_rate: The step size, not negative. Default 3e-3.
-    alpha: The weight of G, in [0, 1], beta of the paper. Default 0.5, as there.
-    beta_1: The decay rate of m, in [0, 1). Default 0.95.
-    beta_2: The decay rate of v, in [0, 1). Default 0.95.
-    shampoo_beta: The decay rate of A_j, in [0, 1). Default 0.95.
-    weight_decay: The strength of decoupled weight decay, not negative. Default
-      0.01.
-    epsilon: Added to the root, not negative. Default 1e-8.
-    frequency: The number of steps between decompositions, positive. Default 10.
-    cold_steps: The number of steps in the first round that only gather A_j,
-      positive. Default 1.
+    learning_rate: The step size. Default 3e-3.
+    alpha: The weight of G, beta of the paper. Default 0.5, as there.
+    beta_1: The decay rate of m. Default 0.95.
+    beta_2: The decay rate of v. Default 0.95.
+    shampoo_beta: The decay rate of A_j. Default 0.95.
+    weight_decay: The strength of decoupled weight decay. Default 0.01.
+    epsilon: Added to the root. Default 1e-8.
+    frequency: The number of steps between decompositions. Default 10.
+    cold_steps: The number of steps in the first round that only gather A_j.
+      Default 1.
     skip: Whether a client skips the first step of later rounds, too
       (`'always'`, as in the published code). Default `'cold'`.
-    max_dimension: The largest length of an axis that has a matrix, positive.
-      Default 10,000, as in the published code.
+    max_dimension: The largest length of an axis that has a matrix. Default
+      10,000, as in the published code.
 
   Returns:
     A `FederatedOptimizer` whose hyperparameters are the arguments before

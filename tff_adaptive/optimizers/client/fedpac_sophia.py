@@ -4,6 +4,7 @@
 
 import tensorflow as tf
 
+from tff_adaptive import ranges
 from tff_adaptive.optimizers import arguments
 from tff_adaptive.optimizers import federated_optimizer
 from tff_adaptive.optimizers import vectors
@@ -17,7 +18,6 @@ class _FedPACSophia(fedpac.FedPAC):
   """FedPAC with Sophia, see `build_fedpac_sophia`."""
 
   name = 'FedPAC with Sophia'
-  checks = {**fedpac.FedPAC.checks, 'rho': arguments.check_positive}
   preconditioner_keys = (_CURVATURE_KEY,)
   moment_keys = (
       _FIRST_MOMENT_KEY,
@@ -50,14 +50,15 @@ class _FedPACSophia(fedpac.FedPAC):
     return changed, tf.nest.map_structure(direct, m, h, extra.decaying)
 
 
+@arguments.checked
 def build_fedpac_sophia(
-    learning_rate: float = 3e-4,
-    alpha: float = 0.5,
-    beta_1: float = 0.9,
-    beta_2: float = 0.99,
-    rho: float = 0.5,
-    weight_decay: float = 0.1,
-    epsilon: float = 1e-15,
+    learning_rate: ranges.NotNegative = 3e-4,
+    alpha: ranges.ClosedShare = 0.5,
+    beta_1: ranges.Share = 0.9,
+    beta_2: ranges.Share = 0.99,
+    rho: ranges.Positive = 0.5,
+    weight_decay: ranges.NotNegative = 0.1,
+    epsilon: ranges.NotNegative = 1e-15,
 ) -> federated_optimizer.FederatedOptimizer:
   """Builds the client rule of FedPAC with a kind of Sophia.
 
@@ -79,15 +80,14 @@ def build_fedpac_sophia(
   the model, and here h averages the squared gradients of the batches.
 
   Args:
-    learning_rate: The step size, not negative. Default 3e-4.
-    alpha: The weight of G, in [0, 1], beta of the paper. Default 0.5, as there.
-    beta_1: The decay rate of m, in [0, 1). Default 0.9.
-    beta_2: The decay rate of h, in [0, 1). Default 0.99.
-    rho: Scales h, above zero. Default 0.5: 0.01 times the batch size 50 of the
-      published code.
-    weight_decay: The strength of decoupled weight decay, not negative. Default
-      0.1.
-    epsilon: Added to the divisor, not negative. Default 1e-15.
+    learning_rate: The step size. Default 3e-4.
+    alpha: The weight of G, beta of the paper. Default 0.5, as there.
+    beta_1: The decay rate of m. Default 0.9.
+    beta_2: The decay rate of h. Default 0.99.
+    rho: Scales h. Default 0.5: 0.01 times the batch size 50 of the published
+      code.
+    weight_decay: The strength of decoupled weight decay. Default 0.1.
+    epsilon: Added to the divisor. Default 1e-15.
 
   Returns:
     A `FederatedOptimizer` whose hyperparameters are the arguments. It shares

@@ -6,6 +6,8 @@ from typing import Any
 
 import tensorflow as tf
 
+from tff_adaptive import ranges
+from tff_adaptive.optimizers import arguments
 from tff_adaptive.optimizers import optimizer
 from tff_adaptive.optimizers import vector_optimizer
 from tff_adaptive.optimizers import vectors
@@ -51,8 +53,11 @@ class _FedSAM(vector_optimizer.VectorOptimizer):
     return {}, vectors.descend(x, g, hparams['learning_rate'])
 
 
+@arguments.checked
 def build_fedsam(
-    learning_rate: float = 0.1, rho: float = 0.1, epsilon: float = 1e-7
+    learning_rate: ranges.NotNegative = 0.1,
+    rho: ranges.NotNegative = 0.1,
+    epsilon: ranges.NotNegative = 1e-7,
 ) -> optimizer.ExtraArgsOptimizer:
   """Builds FedSAM, sharpness-aware minimization on the clients.
 
@@ -69,13 +74,10 @@ def build_fedsam(
   and keeps nothing between rounds.
 
   Args:
-    learning_rate: The step size, not negative. Default 0.1, as in the paper's
-      experiments.
-    rho: The size of the perturbation of the weights, not negative. Default 0.1.
-      At 0 this is SGD, one gradient per step, and `set_hparams` cannot change
-      `rho`.
-    epsilon: Added to the norm, not negative. Default 1e-7, as in published
-      code.
+    learning_rate: The step size. Default 0.1, as in the paper's experiments.
+    rho: The size of the perturbation of the weights. Default 0.1. At 0 this is
+      SGD, one gradient per step, and `set_hparams` cannot change `rho`.
+    epsilon: Added to the norm. Default 1e-7, as in published code.
 
   Returns:
     An `ExtraArgsOptimizer` whose hyperparameters are the arguments.

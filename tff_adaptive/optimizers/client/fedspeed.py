@@ -7,6 +7,7 @@ from typing import Any, Literal
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tff_adaptive import ranges
 from tff_adaptive.optimizers import arguments
 from tff_adaptive.optimizers import federated_optimizer
 from tff_adaptive.optimizers import vectors
@@ -18,16 +19,9 @@ class _FedSpeed(feddyn.DualOptimizer):
   """FedSpeed, see `build_fedspeed`."""
 
   name = 'FedSpeed'
-  checks = {
-      'alpha': arguments.check_closed_share,
-      'proximal_lambda': arguments.check_positive,
-  }
 
   def __init__(self, num_clients: int, hparams: Any, dual_mean: str):
     super().__init__(num_clients, hparams)
-    arguments.check_choice(
-        'dual_mean', dual_mean, ('participants', 'all'), self.name
-    )
     self._adds_mean_dual = dual_mean == 'all'
     if self._adds_mean_dual:
       self.client_weighting = tff.learning.ClientWeighting.UNIFORM
@@ -57,13 +51,14 @@ class _FedSpeed(feddyn.DualOptimizer):
     )
 
 
+@arguments.checked
 def build_fedspeed(
-    num_clients: int,
-    learning_rate: float = 0.1,
-    proximal_lambda: float = 10.0,
-    rho: float = 0.1,
-    alpha: float = 1.0,
-    epsilon: float = 1e-7,
+    num_clients: ranges.Count,
+    learning_rate: ranges.NotNegative = 0.1,
+    proximal_lambda: ranges.Positive = 10.0,
+    rho: ranges.NotNegative = 0.1,
+    alpha: ranges.ClosedShare = 1.0,
+    epsilon: ranges.NotNegative = 1e-7,
     *,
     dual_mean: Literal['participants', 'all'] = 'participants',
 ) -> federated_optimizer.FederatedOptimizer:
@@ -85,17 +80,15 @@ def build_fedspeed(
   proximal_lambda if all clients participate. Each step costs two gradients.
 
   Args:
-    num_clients: The number of all clients, sampled or not, positive. Only
+    num_clients: The number of all clients, sampled or not. Only
       `dual_mean='all'` uses it.
-    learning_rate: The step size, not negative. Default 0.1, as in the paper's
-      experiments.
-    proximal_lambda: Divides the pull to the received model, above zero, lambda
-      of the paper. Default 10.0, as in its experiments.
-    rho: The size of the perturbation of the weights, not negative. Default 0.1.
-      At 0 a step costs one gradient, and `set_hparams` cannot change `rho`.
-    alpha: The weight of the perturbed gradient, in [0, 1]. Default 1.0.
-    epsilon: Added to the norm, not negative. Default 1e-7, as in published
-      code.
+    learning_rate: The step size. Default 0.1, as in the paper's experiments.
+    proximal_lambda: Divides the pull to the received model, lambda of the
+      paper. Default 10.0, as in its experiments.
+    rho: The size of the perturbation of the weights. Default 0.1. At 0 a step
+      costs one gradient, and `set_hparams` cannot change `rho`.
+    alpha: The weight of the perturbed gradient. Default 1.0.
+    epsilon: Added to the norm. Default 1e-7, as in published code.
     dual_mean: The clients whose duals correct the server's step:
       `'participants'`, the default and as in the paper, or `'all'`, as in the
       published code and FedDyn; then clients send delta_i alone and must have

@@ -7,6 +7,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from tff_adaptive import ranges
 from tff_adaptive.optimizers import arguments
 from tff_adaptive.optimizers import federated_optimizer
 from tff_adaptive.optimizers import optimizer
@@ -25,10 +26,6 @@ _SCALES_KEYS = ('scales', 'largest', 'variance', 'reward')
 class _Mechanic(vector_optimizer.VectorOptimizer):
   """Mechanic around SGD and Adam, see the builders."""
 
-  checks = {
-      'epsilon': arguments.check_positive,
-      'initial_scale': arguments.check_positive,
-  }
   is_anchored = True
   scalar_keys = ('scale',)
   reported_keys = ('scale',)
@@ -37,7 +34,6 @@ class _Mechanic(vector_optimizer.VectorOptimizer):
     self._is_adam = 'beta_2' in hparams
     self.name = f'Mechanic with {"Adam" if self._is_adam else "SGD"}'
     super().__init__(hparams)
-    arguments.check_count('num_betas', num_betas, self.name)
     self._num_betas = num_betas
     self.moment_keys = (_OFFSET_KEY, _FIRST_MOMENT_KEY)
     if self._is_adam:
@@ -123,14 +119,15 @@ def _build(hparams: Any, num_betas: int, carry_state: bool) -> Any:
   )
 
 
+@arguments.checked
 def build_mechanic_sgd(
-    learning_rate: float = 1.0,
-    momentum: float = 0.0,
-    initial_scale: float = 1e-6,
-    weight_decay: float = 0.01,
-    epsilon: float = 1e-8,
+    learning_rate: ranges.NotNegative = 1.0,
+    momentum: ranges.Share = 0.0,
+    initial_scale: ranges.Positive = 1e-6,
+    weight_decay: ranges.NotNegative = 0.01,
+    epsilon: ranges.Positive = 1e-8,
     *,
-    num_betas: int = 6,
+    num_betas: ranges.Count = 6,
     carry_state: bool = False,
 ) -> optimizer.ExtraArgsOptimizer:
   """Builds Mechanic around SGD, which learns the scale of its steps.
@@ -157,14 +154,13 @@ def build_mechanic_sgd(
   copies of the weights during a round.
 
   Args:
-    learning_rate: The rate of the base, not negative. Default 1. Multiplying it
-      and dividing `initial_scale` by the same changes no step.
-    momentum: The momentum coefficient of the base, in [0, 1).
-    initial_scale: The first scale, above zero. Default 1e-6.
-    weight_decay: The strength of the decay, lambda of the paper, not negative.
-      Default 0.01.
-    epsilon: Added to divisors, above zero. Default 1e-8.
-    num_betas: The number of decay rates, positive. Default 6.
+    learning_rate: The rate of the base. Default 1. Multiplying it and dividing
+      `initial_scale` by the same changes no step.
+    momentum: The momentum coefficient of the base.
+    initial_scale: The first scale. Default 1e-6.
+    weight_decay: The strength of the decay, lambda of the paper. Default 0.01.
+    epsilon: Added to divisors. Default 1e-8.
+    num_betas: The number of decay rates. Default 6.
     carry_state: Whether clients keep the scales and the base's moments until
       they participate again; x_0 and Delta always start anew, as x is set from
       them. Default False.
@@ -199,16 +195,17 @@ def build_mechanic_sgd(
   return _build(hparams, num_betas, carry_state)
 
 
+@arguments.checked
 def build_mechanic_adam(
-    learning_rate: float = 1.0,
-    beta_1: float = 0.9,
-    beta_2: float = 0.999,
-    base_epsilon: float = 1e-8,
-    initial_scale: float = 1e-6,
-    weight_decay: float = 0.01,
-    epsilon: float = 1e-8,
+    learning_rate: ranges.NotNegative = 1.0,
+    beta_1: ranges.Share = 0.9,
+    beta_2: ranges.Share = 0.999,
+    base_epsilon: ranges.NotNegative = 1e-8,
+    initial_scale: ranges.Positive = 1e-6,
+    weight_decay: ranges.NotNegative = 0.01,
+    epsilon: ranges.Positive = 1e-8,
     *,
-    num_betas: int = 6,
+    num_betas: ranges.Count = 6,
     carry_state: bool = False,
 ) -> optimizer.ExtraArgsOptimizer:
   """Builds Mechanic around Adam, which learns the scale of its steps.
@@ -218,9 +215,9 @@ def build_mechanic_adam(
 
   Args:
     learning_rate: See `build_mechanic_sgd`.
-    beta_1: The decay rate of Adam's m, in [0, 1). Default 0.9.
-    beta_2: The decay rate of Adam's v, in [0, 1). Default 0.999.
-    base_epsilon: Added to Adam's root, not negative. Default 1e-8.
+    beta_1: The decay rate of Adam's m. Default 0.9.
+    beta_2: The decay rate of Adam's v. Default 0.999.
+    base_epsilon: Added to Adam's root. Default 1e-8.
     initial_scale: See `build_mechanic_sgd`.
     weight_decay: See `build_mechanic_sgd`.
     epsilon: See `build_mechanic_sgd`.

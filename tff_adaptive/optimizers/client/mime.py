@@ -7,6 +7,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from tff_adaptive import ranges
 from tff_adaptive.optimizers import arguments
 from tff_adaptive.optimizers import federated_optimizer
 from tff_adaptive.optimizers import vector_optimizer
@@ -27,7 +28,6 @@ class _MimeLite(
   step_size_key = 'learning_rate'
 
   def __init__(self, learning_rate: float, momentum: float):
-    arguments.check_share('momentum', momentum, self.name)
     super().__init__({'learning_rate': learning_rate})
     self._momentum = momentum
 
@@ -86,8 +86,9 @@ class _Mime(_MimeLite):
     return super().step(state, x, corrected, hparams, extra)
 
 
+@arguments.checked
 def build_mime(
-    learning_rate: float = 0.1, momentum: float = 0.9
+    learning_rate: ranges.NotNegative = 0.1, momentum: ranges.Share = 0.9
 ) -> federated_optimizer.FederatedOptimizer:
   """Builds Mime, SGD with the server's momentum and corrected gradients.
 
@@ -131,8 +132,9 @@ def build_mime(
   return _Mime(learning_rate, momentum)
 
 
+@arguments.checked
 def build_mimelite(
-    learning_rate: float = 0.1, momentum: float = 0.9
+    learning_rate: ranges.NotNegative = 0.1, momentum: ranges.Share = 0.9
 ) -> federated_optimizer.FederatedOptimizer:
   """Builds MimeLite, SGD with momentum kept by the server.
 
@@ -148,9 +150,9 @@ def build_mimelite(
   it. This doubles the communication in both directions.
 
   Args:
-    learning_rate: The step size, not negative. Default 0.1, ours.
-    momentum: The decay rate of m, in [0, 1). Default 0.9, as in the paper's
-      experiments. At 0 this is SGD.
+    learning_rate: The step size. Default 0.1, ours.
+    momentum: The decay rate of m. Default 0.9, as in the paper's experiments.
+      At 0 this is SGD.
 
   Returns:
     A `FederatedOptimizer` with the hyperparameter `learning_rate`. It shares

@@ -7,6 +7,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from tff_adaptive import ranges
 from tff_adaptive.optimizers import arguments
 from tff_adaptive.optimizers import optimizer
 from tff_adaptive.optimizers import vector_optimizer
@@ -25,7 +26,6 @@ _LAST_STEP_SIZE_KEY = 'last_step_size'
 class _Momo(vector_optimizer.VectorOptimizer):
   """MoMo and MoMo-Adam, see their builders."""
 
-  checks = {'lower_bound': arguments.check_finite}
   needs_value = True
 
   def __init__(self, hparams: Any, corrects_bias: bool, estimates: bool):
@@ -121,11 +121,12 @@ class _Momo(vector_optimizer.VectorOptimizer):
     return collections.OrderedDict([(name, state[_LAST_STEP_SIZE_KEY])])
 
 
+@arguments.checked
 def build_momo(
-    learning_rate: float = 1.0,
-    beta: float = 0.9,
-    lower_bound: float = 0.0,
-    weight_decay: float = 0.0,
+    learning_rate: ranges.NotNegative = 1.0,
+    beta: ranges.Share = 0.9,
+    lower_bound: ranges.Finite = 0.0,
+    weight_decay: ranges.NotNegative = 0.0,
     *,
     bias_correction: bool = False,
     estimate_lower_bound: bool = False,
@@ -155,11 +156,11 @@ def build_momo(
   code.
 
   Args:
-    learning_rate: The largest step size, not negative. It matters little unless
-      it is too small.
-    beta: The decay rate of the averages, in [0, 1).
-    lower_bound: A lower bound of the losses, any finite number.
-    weight_decay: The strength of decoupled weight decay, not negative.
+    learning_rate: The largest step size. It matters little unless it is too
+      small.
+    beta: The decay rate of the averages.
+    lower_bound: A lower bound of the losses.
+    weight_decay: The strength of decoupled weight decay.
     bias_correction: Whether to start the averages at zero and correct the bias:
       with rho = 1 - beta^(k+1), the largest step size becomes
       learning_rate / rho, and the bound rho * lower_bound. Default False.
@@ -196,13 +197,14 @@ def build_momo(
   return _Momo(hparams, bias_correction, estimate_lower_bound)
 
 
+@arguments.checked
 def build_momo_adam(
-    learning_rate: float = 0.01,
-    beta_1: float = 0.9,
-    beta_2: float = 0.999,
-    epsilon: float = 1e-8,
-    lower_bound: float = 0.0,
-    weight_decay: float = 0.0,
+    learning_rate: ranges.NotNegative = 0.01,
+    beta_1: ranges.Share = 0.9,
+    beta_2: ranges.Share = 0.999,
+    epsilon: ranges.NotNegative = 1e-8,
+    lower_bound: ranges.Finite = 0.0,
+    weight_decay: ranges.NotNegative = 0.0,
     *,
     estimate_lower_bound: bool = False,
 ) -> optimizer.ExtraArgsOptimizer:
@@ -224,10 +226,10 @@ def build_momo_adam(
   published code.
 
   Args:
-    learning_rate: The largest learning rate of Adam, not negative.
-    beta_1: The decay rate of the averages, in [0, 1).
-    beta_2: The decay rate of v, in [0, 1).
-    epsilon: Added to the root, not negative.
+    learning_rate: The largest learning rate of Adam.
+    beta_1: The decay rate of the averages.
+    beta_2: The decay rate of v.
+    epsilon: Added to the root.
     lower_bound: See `build_momo`.
     weight_decay: See `build_momo`.
     estimate_lower_bound: See `build_momo`.

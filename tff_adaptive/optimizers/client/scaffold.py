@@ -9,6 +9,7 @@ from typing import Any
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tff_adaptive import ranges
 from tff_adaptive.optimizers import arguments
 from tff_adaptive.optimizers import federated_optimizer
 from tff_adaptive.optimizers import vector_optimizer
@@ -31,7 +32,6 @@ class ControlledOptimizer(
   averages_uniformly = True
 
   def __init__(self, num_clients: int, hparams: Any):
-    arguments.check_count('num_clients', num_clients, self.name)
     super().__init__(hparams)
     self._num_clients = num_clients
 
@@ -93,8 +93,9 @@ class _ScaffoldSGD(ControlledOptimizer):
     return {'gradient_sum': total}, moved
 
 
+@arguments.checked
 def build_scaffold_sgd(
-    num_clients: int, learning_rate: float = 0.1
+    num_clients: ranges.Count, learning_rate: ranges.NotNegative = 0.1
 ) -> federated_optimizer.FederatedOptimizer:
   """Builds SCAFFOLD's client rule, with option II for the control variates.
 
@@ -119,8 +120,8 @@ def build_scaffold_sgd(
   with a `ClientStateStore` keeps the clients' controls.
 
   Args:
-    num_clients: The number of all clients, sampled or not, positive.
-    learning_rate: The step size, not negative. Default 0.1, ours.
+    num_clients: The number of all clients, sampled or not.
+    learning_rate: The step size. Default 0.1, ours.
 
   Returns:
     A `FederatedOptimizer` with the hyperparameter `learning_rate`. It shares

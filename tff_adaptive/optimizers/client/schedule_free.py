@@ -7,6 +7,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from tff_adaptive import ranges
 from tff_adaptive.optimizers import arguments
 from tff_adaptive.optimizers import optimizer
 from tff_adaptive.optimizers import vector_optimizer
@@ -19,12 +20,6 @@ _SECOND_MOMENT_KEY = 'second_moment'
 
 _WEIGHT_SUM_KEY = 'weight_sum'
 _MAX_RATE_KEY = 'max_rate'
-
-
-def check_share_of_average(name: str, value: Any, owner: str) -> None:
-  """Raises unless `value` is in (0, 1]."""
-  arguments.check_positive(name, value, owner)
-  arguments.check_closed_share(name, value, owner)
 
 
 class Averaging(vector_optimizer.VectorOptimizer):
@@ -56,7 +51,6 @@ class Averaging(vector_optimizer.VectorOptimizer):
 class _ScheduleFree(Averaging):
   """Schedule-Free SGD and AdamW, see their builders."""
 
-  checks = {'beta': check_share_of_average}
   scalar_keys = (_WEIGHT_SUM_KEY, _MAX_RATE_KEY)
 
   def __init__(self, hparams: Any, corrects_in_weight: bool = False):
@@ -111,13 +105,14 @@ class _ScheduleFree(Averaging):
     return changed, vectors.move_towards(average, base, rest)
 
 
+@arguments.checked
 def build_schedule_free_sgd(
-    learning_rate: float = 1.0,
-    beta: float = 0.9,
-    warmup_steps: int = 0,
-    r: float = 0.0,
-    weight_lr_power: float = 2.0,
-    weight_decay: float = 0.0,
+    learning_rate: ranges.NotNegative = 1.0,
+    beta: ranges.PositiveShare = 0.9,
+    warmup_steps: ranges.Steps = 0,
+    r: ranges.NotNegative = 0.0,
+    weight_lr_power: ranges.NotNegative = 2.0,
+    weight_decay: ranges.NotNegative = 0.0,
 ) -> optimizer.ExtraArgsOptimizer:
   """Builds Schedule-Free SGD, which averages instead of a schedule.
 
@@ -143,16 +138,13 @@ def build_schedule_free_sgd(
   The defaults are those of the published code.
 
   Args:
-    learning_rate: The step size, not negative. It should be larger than for SGD
-      with a schedule.
-    beta: The share of x in y, in (0, 1].
-    warmup_steps: The number of steps of a round in which the rate grows, not
-      negative.
-    r: The exponent of the step's number in the weights of the mean, not
-      negative.
-    weight_lr_power: The exponent of the rate in the weights of the mean, not
-      negative.
-    weight_decay: y times this is added to the gradients; not negative.
+    learning_rate: The step size. It should be larger than for SGD with a
+      schedule.
+    beta: The share of x in y.
+    warmup_steps: The number of steps of a round in which the rate grows.
+    r: The exponent of the step's number in the weights of the mean.
+    weight_lr_power: The exponent of the rate in the weights of the mean.
+    weight_decay: y times this is added to the gradients.
 
   Returns:
     An `ExtraArgsOptimizer` whose hyperparameters are the arguments.
@@ -184,15 +176,16 @@ def build_schedule_free_sgd(
   return _ScheduleFree(hparams)
 
 
+@arguments.checked
 def build_schedule_free_adamw(
-    learning_rate: float = 0.0025,
-    beta: float = 0.9,
-    beta_2: float = 0.999,
-    epsilon: float = 1e-8,
-    warmup_steps: int = 0,
-    r: float = 0.0,
-    weight_lr_power: float = 2.0,
-    weight_decay: float = 0.0,
+    learning_rate: ranges.NotNegative = 0.0025,
+    beta: ranges.PositiveShare = 0.9,
+    beta_2: ranges.Share = 0.999,
+    epsilon: ranges.NotNegative = 1e-8,
+    warmup_steps: ranges.Steps = 0,
+    r: ranges.NotNegative = 0.0,
+    weight_lr_power: ranges.NotNegative = 2.0,
+    weight_decay: ranges.NotNegative = 0.0,
     *,
     bias_correction_in_weight: bool = False,
 ) -> optimizer.ExtraArgsOptimizer:
@@ -210,14 +203,14 @@ def build_schedule_free_adamw(
   those of the published code.
 
   Args:
-    learning_rate: The step size, not negative.
+    learning_rate: The step size.
     beta: See `build_schedule_free_sgd`.
-    beta_2: The decay rate of v, in [0, 1).
-    epsilon: Added to the root, not negative.
+    beta_2: The decay rate of v.
+    epsilon: Added to the root.
     warmup_steps: See `build_schedule_free_sgd`.
     r: See `build_schedule_free_sgd`.
     weight_lr_power: See `build_schedule_free_sgd`.
-    weight_decay: y times this is added to u; not negative.
+    weight_decay: y times this is added to u.
     bias_correction_in_weight: Whether to multiply l by sqrt(1 - beta_2^(k+1)),
       also in the weights of the mean, instead of correcting v, as in the code
       of the paper's experiments. Default False, as in the maintained code.

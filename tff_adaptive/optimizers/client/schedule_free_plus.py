@@ -6,6 +6,7 @@ import math
 
 import tensorflow as tf
 
+from tff_adaptive import ranges
 from tff_adaptive.optimizers import arguments
 from tff_adaptive.optimizers import optimizer
 from tff_adaptive.optimizers import vector_optimizer
@@ -23,7 +24,6 @@ class _ScheduleFreePlus(schedule_free.Averaging):
   """ScheduleFree+, see `build_schedule_free_plus`."""
 
   name = 'ScheduleFree+'
-  checks = dict.fromkeys(('max_beta', 'norm_decay'), arguments.check_share)
   moment_keys = (
       *schedule_free.Averaging.moment_keys,
       _FIRST_MOMENT_KEY,
@@ -104,19 +104,20 @@ class _ScheduleFreePlus(schedule_free.Averaging):
     return {_MEAN_NORM_KEY: mean, 'rate': rate}
 
 
+@arguments.checked
 def build_schedule_free_plus(
-    learning_rate: float = 1.0,
-    beta_1: float = 0.9,
-    beta_2: float = 0.95,
-    beta: float = 0.9,
-    max_beta: float = 0.965,
-    anneal_steps: int = 0,
-    averaging_delay: int = 0,
-    r: float = 0.0,
-    weight_lr_power: float = 2.0,
-    norm_decay: float = 0.0,
-    weight_decay: float = 0.0,
-    epsilon: float = 1e-8,
+    learning_rate: ranges.NotNegative = 1.0,
+    beta_1: ranges.Share = 0.9,
+    beta_2: ranges.Share = 0.95,
+    beta: ranges.Share = 0.9,
+    max_beta: ranges.Share = 0.965,
+    anneal_steps: ranges.Steps = 0,
+    averaging_delay: ranges.Steps = 0,
+    r: ranges.NotNegative = 0.0,
+    weight_lr_power: ranges.NotNegative = 2.0,
+    norm_decay: ranges.Share = 0.0,
+    weight_decay: ranges.NotNegative = 0.0,
+    epsilon: ranges.NotNegative = 1e-8,
 ) -> optimizer.ExtraArgsOptimizer:
   """Builds ScheduleFree+, Schedule-Free Adam with Polyak steps.
 
@@ -144,22 +145,19 @@ def build_schedule_free_plus(
   gradient is not finite, the rate is NaN, and the client is rejected.
 
   Args:
-    learning_rate: Multiplies the rate, not negative. Default 1.
-    beta_1: The decay rate of m, in [0, 1). Default 0.9.
-    beta_2: The decay rate of v, in [0, 1). Default 0.95.
-    beta: The first share of x in y, in [0, 1). Default 0.9.
-    max_beta: Its last value, in [0, 1). Default 0.965.
-    anneal_steps: The number of steps in which it grows, not negative. Default
-      0: it stays.
-    averaging_delay: The number of steps before averaging begins, not negative.
-    r: The exponent of the step's number in the weights of the mean, not
-      negative.
-    weight_lr_power: The exponent of the rate in these weights, not negative.
-    norm_decay: The decay rate of e, `polyak_beta` of the published code, in
-      [0, 1).
+    learning_rate: Multiplies the rate. Default 1.
+    beta_1: The decay rate of m. Default 0.9.
+    beta_2: The decay rate of v. Default 0.95.
+    beta: The first share of x in y. Default 0.9.
+    max_beta: Its last value. Default 0.965.
+    anneal_steps: The number of steps in which it grows. Default 0: it stays.
+    averaging_delay: The number of steps before averaging begins.
+    r: The exponent of the step's number in the weights of the mean.
+    weight_lr_power: The exponent of the rate in these weights.
+    norm_decay: The decay rate of e, `polyak_beta` of the published code.
     weight_decay: The strength of decoupled weight decay, which l^2 scales; 20
-      to 50 in the paper. Not negative.
-    epsilon: Added to Adam's root, not negative. Default 1e-8.
+      to 50 in the paper.
+    epsilon: Added to Adam's root. Default 1e-8.
 
   Returns:
     An `ExtraArgsOptimizer` whose hyperparameters are the arguments. It reports

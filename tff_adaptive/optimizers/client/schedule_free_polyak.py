@@ -8,6 +8,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from tff_adaptive import ranges
 from tff_adaptive.optimizers import arguments
 from tff_adaptive.optimizers import optimizer
 from tff_adaptive.optimizers import vector_optimizer
@@ -21,10 +22,6 @@ _LAST_STEP_SIZE_KEY = 'last_step_size'
 class _ScheduleFreePolyak(schedule_free.Averaging):
   """Both rules, see their builders."""
 
-  checks = {
-      'lower_bound': arguments.check_finite,
-      'max_step_size': arguments.check_limit,
-  }
   scalar_keys = (_LAST_STEP_SIZE_KEY,)
   needs_value = True
 
@@ -78,11 +75,12 @@ class _ScheduleFreePolyak(schedule_free.Averaging):
     return collections.OrderedDict([(name, state[_LAST_STEP_SIZE_KEY])])
 
 
+@arguments.checked
 def build_schedule_free_polyak_sgd(
-    beta: float = 0.9,
-    lower_bound: float = 0.0,
-    min_squared_norm: float = 1e-8,
-    max_step_size: float = math.inf,
+    beta: ranges.Share = 0.9,
+    lower_bound: ranges.Finite = 0.0,
+    min_squared_norm: ranges.NotNegative = 1e-8,
+    max_step_size: ranges.Limit = math.inf,
 ) -> optimizer.ExtraArgsOptimizer:
   """Builds Schedule-Free SGD with Polyak steps: neither schedule nor rate.
 
@@ -111,10 +109,10 @@ def build_schedule_free_polyak_sgd(
   gamma is NaN, and the client is rejected.
 
   Args:
-    beta: The share of x in y, in [0, 1). Default 0.9.
-    lower_bound: A lower bound of the losses, any finite number. Default 0.
-    min_squared_norm: The smallest divisor, M, not negative. Default 1e-8, ours.
-    max_step_size: The largest step size, above zero; infinite by default. Ours.
+    beta: The share of x in y. Default 0.9.
+    lower_bound: A lower bound of the losses. Default 0.
+    min_squared_norm: The smallest divisor, M. Default 1e-8, ours.
+    max_step_size: The largest step size; infinite by default. Ours.
 
   Returns:
     An `ExtraArgsOptimizer` whose hyperparameters are the arguments. It has no
@@ -144,13 +142,14 @@ def build_schedule_free_polyak_sgd(
   return _ScheduleFreePolyak(hparams)
 
 
+@arguments.checked
 def build_schedule_free_polyak_adam(
-    beta: float = 0.9,
-    beta_2: float = 0.999,
-    epsilon: float = 1e-8,
-    lower_bound: float = 0.0,
-    min_squared_norm: float = 1e-8,
-    max_step_size: float = math.inf,
+    beta: ranges.Share = 0.9,
+    beta_2: ranges.Share = 0.999,
+    epsilon: ranges.NotNegative = 1e-8,
+    lower_bound: ranges.Finite = 0.0,
+    min_squared_norm: ranges.NotNegative = 1e-8,
+    max_step_size: ranges.Limit = math.inf,
 ) -> optimizer.ExtraArgsOptimizer:
   """Builds Schedule-Free Adam with Polyak steps: neither schedule nor rate.
 
@@ -166,8 +165,8 @@ def build_schedule_free_polyak_adam(
 
   Args:
     beta: See `build_schedule_free_polyak_sgd`.
-    beta_2: The decay rate of v, in [0, 1). Default 0.999.
-    epsilon: Added to the root, not negative. Default 1e-8.
+    beta_2: The decay rate of v. Default 0.999.
+    epsilon: Added to the root. Default 1e-8.
     lower_bound: See `build_schedule_free_polyak_sgd`.
     min_squared_norm: See `build_schedule_free_polyak_sgd`.
     max_step_size: See `build_schedule_free_polyak_sgd`.

@@ -8,6 +8,7 @@ from typing import Any
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tff_adaptive import ranges
 from tff_adaptive.optimizers import arguments
 from tff_adaptive.optimizers import optimizer
 from tff_adaptive.optimizers import vectors
@@ -19,8 +20,6 @@ class SGD(optimizer.HparamsInState, tff.learning.optimizers.Optimizer):
   """Stochastic gradient descent, see `build_sgd`."""
 
   def __init__(self, learning_rate: Any, momentum: Any, nesterov: bool = False):
-    arguments.check_rate('learning_rate', learning_rate, 'SGD')
-    arguments.check_closed_share('momentum', momentum, 'SGD')
     hparams = {'learning_rate': learning_rate}
     # Without momentum there is neither an accumulator nor the hyperparameter.
     self._has_momentum = tf.is_symbolic_tensor(momentum) or momentum > 0.0
@@ -66,8 +65,9 @@ class SGD(optimizer.HparamsInState, tff.learning.optimizers.Optimizer):
     return new_state, moved
 
 
+@arguments.checked
 def build_sgd(
-    learning_rate: float = 0.1, momentum: float = 0.0
+    learning_rate: ranges.NotNegative = 0.1, momentum: ranges.ClosedShare = 0.0
 ) -> tff.learning.optimizers.Optimizer:
   """Builds stochastic gradient descent, optionally with momentum.
 
@@ -88,10 +88,10 @@ def build_sgd(
   On a client the accumulator `u` starts at zero in every round.
 
   Args:
-    learning_rate: The step size, per step, not negative. The default is that of
-      Delta-SGD's published code.
-    momentum: The momentum coefficient, in [0, 1]. Delta-SGD's comparison uses
-      0.9. At 0, the default, there is no accumulator.
+    learning_rate: The step size, per step. The default is that of Delta-SGD's
+      published code.
+    momentum: The momentum coefficient. Delta-SGD's comparison uses 0.9. At 0,
+      the default, there is no accumulator.
 
   Returns:
     A `tff.learning.optimizers.Optimizer` with the hyperparameters

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import tensorflow as tf
 
+from tff_adaptive import ranges
 from tff_adaptive.optimizers import arguments
 from tff_adaptive.optimizers import optimizer
 from tff_adaptive.optimizers import vector_optimizer
@@ -41,8 +42,6 @@ class _SM3(vector_optimizer.VectorOptimizer):
 
   def __init__(self, hparams: Any, version: str, delay: int):
     super().__init__(hparams)
-    arguments.check_choice('version', version, ('ii', 'i'), self.name)
-    arguments.check_count('delay', delay, self.name)
     self._is_second = version == 'ii'
     self._delay = delay
     if delay > 1:
@@ -119,12 +118,13 @@ def _check_covers(leaves: list[tf.Tensor], covers: Any) -> None:
     )
 
 
+@arguments.checked
 def build_sm3(
-    learning_rate: float = 0.1,
-    epsilon: float = 0.01,
+    learning_rate: ranges.NotNegative = 0.1,
+    epsilon: ranges.NotNegative = 0.01,
     *,
     version: Literal['ii', 'i'] = 'ii',
-    delay: int = 1,
+    delay: ranges.Count = 1,
 ) -> optimizer.ExtraArgsOptimizer:
   """Builds SM3, Adagrad with the memory of SGD.
 
@@ -148,11 +148,11 @@ def build_sm3(
   with such a rule.
 
   Args:
-    learning_rate: The step size, not negative. Default 0.1, ours.
-    epsilon: Added to the root, not negative. Default 0.01, ours.
+    learning_rate: The step size. Default 0.1, ours.
+    epsilon: Added to the root. Default 0.01, ours.
     version: `'ii'`, the default, or `'i'`, as in FedAda2's published code.
-    delay: The number of local steps per refresh of nu, at least 1. Default 1.
-      With more, nu is part of the state.
+    delay: The number of local steps per refresh of nu. Default 1. With more, nu
+      is part of the state.
 
   Returns:
     An `ExtraArgsOptimizer` with the hyperparameters `learning_rate` and

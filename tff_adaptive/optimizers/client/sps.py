@@ -8,6 +8,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from tff_adaptive import ranges
 from tff_adaptive.optimizers import arguments
 from tff_adaptive.optimizers import optimizer
 from tff_adaptive.optimizers import vector_optimizer
@@ -18,14 +19,6 @@ class _SPS(vector_optimizer.VectorOptimizer):
   """SPS, see `build_sps`, `build_sps_max` and `build_sps_smooth`."""
 
   name = 'SPS'
-  checks = {
-      'c': arguments.check_positive,
-      'optimal_value': arguments.check_finite,
-      'max_step_size': arguments.check_limit,
-      'initial_step_size': arguments.check_positive,
-      'gamma': arguments.check_positive,
-      'batches_per_epoch': arguments.check_positive,
-  }
   step_size_key = 'last_step_size'
   needs_value = True
 
@@ -75,8 +68,11 @@ def _growth_limit(state: Any, hparams: Any) -> tf.Tensor:
   )
 
 
+@arguments.checked
 def build_sps(
-    c: float = 0.5, epsilon: float = 1e-8, optimal_value: float = 0.0
+    c: ranges.Positive = 0.5,
+    epsilon: ranges.NotNegative = 1e-8,
+    optimal_value: ranges.Finite = 0.0,
 ) -> optimizer.ExtraArgsOptimizer:
   """Builds SGD with the stochastic Polyak step size, without an upper bound.
 
@@ -103,12 +99,11 @@ def build_sps(
   f_k; a loss term changes both.
 
   Args:
-    c: Divides the step size, above zero. Default 0.5, as in the published code
-      and best for strongly convex losses.
-    epsilon: Added to the divisor, not negative. Default 1e-8, as in the
-      published code.
-    optimal_value: f*, the smallest possible loss of a batch; any finite number.
-      Default 0.0, a lower bound of the usual losses.
+    c: Divides the step size. Default 0.5, as in the published code and best for
+      strongly convex losses.
+    epsilon: Added to the divisor. Default 1e-8, as in the published code.
+    optimal_value: f*, the smallest possible loss of a batch. Default 0.0, a
+      lower bound of the usual losses.
 
   Returns:
     An `ExtraArgsOptimizer` with the hyperparameters `c`, `epsilon`,
@@ -136,11 +131,12 @@ def build_sps(
   return build_sps_max(math.inf, c, epsilon, optimal_value)
 
 
+@arguments.checked
 def build_sps_max(
-    max_step_size: float = 1.0,
-    c: float = 0.5,
-    epsilon: float = 1e-8,
-    optimal_value: float = 0.0,
+    max_step_size: ranges.Limit = 1.0,
+    c: ranges.Positive = 0.5,
+    epsilon: ranges.NotNegative = 1e-8,
+    optimal_value: ranges.Finite = 0.0,
 ) -> optimizer.ExtraArgsOptimizer:
   """Builds SGD with the bounded stochastic Polyak step size, as in FedSPS.
 
@@ -153,9 +149,9 @@ def build_sps_max(
   FedSPS.
 
   Args:
-    max_step_size: The largest step size, gamma_b of FedSPS, above zero; may be
-      infinite. Default 1.0, the initial step of SPS's published code. Tune this
-      first; FedCAda's comparison tunes it and `c`.
+    max_step_size: The largest step size, gamma_b of FedSPS. Default 1.0, the
+      initial step of SPS's published code. Tune this first; FedCAda's
+      comparison tunes it and `c`.
     c: See `build_sps`.
     epsilon: See `build_sps`.
     optimal_value: See `build_sps`. FedSPS calls it a lower bound, l_i*.
@@ -190,14 +186,15 @@ def build_sps_max(
   )
 
 
+@arguments.checked
 def build_sps_smooth(
-    c: float = 0.5,
-    epsilon: float = 1e-8,
-    optimal_value: float = 0.0,
-    gamma: float = 2.0,
-    initial_step_size: float = 1.0,
-    batches_per_epoch: int = 500,
-    max_step_size: float = math.inf,
+    c: ranges.Positive = 0.5,
+    epsilon: ranges.NotNegative = 1e-8,
+    optimal_value: ranges.Finite = 0.0,
+    gamma: ranges.Positive = 2.0,
+    initial_step_size: ranges.Positive = 1.0,
+    batches_per_epoch: ranges.PositiveSteps = 500,
+    max_step_size: ranges.Limit = math.inf,
 ) -> optimizer.ExtraArgsOptimizer:
   """Builds SGD with a stochastic Polyak step size of bounded growth.
 
@@ -214,14 +211,14 @@ def build_sps_smooth(
     c: See `build_sps`.
     epsilon: See `build_sps`.
     optimal_value: See `build_sps`.
-    gamma: The largest growth of the step size in one epoch, above zero. Default
-      2.0, section 4 of the paper and the published code.
-    initial_step_size: The step size before the first step, above zero. Default
-      1.0, as in the published code.
-    batches_per_epoch: The number of local steps in an epoch, above zero; the
-      mean if clients differ. Default 500, as in the published code: far more
-      than most clients have, so that the step size hardly grows.
-    max_step_size: The largest step size, above zero; infinite by default.
+    gamma: The largest growth of the step size in one epoch. Default 2.0,
+      section 4 of the paper and the published code.
+    initial_step_size: The step size before the first step. Default 1.0, as in
+      the published code.
+    batches_per_epoch: The number of local steps in an epoch; the mean if
+      clients differ. Default 500, as in the published code: far more than most
+      clients have, so that the step size hardly grows.
+    max_step_size: The largest step size; infinite by default.
 
   Returns:
     An `ExtraArgsOptimizer` with all arguments as hyperparameters. It reports

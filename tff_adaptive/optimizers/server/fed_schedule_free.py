@@ -4,11 +4,14 @@
 
 import tensorflow_federated as tff
 
+from tff_adaptive import ranges
+from tff_adaptive.optimizers import arguments
 from tff_adaptive.optimizers.client import schedule_free
 
 
+@arguments.checked
 def build_fed_schedule_free(
-    learning_rate: float = 1.0, beta: float = 0.9
+    learning_rate: ranges.NotNegative = 1.0, beta: ranges.PositiveShare = 0.9
 ) -> tff.learning.optimizers.Optimizer:
   """Builds Schedule-Free SGD as a server rule, a mean over all rounds.
 
@@ -25,8 +28,8 @@ def build_fed_schedule_free(
   `build_gpa` forgets early rounds instead.
 
   Args:
-    learning_rate: The server's step size, per round, not negative. Default 1.
-    beta: The share of x in y, in (0, 1]. Default 0.9.
+    learning_rate: The server's step size, per round. Default 1.
+    beta: The share of x in y. Default 0.9.
 
   Returns:
     A `tff.learning.optimizers.Optimizer`, that of `build_schedule_free_sgd`.

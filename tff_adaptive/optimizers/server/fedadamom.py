@@ -5,6 +5,7 @@
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tff_adaptive import ranges
 from tff_adaptive.optimizers import arguments
 from tff_adaptive.optimizers import vector_optimizer
 from tff_adaptive.optimizers import vectors
@@ -17,7 +18,6 @@ class _FedAdamom(vector_optimizer.VectorOptimizer):
   """FedAdamom, see `build_fedadamom`."""
 
   name = 'FedAdamom'
-  checks = {'epsilon': arguments.check_closed_share}
   moment_keys = (_MOMENTUM_KEY, _SECOND_MOMENT_KEY)
   step_size_key = 'learning_rate'
 
@@ -41,8 +41,11 @@ class _FedAdamom(vector_optimizer.VectorOptimizer):
     return changed, vectors.descend(x, m, hparams['learning_rate'])
 
 
+@arguments.checked
 def build_fedadamom(
-    learning_rate: float = 1.0, beta_0: float = 0.1, epsilon: float = 1e-3
+    learning_rate: ranges.NotNegative = 1.0,
+    beta_0: ranges.Share = 0.1,
+    epsilon: ranges.ClosedShare = 1e-3,
 ) -> tff.learning.optimizers.Optimizer:
   """Builds the server rule of FedAdamom.
 
@@ -67,11 +70,10 @@ def build_fedadamom(
   nothing else. With differential privacy, v also accumulates the noise.
 
   Args:
-    learning_rate: The server's step size, per round, not negative. Default 1.
-    beta_0: The decay rate of v, in [0, 1). Default 0.1, as in the published
-      code.
-    epsilon: The smallest weight of D_t in m_t, in [0, 1]; nothing is divided by
-      it. Default 1e-3, as in the published code.
+    learning_rate: The server's step size, per round. Default 1.
+    beta_0: The decay rate of v. Default 0.1, as in the published code.
+    epsilon: The smallest weight of D_t in m_t; nothing is divided by it.
+      Default 1e-3, as in the published code.
 
   Returns:
     A `tff.learning.optimizers.Optimizer` whose hyperparameters are the

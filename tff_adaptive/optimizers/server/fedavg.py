@@ -4,11 +4,14 @@
 
 import tensorflow_federated as tff
 
+from tff_adaptive import ranges
+from tff_adaptive.optimizers import arguments
 from tff_adaptive.optimizers.client import sgd
 
 
+@arguments.checked
 def build_fedavg(
-    learning_rate: float = 1.0,
+    learning_rate: ranges.NotNegative = 1.0,
 ) -> tff.learning.optimizers.Optimizer:
   """Builds the server rule of FedAvg, with any server learning rate.
 
@@ -21,9 +24,9 @@ def build_fedavg(
   gradient, so this is plain gradient descent.
 
   Args:
-    learning_rate: The server's step size, per round, not negative. At 1, the
-      default and the value of McMahan et al., the new model is the weighted
-      mean of the clients' models.
+    learning_rate: The server's step size, per round. At 1, the default and the
+      value of McMahan et al., the new model is the weighted mean of the
+      clients' models.
 
   Returns:
     A `tff.learning.optimizers.Optimizer` with the hyperparameter
@@ -46,8 +49,12 @@ def build_fedavg(
   return sgd.build_sgd(learning_rate)
 
 
+@arguments.checked
 def build_fedavgm(
-    learning_rate: float = 1.0, momentum: float = 0.9, *, nesterov: bool = False
+    learning_rate: ranges.NotNegative = 1.0,
+    momentum: ranges.ClosedShare = 0.9,
+    *,
+    nesterov: bool = False,
 ) -> tff.learning.optimizers.Optimizer:
   """Builds the server rule of FedAvgM.
 
@@ -64,9 +71,8 @@ def build_fedavgm(
   0.7; with one client it is SNOO.
 
   Args:
-    learning_rate: The server's step size, per round, not negative. Default 1.
-    momentum: The momentum coefficient, in [0, 1]. Default 0.9, section 4 of
-      Reddi et al.
+    learning_rate: The server's step size, per round. Default 1.
+    momentum: The momentum coefficient. Default 0.9, section 4 of Reddi et al.
     nesterov: Whether to look one round ahead, as DiLoCo does. Default False.
 
   Returns:

@@ -6,6 +6,8 @@ import collections
 
 import tensorflow as tf
 
+from tff_adaptive import ranges
+from tff_adaptive.optimizers import arguments
 from tff_adaptive.optimizers import client_reports
 from tff_adaptive.optimizers import server_optimizer
 from tff_adaptive.optimizers import vector_optimizer
@@ -40,7 +42,10 @@ class _FedExP(
     return {_STEP_SIZE_KEY: step_size}, vectors.descend(x, g, step_size)
 
 
-def build_fedexp(epsilon: float = 1e-3) -> server_optimizer.ServerOptimizer:
+@arguments.checked
+def build_fedexp(
+    epsilon: ranges.NotNegative = 1e-3,
+) -> server_optimizer.ServerOptimizer:
   """Builds the server rule of FedExP.
 
   With delta_i the update of client i, w_i its share, D = sum_i w_i delta_i, and
@@ -61,8 +66,8 @@ def build_fedexp(epsilon: float = 1e-3) -> server_optimizer.ServerOptimizer:
   `payload_aggregators` of `tff_adaptive.algorithms.build_fed_opt`.
 
   Args:
-    epsilon: Bounds the step if updates cancel, not negative. Default 1e-3, as
-      in the paper's experiments.
+    epsilon: Bounds the step if updates cancel. Default 1e-3, as in the paper's
+      experiments.
 
   Returns:
     A `ServerOptimizer` with the hyperparameter `epsilon`, for

@@ -7,6 +7,7 @@ import math
 
 import tensorflow as tf
 
+from tff_adaptive import ranges
 from tff_adaptive.optimizers import arguments
 from tff_adaptive.optimizers import client_reports
 from tff_adaptive.optimizers import server_optimizer
@@ -23,11 +24,6 @@ class _FedExProx(
 
   name = 'FedExProx'
   reported_keys = (_STEP_SIZE_KEY,)
-  checks = {
-      'max_scale': arguments.check_limit,
-      'gamma': arguments.check_positive,
-      'optimal_value': arguments.check_finite,
-  }
 
   def __init__(self, hparams: dict[str, float]):
     super().__init__(hparams)
@@ -62,8 +58,9 @@ class _FedExProx(
     return {_STEP_SIZE_KEY: step_size}, vectors.descend(x, g, step_size)
 
 
+@arguments.checked
 def build_fedexprox_grads(
-    max_scale: float = math.inf,
+    max_scale: ranges.Limit = math.inf,
 ) -> server_optimizer.ServerOptimizer:
   """Builds the server rule of FedExProx with the gradient diversity step.
 
@@ -82,7 +79,7 @@ def build_fedexprox_grads(
   FedExP, this has no factor of one half, no epsilon and no maximum with 1.
 
   Args:
-    max_scale: The largest a, above zero; may be infinite, the default.
+    max_scale: The largest a.
 
   Returns:
     A `ServerOptimizer` with the hyperparameter `max_scale`, for
@@ -109,10 +106,11 @@ def build_fedexprox_grads(
   return _FedExProx({'max_scale': max_scale})
 
 
+@arguments.checked
 def build_fedexprox_stops(
-    gamma: float = 1.0,
-    optimal_value: float = 0.0,
-    max_scale: float = math.inf,
+    gamma: ranges.Positive = 1.0,
+    optimal_value: ranges.Finite = 0.0,
+    max_scale: ranges.Limit = math.inf,
 ) -> server_optimizer.ServerOptimizer:
   """Builds the server rule of FedExProx with the stochastic Polyak step.
 
@@ -133,9 +131,8 @@ def build_fedexprox_stops(
   update: two numbers. The round's metrics include `server_step_size`, a.
 
   Args:
-    gamma: The step size of the proximal problems, 1 / mu, above zero. Default
-      1.0, ours.
-    optimal_value: A lower bound of M, any finite number. Default 0.0.
+    gamma: The step size of the proximal problems, 1 / mu. Default 1.0, ours.
+    optimal_value: A lower bound of M. Default 0.0.
     max_scale: See `build_fedexprox_grads`.
 
   Returns:

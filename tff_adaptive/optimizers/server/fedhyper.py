@@ -6,6 +6,7 @@ import collections
 
 import tensorflow as tf
 
+from tff_adaptive import ranges
 from tff_adaptive.optimizers import arguments
 from tff_adaptive.optimizers import server_optimizer
 from tff_adaptive.optimizers import vector_optimizer
@@ -22,7 +23,6 @@ class _FedHyperServer(
   """FedHyper's server rules, see the builders."""
 
   name = 'FedHyper'
-  checks = {'max_scale': arguments.check_limit}
   moment_keys = (_PREVIOUS_CHANGE_KEY,)
 
   def __init__(self, hparams: dict[str, float], *, scales_clients: bool):
@@ -52,10 +52,11 @@ class _FedHyperServer(
     return state[_SCALE_KEY] if self._scales_clients else None
 
 
+@arguments.checked
 def build_fedhyper_global(
-    hyper_learning_rate: float = 1.0,
-    min_scale: float = 0.2,
-    max_scale: float = 5.0,
+    hyper_learning_rate: ranges.NotNegative = 1.0,
+    min_scale: ranges.NotNegative = 0.2,
+    max_scale: ranges.Limit = 5.0,
 ) -> server_optimizer.ServerOptimizer:
   """Builds FedHyper's rule for the server's learning rate.
 
@@ -72,9 +73,9 @@ def build_fedhyper_global(
   `hyper_learning_rate`. The defaults are those of the published code.
 
   Args:
-    hyper_learning_rate: The step size of s, not negative; at 0 this is FedAvg.
-    min_scale: The smallest s, not negative.
-    max_scale: The largest s, above zero; may be infinite.
+    hyper_learning_rate: The step size of s; at 0 this is FedAvg.
+    min_scale: The smallest s.
+    max_scale: The largest s.
 
   Returns:
     A `ServerOptimizer` whose hyperparameters are the
@@ -104,11 +105,12 @@ def build_fedhyper_global(
   return _FedHyperServer(hparams, scales_clients=False)
 
 
+@arguments.checked
 def build_fedhyper_server_local(
-    learning_rate: float = 1.0,
-    hyper_learning_rate: float = 1.0,
-    min_scale: float = 0.1,
-    max_scale: float = 10.0,
+    learning_rate: ranges.NotNegative = 1.0,
+    hyper_learning_rate: ranges.NotNegative = 1.0,
+    min_scale: ranges.NotNegative = 0.1,
+    max_scale: ranges.Limit = 10.0,
 ) -> server_optimizer.ServerOptimizer:
   """Builds FedHyper's rule for the clients' learning rate, set by the server.
 
@@ -125,7 +127,7 @@ def build_fedhyper_server_local(
   schedule. The default bounds are those of the published code.
 
   Args:
-    learning_rate: The server's step size, not negative.
+    learning_rate: The server's step size.
     hyper_learning_rate: See `build_fedhyper_global`.
     min_scale: See `build_fedhyper_global`.
     max_scale: See `build_fedhyper_global`.

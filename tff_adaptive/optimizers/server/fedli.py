@@ -9,6 +9,7 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tff_adaptive import ranges
 from tff_adaptive.optimizers import arguments
 from tff_adaptive.optimizers import client_reports
 from tff_adaptive.optimizers import optimizer
@@ -145,7 +146,7 @@ def build_line_search_step(
     raise ValueError(
         f"`scale` must be '{MAX}', '{UNIT}' or a number, found {scale!r}."
     )
-  arguments.check_rate('scale', scale, 'The line search step')
+  arguments.check('scale', scale, 'The line search step', ranges.NotNegative)
   return fedavg.build_fedavg(scale)
 
 
@@ -193,14 +194,9 @@ class _FrankWolfe(
 
   name = 'Frank-Wolfe'
   reported_keys = ('gamma', 'objective')
-  checks = {
-      'learning_rate': arguments.check_positive,
-      'momentum': arguments.check_rate,
-  }
 
   def __init__(self, hparams: dict[str, float], objective_at: str):
     super().__init__(hparams)
-    arguments.check_choice('objective_at', objective_at, _OBJECTIVES, self.name)
     # Without momentum there is neither a velocity nor the hyperparameter.
     self._has_momentum = hparams['momentum'] > 0.0
     if self._has_momentum:
@@ -240,11 +236,12 @@ class _FrankWolfe(
     return changed, moved
 
 
+@arguments.checked
 def build_frank_wolfe(
-    learning_rate: float = 1.0,
-    weight_decay: float = 0.0,
-    momentum: float = 0.0,
-    epsilon: float = 1e-5,
+    learning_rate: ranges.Positive = 1.0,
+    weight_decay: ranges.NotNegative = 0.0,
+    momentum: ranges.NotNegative = 0.0,
+    epsilon: ranges.NotNegative = 1e-5,
     *,
     objective_at: Literal[
         'local_mean', 'received_model', 'last'
@@ -278,14 +275,14 @@ def build_frank_wolfe(
   `objective`, fbar.
 
   Args:
-    learning_rate: eta, the proximal rate, above zero. Default 1.0. The authors'
-      code uses 0.01 with weight decay 1e-5 and momentum 0.9; gamma is then
-      nearly always 1, and the server moves far more slowly than FedAvg.
-    weight_decay: The strength of the regularizer, not negative. Default 0. The
-      objective does not include it.
-    momentum: mu, not negative. Default 0.
-    epsilon: Added to the denominator, not negative. Default 1e-5, as in the
-      code of deep Frank-Wolfe.
+    learning_rate: eta, the proximal rate. Default 1.0. The authors' code uses
+      0.01 with weight decay 1e-5 and momentum 0.9; gamma is then nearly always
+      1, and the server moves far more slowly than FedAvg.
+    weight_decay: The strength of the regularizer. Default 0. The objective does
+      not include it.
+    momentum: mu. Default 0.
+    epsilon: Added to the denominator. Default 1e-5, as in the code of deep
+      Frank-Wolfe.
     objective_at: Whether fbar is the mean over a client's batches of the loss
       before each local step (`'local_mean'`, the default, at no cost); the mean
       of the same batches' losses at the received model (`'received_model'`, as

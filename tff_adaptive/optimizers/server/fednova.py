@@ -6,6 +6,7 @@ from typing import Literal
 
 import tensorflow as tf
 
+from tff_adaptive import ranges
 from tff_adaptive.optimizers import arguments
 from tff_adaptive.optimizers import client_reports
 from tff_adaptive.optimizers import optimizer as optimizer_lib
@@ -56,9 +57,6 @@ class _FedNova(
 
   def __init__(self, learning_rate: float, tau_eff: str):
     super().__init__({'learning_rate': learning_rate})
-    arguments.check_choice(
-        'tau_eff', tau_eff, ('normalizer', 'steps'), self.name
-    )
     self.client_reports = {'normalizer': client_reports.Report(steps_worth)}
     if tau_eff == 'steps':
       self.client_reports['num_steps'] = client_reports.Report(
@@ -88,8 +86,9 @@ class _FedNova(
     return {_TAU_KEY: tau}, vectors.descend(x, g, rate * tau)
 
 
+@arguments.checked
 def build_fednova(
-    learning_rate: float = 1.0,
+    learning_rate: ranges.NotNegative = 1.0,
     *,
     tau_eff: Literal['normalizer', 'steps'] = 'normalizer',
 ) -> server_optimizer.ServerOptimizer:
@@ -114,8 +113,7 @@ def build_fednova(
   count as part of the loss.
 
   Args:
-    learning_rate: Multiplies the step, not negative. Default 1.0, as in the
-      paper.
+    learning_rate: Multiplies the step. Default 1.0, as in the paper.
     tau_eff: Whether tau is the mean of a_i (`'normalizer'`, the default) or of
       K_i (`'steps'`), as in the published code with a proximal term.
 

@@ -6,16 +6,18 @@ from typing import Literal, Optional
 
 import tensorflow_federated as tff
 
+from tff_adaptive import ranges
 from tff_adaptive.optimizers import adaptive
 from tff_adaptive.optimizers import arguments
 
 
+@arguments.checked
 def build_fedadagrad(
-    learning_rate: float = 0.1,
-    beta_1: float = 0.0,
-    epsilon: float = 1e-3,
+    learning_rate: ranges.NotNegative = 0.1,
+    beta_1: ranges.Share = 0.0,
+    epsilon: ranges.NotNegative = 1e-3,
     *,
-    initial_second_moment: Optional[float] = None,
+    initial_second_moment: Optional[ranges.NotNegative] = None,
     second_moment_of: Literal['update', 'momentum'] = 'update',
 ) -> tff.learning.optimizers.Optimizer:
   """Builds the server rule of FedAdagrad.
@@ -33,7 +35,7 @@ def build_fedadagrad(
 
   Args:
     learning_rate: See `build_fedadam`.
-    beta_1: The decay rate of m, in [0, 1). Default 0.0, section 4.
+    beta_1: The decay rate of m. Default 0.0, section 4.
     epsilon: See `build_fedadam`.
     initial_second_moment: See `build_fedadam`.
     second_moment_of: See `build_fedadam`.
@@ -67,13 +69,14 @@ def build_fedadagrad(
   )
 
 
+@arguments.checked
 def build_fedadam(
-    learning_rate: float = 0.1,
-    beta_1: float = 0.9,
-    beta_2: float = 0.99,
-    epsilon: float = 1e-3,
+    learning_rate: ranges.NotNegative = 0.1,
+    beta_1: ranges.Share = 0.9,
+    beta_2: ranges.Share = 0.99,
+    epsilon: ranges.NotNegative = 1e-3,
     *,
-    initial_second_moment: Optional[float] = None,
+    initial_second_moment: Optional[ranges.NotNegative] = None,
     second_moment_of: Literal['update', 'momentum'] = 'update',
     bias_correction: bool = False,
     epsilon_hat: bool = False,
@@ -94,14 +97,14 @@ def build_fedadam(
   initial_second_moment=0.0, bias_correction=True)`.
 
   Args:
-    learning_rate: The server's step size, per round, not negative. Default 0.1;
-      Reddi et al. tune it per task over nine values from 1e-3 to 10.
-    beta_1: The decay rate of m, in [0, 1). Default 0.9, section 4.
-    beta_2: The decay rate of v, in [0, 1). Default 0.99, section 4.
-    epsilon: Added to the root, not negative: tau, the paper's degree of
-      adaptivity. Default 1e-3, section 5.2.
-    initial_second_moment: v_{-1}, not negative. Default `None`: the square of
-      `epsilon`, the smallest value that the paper's Algorithm 2 allows.
+    learning_rate: The server's step size, per round. Default 0.1; Reddi et al.
+      tune it per task over nine values from 1e-3 to 10.
+    beta_1: The decay rate of m. Default 0.9, section 4.
+    beta_2: The decay rate of v. Default 0.99, section 4.
+    epsilon: Added to the root: tau, the paper's degree of adaptivity. Default
+      1e-3, section 5.2.
+    initial_second_moment: v_{-1}. Default `None`: the square of `epsilon`, the
+      smallest value that the paper's Algorithm 2 allows.
     second_moment_of: Whether v accumulates the square of D_t (`'update'`, the
       default, as all implementations do) or of m_t (`'momentum'`, as in the
       first versions of the paper's Algorithm 2).
@@ -151,11 +154,12 @@ def build_fedadam(
   )
 
 
+@arguments.checked
 def build_fedams(
-    learning_rate: float = 1.0,
-    beta_1: float = 0.9,
-    beta_2: float = 0.99,
-    epsilon: float = 1e-3,
+    learning_rate: ranges.NotNegative = 1.0,
+    beta_1: ranges.Share = 0.9,
+    beta_2: ranges.Share = 0.99,
+    epsilon: ranges.NotNegative = 1e-3,
     *,
     option: Literal[1, 2] = 1,
     bias_correction: bool = False,
@@ -180,11 +184,10 @@ def build_fedams(
   0.01 on the clients.
 
   Args:
-    learning_rate: The server's step size, per round, not negative.
-    beta_1: The decay rate of m, in [0, 1).
-    beta_2: The decay rate of v, in [0, 1).
-    epsilon: The lower bound of vhat in option 1, added to the root in option 2;
-      not negative.
+    learning_rate: The server's step size, per round.
+    beta_1: The decay rate of m.
+    beta_2: The decay rate of v.
+    epsilon: The lower bound of vhat in option 1, added to the root in option 2.
     option: 1, the default and the proposed rule, or 2, which is AMSGrad.
     bias_correction: Whether to divide m_t by 1 - beta_1^(t+1), and vhat_t under
       the root by 1 - beta_2^(t+1), as the published code does. Default False,
@@ -212,7 +215,6 @@ def build_fedams(
     clients are weighted by the surrounding algorithm, by default by their
     examples; the paper weights them equally.
   """
-  arguments.check_choice('option', option, (1, 2), 'FedAMS')
   return adaptive.Adaptive(
       name='FedAMS',
       accumulate=adaptive.accumulate_average,
@@ -227,13 +229,14 @@ def build_fedams(
   )
 
 
+@arguments.checked
 def build_fedyogi(
-    learning_rate: float = 0.1,
-    beta_1: float = 0.9,
-    beta_2: float = 0.99,
-    epsilon: float = 1e-3,
+    learning_rate: ranges.NotNegative = 0.1,
+    beta_1: ranges.Share = 0.9,
+    beta_2: ranges.Share = 0.99,
+    epsilon: ranges.NotNegative = 1e-3,
     *,
-    initial_second_moment: Optional[float] = None,
+    initial_second_moment: Optional[ranges.NotNegative] = None,
     second_moment_of: Literal['update', 'momentum'] = 'update',
     bias_correction: bool = False,
     epsilon_hat: bool = False,

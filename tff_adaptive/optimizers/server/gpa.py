@@ -4,6 +4,7 @@
 
 import tensorflow_federated as tff
 
+from tff_adaptive import ranges
 from tff_adaptive.optimizers import arguments
 from tff_adaptive.optimizers import vectors
 from tff_adaptive.optimizers.client import schedule_free
@@ -13,10 +14,6 @@ class _GPA(schedule_free.Averaging):
   """GPA, see `build_gpa`."""
 
   name = 'GPA'
-  checks = {
-      'eval_coefficient': arguments.check_share,
-      'train_coefficient': schedule_free.check_share_of_average,
-  }
   step_size_key = 'learning_rate'
 
   def step(self, state, x, g, hparams, extra):
@@ -31,10 +28,11 @@ class _GPA(schedule_free.Averaging):
     return changed, vectors.move_towards(average, base, rest)
 
 
+@arguments.checked
 def build_gpa(
-    learning_rate: float = 1.0,
-    eval_coefficient: float = 0.9,
-    train_coefficient: float = 0.9,
+    learning_rate: ranges.NotNegative = 1.0,
+    eval_coefficient: ranges.Share = 0.9,
+    train_coefficient: ranges.PositiveShare = 0.9,
 ) -> tff.learning.optimizers.Optimizer:
   """Builds the server rule of GPA, generalized primal averaging.
 
@@ -58,11 +56,10 @@ def build_gpa(
   the server holds two more copies of the weights.
 
   Args:
-    learning_rate: The server's step size, per round, not negative. Default 1.
-    eval_coefficient: The share of the old x in the new one, mu_x, in [0, 1).
-      Default 0.9.
-    train_coefficient: The share of x in y, mu_y, in (0, 1]. Default 0.9; the
-      authors' is 0.7 per step of one worker.
+    learning_rate: The server's step size, per round. Default 1.
+    eval_coefficient: The share of the old x in the new one, mu_x. Default 0.9.
+    train_coefficient: The share of x in y, mu_y. Default 0.9; the authors' is
+      0.7 per step of one worker.
 
   Returns:
     A `tff.learning.optimizers.Optimizer` whose hyperparameters are the
