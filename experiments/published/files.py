@@ -112,8 +112,8 @@ class _PartFlags(_Part, preset_flags.FlagsByOrigin):
 
 
 @attrs.frozen(kw_only=True, slots=False)
-class _Shown:
-  """A file that shows the runs of other tables as a figure."""
+class _Content:
+  """The texts of a file, and the options of its figure."""
 
   title: str
   source: str
@@ -121,10 +121,6 @@ class _Shown:
   differs: tuple[str, ...] = ()
   notes: tuple[str, ...] = ()
   chosen_on_test: Optional[bool] = None
-  runs_of: _Texts = ()
-  groups: _MeasuredAxis = ()
-  rows: _Axis = ()
-  columns: _MeasuredAxis = ()
 
   @property
   def texts(self) -> dict[str, Any]:
@@ -134,8 +130,8 @@ class _Shown:
 
 
 @attrs.frozen(kw_only=True, slots=False)
-class _Measured(_Shown, _Metric):
-  """A file that has a metric, maybe of the runs of other tables."""
+class _Results(_Metric):
+  """The metric of a table and its numbers."""
 
   metric: str
   estimate: str = attrs.field(
@@ -146,10 +142,35 @@ class _Measured(_Shown, _Metric):
 
 
 @attrs.frozen(kw_only=True, slots=False)
-class _Own(_Measured, preset_flags.FlagsByOrigin):
+class _Shown(_Content):
+  """A file that shows runs of other tables, some of them by their names."""
+
+  runs_of: _Texts
+  groups: tuple[str, ...] = ()
+  rows: tuple[str, ...] = ()
+  columns: tuple[str, ...] = ()
+
+
+@attrs.frozen(kw_only=True, slots=False)
+class _Figure(_Shown):
+  """A file that shows them in a figure."""
+
+  figure: Mapping[str, Any]
+
+
+@attrs.frozen(kw_only=True, slots=False)
+class _Remeasured(_Shown, _Results):
+  """A file that shows them by another metric."""
+
+
+@attrs.frozen(kw_only=True, slots=False)
+class _Own(_Content, _Results, preset_flags.FlagsByOrigin):
   """A file that has runs of its own."""
 
   seeds: int = attrs.field(default=1, validator=attrs.validators.ge(1))
+  groups: _MeasuredAxis = ()
+  rows: _Axis = ()
+  columns: _MeasuredAxis = ()
   beside: _Texts = ()
   cells: tuple[_PartFlags, ...] = ()
 
@@ -161,7 +182,7 @@ def _structure(text: str, place: str) -> Any:
   raw = yaml_files.parse(text, place)
   kind: type = _Own
   if 'runs_of' in raw:
-    kind = _Measured if 'metric' in raw else _Shown
+    kind = _Remeasured if 'metric' in raw else _Figure
   return yaml_files.structure(raw, kind, place)
 
 
@@ -199,7 +220,7 @@ class _File:
     The cells of tables in `beside` come first, those of the same columns.
     """
     content = self.content
-    if content.runs_of:
+    if isinstance(content, _Shown):
       return self._read_shown()
     axes: dict[str, Any] = {a: self.read_axis(a) for a in tables.AXES}
     table = tables.Table(
@@ -234,7 +255,8 @@ class _File:
         **content.texts,
     ).restrict(**{axis: getattr(content, axis) for axis in tables.AXES})
     shown = _in_panels(shown)
-    return self._remeasure(shown) if isinstance(content, _Measured) else shown
+    is_measured = isinstance(content, _Remeasured)
+    return self._remeasure(shown) if is_measured else shown
 
   def _remeasure(self, table: tables.Table) -> tables.Table:
     """Returns a table with the same runs and another metric."""

@@ -345,6 +345,8 @@ class FilesTest(parameterized.TestCase):
       (dict(_OTHER, rows=['Yogi']), 'rows', "'Yogi'"),
       (dict(_OTHER, published={}), 'paper/table_1', "'published'"),
       (dict(_OTHER, metric='loss'), '.estimate', 'missing'),
+      (_without(_OTHER, 'figure'), '.figure', 'missing'),
+      (dict(_OTHER, rows=[{'name': 'SGD'}]), '.rows[0]', "'SGD'"),
       (
           dict(_OTHER, metric='loss', estimate='best', published={'SGD': {}}),
           '.published',
