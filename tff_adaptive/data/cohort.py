@@ -13,6 +13,7 @@ from typing import Any, Optional, TYPE_CHECKING, Union
 import attrs
 import numpy as np
 
+from tff_adaptive import _tff_internals
 from tff_adaptive.data import batching
 from tff_adaptive.data import client_data
 from tff_adaptive.data import feature_arrays
@@ -28,10 +29,6 @@ Batch = feature_arrays.Examples
 DATA_KEY = 'data'
 ID_KEY = 'client_id'
 STATE_KEY = 'client_state'
-# The module of TFF by which an argument tells the number of its clients.
-_CARDINALITIES = (
-    'tensorflow_federated.python.core.impl.executors.cardinality_carrying_base'
-)
 
 
 @attrs.frozen(eq=False)
@@ -107,7 +104,7 @@ class Cohort(Sequence):
     for client_id, limit in self.step_limits.items():
       specs.check_not_negative(f'step_limits[{client_id!r}]', limit)
     # If TFF is imported: its own runtime then asks for `cardinality`.
-    module = sys.modules.get(_CARDINALITIES)
+    module = sys.modules.get(_tff_internals.CARDINALITIES)
     if module is not None:
       module.CardinalityCarrying.register(Cohort)
 

@@ -22,6 +22,7 @@ from absl import logging
 import tensorflow_federated as tff
 
 from tff_adaptive import _error_texts
+from tff_adaptive import _tff_internals
 from tff_adaptive.data import random_streams
 from tff_adaptive.data import specs
 from tff_adaptive.runtime import computations
@@ -34,8 +35,6 @@ from tff_adaptive.runtime import running
 from tff_adaptive.runtime.datasets import dataset_cache
 from tff_adaptive.runtime.steps import rewrites
 
-# The module of TFF's context for programs, which awaits results.
-_PROGRAM_CONTEXT = 'tensorflow_federated.python.program.native_platform'
 # The most characters of a type in a message.
 _MAX_TYPE_LENGTH = 100
 
@@ -55,7 +54,7 @@ def _is_library(module: str) -> bool:
 
 def _check_awaits_nothing(caller: Any) -> None:
   """Raises if the frame of the caller is that of TFF's program context."""
-  if caller.f_globals.get('__name__') == _PROGRAM_CONTEXT:
+  if caller.f_globals.get('__name__') == _tff_internals.PROGRAM_CONTEXT:
     raise TypeError(
         '`tff.program.NativeFederatedContext` takes an asynchronous context, '
         'found a `CompiledContext`: pass it `runtime.AsyncCompiledContext()`, '

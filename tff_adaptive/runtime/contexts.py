@@ -9,14 +9,14 @@ import atexit
 import contextlib
 import functools
 import gc
-import inspect
 import pathlib
 import signal
-import subprocess
 import sys
-from typing import Any, Optional
+from typing import Any
 
 import tensorflow_federated as tff
+
+from tff_adaptive import _tff_internals
 
 
 class OwnContext(tff.framework.SyncContext):
@@ -61,7 +61,7 @@ def set_default(context: tff.framework.SyncContext) -> None:
     context: The context to set.
   """
   if not _is_held_elsewhere(_stack()):
-    process = _worker_of(_stack()[0])
+    process = _tff_internals.worker_of(_stack()[0])
     if process is not None and process.poll() is None and _is_deaf(process.pid):
       process.kill()
   tff.framework.set_default_context(context)
@@ -99,19 +99,7 @@ def _is_held_elsewhere(holder: list[Any]) -> bool:
 
 def _stack() -> list[tff.framework.SyncContext]:
   """Returns TFF's context stack; the first entry is the default."""
-  return tff.framework.get_context_stack()._stack  # pylint: disable=protected-access
-
-
-def _worker_of(
-    context: tff.framework.SyncContext,
-) -> Optional[subprocess.Popen]:
-  """Returns the worker process that one of TFF's own contexts started."""
-  factory = getattr(context, 'executor_factory', None)
-  stack_fn = getattr(factory, '_executor_stack_fn', None)
-  if stack_fn is None:
-    return None
-  manager = inspect.getclosurevars(stack_fn).nonlocals.get('service_manager')
-  return getattr(manager, '_process', None)
+  return _tff_internals.contexts_in(tff.framework.get_context_stack())
 
 
 def _is_deaf(process_id: int) -> bool:

@@ -23,6 +23,7 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_adaptive import _graph_defs
+from tff_adaptive import _tff_internals
 from tff_adaptive.data import cohort as cohort_lib
 from tff_adaptive.data import specs
 from tff_adaptive.runtime import computations
@@ -194,18 +195,6 @@ def _for_worker(value: Any) -> Any:
   return value
 
 
-def _close_event_loop(context: tff.framework.SyncContext) -> None:
-  """Closes a context's event loop, which leaks three descriptors otherwise."""
-  runner = context._async_runner  # pylint: disable=protected-access
-  loop = runner._event_loop  # pylint: disable=protected-access
-  if not loop.is_closed():
-    loop.call_soon_threadsafe(loop.stop)
-    runner._thread.join()  # pylint: disable=protected-access
-    loop.close()
-    # Its finalizer would stop the loop again.
-    runner._finalizer = lambda loop, thread: None  # pylint: disable=protected-access
-
-
 class NativeContext(contexts.OwnContext):
   """Runs computations on TFF's native runtime.
 
@@ -284,4 +273,4 @@ class NativeContext(contexts.OwnContext):
   def close(self) -> None:
     """Ends the worker."""
     self._worker.close()
-    _close_event_loop(self._inner)
+    _tff_internals.close_event_loop(self._inner)
