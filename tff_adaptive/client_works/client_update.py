@@ -46,7 +46,9 @@ class ClientUpdate:
     kept = tff.tensorflow.computation(
         lambda: training.initial_kept(
             vectors.zeros(self.specs),
-            vectors.zeros(self._kept_moved(adapter.weights_spec)),
+            vectors.zeros(
+                adapter.moved_weights.take_kept(adapter.weights_spec)
+            ),
         )
     )
     kept_type = kept.type_signature.result
@@ -67,11 +69,6 @@ class ClientUpdate:
         ],
         _OrderedDict,
     )
-
-  def _kept_moved(self, weights: Any) -> tuple[Any, ...]:
-    """Returns those of the weights that each client keeps its own of."""
-    moved = self.adapter.moved_weights
-    return moved.take(weights.non_trainable) if moved.is_local else ()
 
   def _build_survey(self) -> tff.Computation:
     """Returns a computation from (weights, data) to statistics and a weight."""
@@ -126,7 +123,9 @@ class ClientUpdate:
       round_num, shared = more[0] if more else (0, {})
       found = more[1] if len(more) > 1 else {}
       trainable = tuple(tf.nest.flatten(weights.trainable))
-      kept = self.training.initial_kept(trainable, self._kept_moved(weights))
+      kept = self.training.initial_kept(
+          trainable, self.adapter.moved_weights.take_kept(weights)
+      )
       dataset = client_input
       if kept:
         dataset = client_input[cohort.DATA_KEY]

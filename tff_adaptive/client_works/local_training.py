@@ -112,7 +112,8 @@ class RoundStart(NamedTuple):
     kept: The parts that the client holds: under `'optimizer'` those of a
       `FederatedOptimizer`, under `'previous_model'` its final trainable weights
       of the last participation, a tuple of tensors, and under
-      `'batch_statistics'` the moved weights that it keeps, another one.
+      `'batch_statistics'` the weights that it keeps of layers that move some,
+      another one.
     round_num: See `FederatedOptimizer.start_round`.
     num_gradients: The number of gradients of each batch that were evaluated
       before, in a survey that is averaged.
@@ -241,6 +242,9 @@ class LocalTraining:
     Returns:
       The result of the training.
     """
+    moved = model.moved_weights
+    if own := start.kept.get(moved_weights.BATCH_STATISTICS):
+      weights = moved.put_kept(weights, own)
     received = tuple(tf.nest.flatten(weights.trainable))
     run_loop = self._build_loop()
     num_gradients = start.num_gradients
@@ -250,10 +254,7 @@ class LocalTraining:
       num_gradients = data.num_gradients
     optimizer_state = self._start_optimizer(received, hparams, start)
     _, report = totals_lib.split_report(self.optimizer, optimizer_state)
-    received_moved = start.kept.get(
-        moved_weights.BATCH_STATISTICS,
-        model.moved_weights.take(weights.non_trainable),
-    )
+    received_moved = moved.take(weights.non_trainable)
     initial = _LoopState(
         received,
         received_moved,
@@ -283,13 +284,13 @@ class LocalTraining:
   def initial_kept(
       self,
       received: model_adapter.Weights,
-      moved: model_adapter.Weights = (),
+      kept_weights: model_adapter.Weights = (),
   ) -> Any:
     """Returns the parts that a client holds in its first participation.
 
     Args:
       received: The trainable weights that it receives.
-      moved: The received moved weights, if it will keep its own.
+      kept_weights: Those that it receives of the weights that it will keep.
 
     Returns:
       An ordered dictionary like `RoundStart.kept`, empty if nothing is kept.
@@ -301,8 +302,8 @@ class LocalTraining:
         kept[_OPTIMIZER_KEY] = part
     if isinstance(self.loss_term, loss_terms.PreviousModelLossTerm):
       kept[_PREVIOUS_MODEL_KEY] = received
-    if moved:
-      kept[moved_weights.BATCH_STATISTICS] = moved
+    if kept_weights:
+      kept[moved_weights.BATCH_STATISTICS] = kept_weights
     return kept
 
   def _build_loop(self) -> data_passes.RunLoop:
@@ -457,7 +458,8 @@ class LocalTraining:
     """Returns the result of the training, zeros for an unhealthy client."""
     totals = final.totals
     received, received_moved = start
-    change = _subtract(received, trained)
+    moved = model.moved_weights
+    change = moved.drop_kept(_subtract(received, trained))
     moved_update = _subtract(received_moved, final.moved)
     update, sent, kept = self._finish_optimizer(
         change, final.optimizer_state, _specs(received)
@@ -473,12 +475,12 @@ class LocalTraining:
         mean_loss,
     )
     if self.client_update is not None:
-      update = _autograph.call(self.client_update, end)
+      update = moved.drop_kept(_autograph.call(self.client_update, end))
       end = end._replace(update=update)
     if isinstance(self.loss_term, loss_terms.PreviousModelLossTerm):
       kept[_PREVIOUS_MODEL_KEY] = trained
-    if model.moved_weights.is_local:
-      kept[moved_weights.BATCH_STATISTICS] = final.moved
+    if moved.is_local:
+      kept[moved_weights.BATCH_STATISTICS] = moved.to_kept(final.moved, trained)
     reports = totals_lib.finish_reports(totals, self.reports, end)
     is_finite = vectors.all_finite(
         (

@@ -28,6 +28,7 @@ from tff_adaptive.client_works import late_metrics
 from tff_adaptive.client_works import model_checks
 from tff_adaptive.client_works import moved_variables
 from tff_adaptive.data import specs as specs_lib
+from tff_adaptive.models import compiled
 from tff_adaptive.models import conversion
 from tff_adaptive.models import keras_versions
 from tff_adaptive.models import moved_weights as moved_weights_lib
@@ -135,12 +136,21 @@ class LocalModel(abc.ABC):
 
   def mean_loss(self, output: tff.learning.models.BatchOutput) -> tf.Tensor:
     """Returns the loss of a batch as a mean over its examples."""
-    if self.parts is None or not self.parts.sums_losses:
+    if not self._sums_losses():
       return output.loss
     num_examples = tf.cast(_num_examples(output), output.loss.dtype)
     # Each example bears the whole penalty, as with a mean.
-    penalty = tf.cast(self.parts.penalty, output.loss.dtype)
+    penalty = tf.cast(self._penalty(output), output.loss.dtype)
     return tf.math.divide_no_nan(output.loss - penalty, num_examples) + penalty
+
+  def _sums_losses(self) -> bool:
+    return self.parts is not None and self.parts.sums_losses
+
+  def _penalty(self, output: tff.learning.models.BatchOutput) -> Any:
+    """Returns the losses that do not depend on the batch."""
+    del output  # It does not have them.
+    assert self.parts is not None
+    return self.parts.penalty
 
   @abc.abstractmethod
   def value_and_grad(
@@ -368,6 +378,20 @@ class _Predictions(NamedTuple):
 
 
 class _LocalKerasModel(_LocalFunctionalModel):
+  """A model of `from_keras`."""
+
+  def _sums_losses(self):
+    return self._model.reports_mean
+
+  def _penalty(self, output):
+    predictions = output.predictions
+    if isinstance(predictions, _Predictions):
+      predictions = predictions.predictions
+    losses = compiled.Prediction.from_output(predictions).losses
+    return tf.add_n(losses) if losses else 0.0
+
+
+class _MovingKerasModel(_LocalKerasModel):
   """A model of `from_keras` that moves weights in training."""
 
   def __init__(self, model: conversion.KerasFunctionalModel, *args: Any):
@@ -542,8 +566,11 @@ def _adapt_functional(
   weights_spec = _map_initial_weights(
       lambda w: tf.TensorSpec(w.shape, w.dtype), model
   )
-  moved = getattr(model, 'moved', moved_weights_lib.NONE)
-  local_class = _LocalKerasModel if moved.places else _LocalFunctionalModel
+  moved = moved_weights_lib.NONE
+  local_class: Any = _LocalFunctionalModel
+  if isinstance(model, conversion.KerasFunctionalModel):
+    moved = model.moved
+    local_class = _MovingKerasModel if moved.places else _LocalKerasModel
   return ModelAdapter(
       weights_spec=weights_spec,
       weights_type=tff.types.tensorflow_to_type(weights_spec),

@@ -17,6 +17,7 @@ from tff_adaptive.aggregators import reports as reports_lib
 from tff_adaptive.client_works import local_training
 from tff_adaptive.client_works import model_adapter
 from tff_adaptive.client_works import model_checks
+from tff_adaptive.models import moved_weights
 
 # The name of a client's mean loss among its metrics.
 _LOSS_KEY = 'loss'
@@ -109,9 +110,16 @@ def _train(
   result = training(model, weights, hparams, dataset)
   trained = [before - update for before, update in zip(received, result.update)]
   moved = model.moved_weights
-  return tff.learning.models.ModelWeights(
+  after = tff.learning.models.ModelWeights(
       tf.nest.pack_sequence_as(weights.trainable, trained),
       moved.add_change(weights.non_trainable, result.moved_update),
+  )
+  if not moved.kept_places:
+    return after
+  own = result.kept[moved_weights.BATCH_STATISTICS]
+  pairs = zip(own, moved.take_kept(weights))
+  return moved.put_kept(
+      after, [tf.where(result.is_healthy, new, old) for new, old in pairs]
   )
 
 

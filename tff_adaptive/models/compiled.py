@@ -27,6 +27,7 @@ class Prediction(NamedTuple):
     outputs: The outputs of the Keras model.
     masks: The mask of each output, or `None`; empty if there are none.
     losses: The sum of the losses that the model adds; empty if there are none.
+    class_weights: The weights of all classes; empty if there are none.
     moved: The new values of the weights that the layers assign in training, if
       they are asked for.
   """
@@ -34,6 +35,7 @@ class Prediction(NamedTuple):
   outputs: Any
   masks: tuple[Any, ...] = ()
   losses: tuple[tf.Tensor, ...] = ()
+  class_weights: tuple[tf.Tensor, ...] = ()
   moved: tuple[tf.Tensor, ...] = ()
 
   def masked_outputs(self) -> Any:
@@ -45,13 +47,27 @@ class Prediction(NamedTuple):
 
   def to_output(self) -> Any:
     """Returns the outputs alone if there is nothing else."""
-    has_parts = self.masks or self.losses
+    has_parts = self.masks or self.losses or self.class_weights
     return self._replace(moved=()) if has_parts else self.outputs
 
   @classmethod
   def from_output(cls, output: Any) -> 'Prediction':
     """Returns the prediction of what `to_output` returned."""
     return output if isinstance(output, cls) else cls(output)
+
+  def weigh(self, y: Any, weight: Any) -> Any:
+    """Returns sample weights, times the weights of classes, as `fit` has them.
+
+    Args:
+      y: The labels of a single output, if classes have weights.
+      weight: The sample weights, or `None`.
+    """
+    if not self.class_weights:
+      return weight
+    if y.shape.rank > 1:
+      y = tf.squeeze(y, -1) if y.shape[-1] == 1 else tf.argmax(y, axis=-1)
+    of_class = tf.gather(self.class_weights[0], tf.cast(y, tf.int32))
+    return of_class if weight is None else of_class * weight
 
 
 def find_masks(outputs: Any) -> tuple[Any, ...]:
@@ -124,6 +140,7 @@ class CompiledFunctions:
 
   def _run(self, y: Any, prediction: Prediction, weight: Any) -> tf.Tensor:
     """Updates all metrics, as `fit` does, and returns the loss."""
+    weight = prediction.weigh(y, weight)
     outputs = prediction.masked_outputs()
     y, weight = _in_order_of(outputs, y, weight)
     loss = self._keras.compute_loss(
@@ -134,6 +151,7 @@ class CompiledFunctions:
 
   def _compute_loss(self, state, y, prediction, weight):
     with self._keras.stateless(self._variables, state):
+      weight = prediction.weigh(y, weight)
       outputs = prediction.masked_outputs()
       y, weight = _in_order_of(outputs, y, weight)
       return self._keras.compute_loss(

@@ -26,6 +26,7 @@ class KerasFunctionalModel(tff.learning.models.FunctionalModel):
     keras_model: The Keras model.
     moved: The weights that the layers assign in training and that a round
       carries on.
+    reports_mean: Whether the reported loss is per example, see `from_keras`.
   """
 
   def __init__(
@@ -33,6 +34,7 @@ class KerasFunctionalModel(tff.learning.models.FunctionalModel):
       keras_model: Any,
       forward: forward_lib.Forward,
       batch_statistics: str,
+      reports_mean: bool,
       **kwargs: Any,
   ):
     super().__init__(
@@ -44,12 +46,20 @@ class KerasFunctionalModel(tff.learning.models.FunctionalModel):
         **kwargs,
     )
     self.keras_model = keras_model
+    self.reports_mean = reports_mean
     self.moved = moved_weights.NONE
     if batch_statistics != keras_checks.BATCH:
+      keeps_layers = batch_statistics == keras_checks.FEDBN
       self.moved = moved_weights.find(
+          forward.variables.trainable,
           forward.variables.non_trainable,
           forward.moved,
-          is_local=batch_statistics == keras_checks.LOCAL,
+          is_local=batch_statistics == keras_checks.LOCAL or keeps_layers,
+          kept=(
+              keras_versions.trained_beside(keras_model, forward.moved)
+              if keeps_layers
+              else ()
+          ),
       )
     self._weights = forward.variables.weights
     self._predict_and_move = tf.function(
@@ -84,6 +94,7 @@ def from_keras(
     input_spec: Any,
     loss_weights: Any = None,
     weighted_metrics: Any = None,
+    class_weight: Optional[Mapping[int, float]] = None,
     batch_statistics: str = keras_checks.BATCH,
 ) -> KerasFunctionalModel:
   """Converts a Keras model to the functional model that every builder takes.
@@ -103,7 +114,9 @@ def from_keras(
     loss: As for `Model.compile`: a loss, its name, a function, or a structure
       of them, one for each output. If it has the attribute `counts_padding`,
       and it is true, masks do not reach loss and metrics, as in TFF's forms of
-      a Keras model. Default `None`: the losses that the model adds are all.
+      a Keras model. If it has the attribute `reports_mean`, and it is true, it
+      is the sum over a batch, and `clients/loss` and evaluations report it per
+      example. Default `None`: the losses that the model adds are all.
     metrics: As for `Model.compile`. Default `None`: only losses.
     input_spec: The `tf.TensorSpec`s of a batch, such as `dataset.element_spec`:
       a tuple (x, y) or (x, y, sample_weight), or a mapping with these names. x
@@ -111,14 +124,19 @@ def from_keras(
     loss_weights: As for `Model.compile`. Default `None`: all 1.
     weighted_metrics: As for `Model.compile`: the metrics that sample weights
       weigh. Default `None`: none.
+    class_weight: As for `Model.fit`, from each class to its weight: in training
+      the weight of an example is that of its class, times its sample weight if
+      it has one. Default `None`: all 1.
     batch_statistics: The weights that layers assign in training, the moving
       means and variances of batch normalization. `'aggregate'`: clients train
       from those of the server and send their changes, which are averaged like
       the update. They are the payload `'batch_statistics'` of
       `payload_aggregators` and `privacy`. `'local'`: each client keeps its own
-      from round to round, and the server keeps the initial ones (SiloBN). The
-      default `'batch'` carries none: training uses the statistics of a batch,
-      evaluation the initial values. TFF's builders know only this.
+      from round to round, and the server keeps the initial ones (SiloBN).
+      `'fedbn'`: each client also keeps its own trained weights of these layers,
+      scale and shift, which is FedBN. The default `'batch'` carries none:
+      training uses the statistics of a batch, evaluation the initial values.
+      TFF's builders know only this.
 
   Returns:
     A `tff.learning.models.FunctionalModel`, with the attribute `keras_model`.
@@ -130,11 +148,18 @@ def from_keras(
     TypeError: If `model` is not a Keras model, or the batches have ragged
       tensors.
     ValueError: If `input_spec` has other parts or `batch_statistics` is another
-      word; if there is no loss; if the model has no weights yet, trains in its
-      own way (`train_step`), constrains weights, looks up in a table without
-      words, or keeps other state besides its weights; if it moves integers that
-      should be averaged; or if the state of a metric is not a sum, and so
-      cannot be added over clients. Names the layer or metric.
+      word; if `class_weight` lacks classes or there are several outputs; if
+      there is no loss; if the model has no weights yet, trains in its own way
+      (`train_step`), constrains weights, looks up in a table without words, or
+      keeps other state besides its weights; if it moves integers that should be
+      averaged; or if the state of a metric is not a sum, and so cannot be added
+      over clients. Names the layer or metric.
+
+  References:
+    Andreux et al., Siloed Federated Learning for Multi-Centric Histopathology
+    Datasets, DCL 2020, https://arxiv.org/abs/2008.07424 (SiloBN). Li et al.,
+    FedBN: Federated Learning on Non-IID Features via Local Batch Normalization,
+    ICLR 2021, https://arxiv.org/abs/2102.07623.
 
   Example:
     >>> import keras
@@ -155,6 +180,8 @@ def from_keras(
         '`batch_statistics` must be one of '
         f'{list(keras_checks.BATCH_STATISTICS)}, found {batch_statistics!r}.'
     )
+  weights = dict(class_weight or {})
+  keras_checks.check_class_weight(weights, labels)
   with keras_classes.kept_usable():
     keras_checks.check(keras, model)
     with keras_checks.named_state(model):
@@ -164,6 +191,7 @@ def from_keras(
           features,
           returns_moved=batch_statistics != keras_checks.BATCH,
           keeps_masks=not getattr(loss, 'counts_padding', False),
+          class_weights=[weights[i] for i in range(len(weights))],
       )
       keras_checks.check_moved(forward.moved, batch_statistics)
       if loss is None and not forward.prediction.losses:
@@ -188,6 +216,7 @@ def from_keras(
       model,
       forward,
       batch_statistics,
+      getattr(loss, 'reports_mean', False),
       initial_weights=(
           tuple(v.numpy() for v in forward.variables.trainable),
           tuple(v.numpy() for v in forward.variables.non_trainable),
@@ -201,10 +230,11 @@ def from_keras(
 def with_batch_statistics(
     model: KerasFunctionalModel, weights: Any, batch_statistics: Any
 ) -> tff.learning.models.ModelWeights:
-  """Returns weights with the batch statistics that a client keeps.
+  """Returns weights with those that a client keeps.
 
   Args:
-    model: The result of `from_keras` with `batch_statistics='local'`.
+    model: The result of `from_keras` with `batch_statistics='local'` or
+      `'fedbn'`.
     weights: The weights, `process.get_model_weights(state)`.
     batch_statistics: The part `'batch_statistics'` of the client's state.
 
@@ -224,10 +254,7 @@ def with_batch_statistics(
     >>> with_batch_statistics(model, weights, kept).non_trainable[0]
     [0.0, 3.0]
   """
-  return tff.learning.models.ModelWeights(
-      weights.trainable,
-      model.moved.put(weights.non_trainable, batch_statistics),
-  )
+  return model.moved.put_kept(weights, batch_statistics)
 
 
 def to_keras(model: KerasFunctionalModel, weights: Any) -> Any:

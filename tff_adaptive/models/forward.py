@@ -2,9 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The forward pass of a Keras model, as a function without state."""
 
+from collections.abc import Sequence
 import itertools
 from typing import Any, NamedTuple
 
+import numpy as np
 import tensorflow as tf
 
 from tff_adaptive import _random_ops
@@ -49,6 +51,7 @@ class Forward:
       x: Any,
       returns_moved: bool = False,
       keeps_masks: bool = True,
+      class_weights: Sequence[float] = (),
   ):
     """Traces the forward pass.
 
@@ -59,6 +62,8 @@ class Forward:
       returns_moved: Whether a prediction in training has the moved weights.
         Default False.
       keeps_masks: Whether a prediction has the masks of outputs. Default True.
+      class_weights: The weights of classes in training, see `from_keras`.
+        Default: none.
 
     Raises:
       HiddenStateError: If the model has other state than its variables.
@@ -67,6 +72,7 @@ class Forward:
     self._model = model
     self._returns_moved = returns_moved
     self._keeps_masks = keeps_masks
+    self._class_weights = np.array(class_weights, np.float32)
     self.variables = Variables(
         *keras_versions.split_weights(model), keras.seeds(model)
     )
@@ -88,8 +94,18 @@ class Forward:
     self.prediction = self._passes[False].result._replace(
         losses=max(
             (one.result.losses for one in self._passes.values()), key=len
-        )
+        ),
+        class_weights=tuple(
+            map(tf.TensorSpec.from_tensor, self._weights(True))
+        ),
     )
+
+  def _weights(self, training: bool) -> tuple[tf.Tensor, ...]:
+    """Returns the weights of classes; in evaluation they are 1."""
+    weights = self._class_weights
+    if not weights.size:
+      return ()
+    return (tf.constant(weights if training else np.ones_like(weights)),)
 
   def _run(self, training: bool, values: Any, x: Any) -> Any:
     """Returns the prediction, in a trace."""
@@ -112,7 +128,7 @@ class Forward:
     added = (tf.add_n(losses),) if losses else ()
     is_returned = training and self._returns_moved
     return compiled.Prediction(
-        outputs, masks, added, tuple(moved) if is_returned else ()
+        outputs, masks, added, moved=tuple(moved) if is_returned else ()
     )
 
   def __call__(
@@ -128,4 +144,4 @@ class Forward:
     prediction = self._passes[training]((*weights, seeds), x)
     if self.prediction.losses and not prediction.losses:
       prediction = prediction._replace(losses=(tf.zeros([]),))
-    return prediction
+    return prediction._replace(class_weights=self._weights(training))

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Refuses Keras models whose training a federation cannot repeat."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 import contextlib
 from typing import Any
 import warnings
@@ -13,7 +13,12 @@ from tff_adaptive.models import keras_versions
 from tff_adaptive.models import tracing
 
 # See `from_keras`.
-BATCH, AGGREGATE, LOCAL = BATCH_STATISTICS = ('batch', 'aggregate', 'local')
+BATCH, AGGREGATE, LOCAL, FEDBN = BATCH_STATISTICS = (
+    'batch',
+    'aggregate',
+    'local',
+    'fedbn',
+)
 # Methods by which a model trains in its own way.
 _OWN_TRAINING = ('train_step', 'compute_loss', 'compute_metrics')
 
@@ -84,6 +89,30 @@ def named_state(model: Any) -> Iterator[None]:
           '(`add_weight`), or leave it out'
       )
     raise ValueError(f'The Keras model {model.name!r} {cause}.') from error
+
+
+def check_class_weight(class_weight: Mapping[int, float], labels: Any) -> None:
+  """Raises unless classes can have weights.
+
+  Args:
+    class_weight: See `from_keras`; empty if there are none.
+    labels: The specs of labels.
+
+  Raises:
+    ValueError: If they cannot.
+  """
+  if not class_weight:
+    return
+  if sorted(class_weight) != list(range(len(class_weight))):
+    raise ValueError(
+        '`class_weight` must map all classes, 0 to their number minus 1, to '
+        f'their weights, found {dict(class_weight)}.'
+    )
+  if tf.nest.is_nested(labels):
+    raise ValueError(
+        '`class_weight` is for models with one output: give sample weights, '
+        'the third part of a batch.'
+    )
 
 
 def check_moved(weights: Sequence[Any], batch_statistics: str) -> None:

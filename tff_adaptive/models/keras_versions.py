@@ -207,9 +207,27 @@ def split_weights(model: Any) -> tuple[list[Any], list[Any]]:
   return trainable, others
 
 
-def is_keras_3(model: Any) -> bool:
+def trained_beside(model: Any, weights: Sequence[Any]) -> list[Any]:
+  """Returns the trained weights of the layers that have other weights.
+
+  Args:
+    model: A Keras model.
+    weights: Weights that are not trained.
+  """
+  wanted = set(map(id, weights))
+  found = []
+  for layer in model._flatten_layers():  # pylint: disable=protected-access
+    # Without those of the layers in it.
+    kind = 'variables' if is_keras_3(layer) else 'weights'
+    others = getattr(layer, f'_non_trainable_{kind}')
+    if any(id(weight) in wanted for weight in others):
+      found.extend(getattr(layer, f'_trainable_{kind}'))
+  return found
+
+
+def is_keras_3(value: Any) -> bool:
   """Returns whether an object is of a class of Keras 3."""
-  return any(c.__module__.startswith('keras.') for c in type(model).__mro__)
+  return any(c.__module__.startswith('keras.') for c in type(value).__mro__)
 
 
 class _Value:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple, Optional
 
 import tensorflow as tf
+import tensorflow_federated as tff
 
 # The name of the payload, and of the part that a client keeps.
 BATCH_STATISTICS = 'batch_statistics'
@@ -21,11 +22,14 @@ class MovedWeights(NamedTuple):
     minima: The smallest value of each: 0 of a variance, which noise could make
       negative.
     is_local: Whether each client keeps its own, instead of sending them.
+    kept_places: The places among the trained weights of those that a client
+      then keeps, too.
   """
 
   places: tuple[int, ...] = ()
   minima: tuple[Optional[float], ...] = ()
   is_local: bool = False
+  kept_places: tuple[int, ...] = ()
 
   @property
   def is_sent(self) -> bool:
@@ -34,15 +38,11 @@ class MovedWeights(NamedTuple):
 
   def take(self, non_trainable: Any) -> tuple[Any, ...]:
     """Returns the moved weights of all that are not trained."""
-    leaves = tf.nest.flatten(non_trainable)
-    return tuple(leaves[place] for place in self.places)
+    return _take(non_trainable, self.places)
 
   def put(self, non_trainable: Any, moved: Sequence[Any]) -> Any:
     """Returns the weights that are not trained, with other moved ones."""
-    leaves = tf.nest.flatten(non_trainable)
-    for place, value in zip(self.places, moved):
-      leaves[place] = value
-    return tf.nest.pack_sequence_as(non_trainable, leaves)
+    return _put(non_trainable, self.places, moved)
 
   def add_change(self, non_trainable: Any, change: Sequence[tf.Tensor]) -> Any:
     """Returns the weights that are not trained after a round.
@@ -58,24 +58,69 @@ class MovedWeights(NamedTuple):
       new.append(value if minimum is None else tf.maximum(value, minimum))
     return self.put(non_trainable, new)
 
+  def take_kept(self, weights: Any) -> tuple[Any, ...]:
+    """Returns those of all weights that a client keeps."""
+    if not self.is_local:
+      return ()
+    return self.to_kept(self.take(weights.non_trainable), weights.trainable)
+
+  def to_kept(self, moved: Sequence[Any], trainable: Any) -> tuple[Any, ...]:
+    """Returns moved weights, and the trained ones that stay with them."""
+    return (*moved, *_take(trainable, self.kept_places))
+
+  def put_kept(self, weights: Any, kept: Sequence[Any]) -> Any:
+    """Returns all weights, with other ones that a client keeps."""
+    num_moved = len(self.places)
+    return tff.learning.models.ModelWeights(
+        _put(weights.trainable, self.kept_places, kept[num_moved:]),
+        self.put(weights.non_trainable, kept[:num_moved]),
+    )
+
+  def drop_kept(self, update: Any) -> Any:
+    """Returns the update of the trained weights, 0 where a client keeps it."""
+    zeros = map(tf.zeros_like, _take(update, self.kept_places))
+    return _put(update, self.kept_places, tuple(zeros))
+
 
 NONE = MovedWeights()
 
 
+def _take(structure: Any, places: Sequence[int]) -> tuple[Any, ...]:
+  leaves = tf.nest.flatten(structure)
+  return tuple(leaves[place] for place in places)
+
+
+def _put(structure: Any, places: Sequence[int], values: Sequence[Any]) -> Any:
+  leaves = tf.nest.flatten(structure)
+  for place, value in zip(places, values):
+    leaves[place] = value
+  return tf.nest.pack_sequence_as(structure, leaves)
+
+
 def find(
-    non_trainable: Sequence[Any], moved: Sequence[Any], is_local: bool
+    trainable: Sequence[Any],
+    non_trainable: Sequence[Any],
+    moved: Sequence[Any],
+    is_local: bool,
+    kept: Sequence[Any] = (),
 ) -> MovedWeights:
   """Returns the places of moved weights.
 
   Args:
-    non_trainable: The variables that are not trained.
+    trainable: The variables that are trained.
+    non_trainable: The others.
     moved: Those that are moved.
     is_local: Whether each client keeps its own.
+    kept: The trained variables that a client keeps, too. Default: none.
   """
-  wanted = {id(variable) for variable in moved}
-  places = [i for i, v in enumerate(non_trainable) if id(v) in wanted]
+  places = _places(non_trainable, moved)
   minima = (
       0.0 if _VARIANCE in non_trainable[place].name else None
       for place in places
   )
-  return MovedWeights(tuple(places), tuple(minima), is_local)
+  return MovedWeights(places, tuple(minima), is_local, _places(trainable, kept))
+
+
+def _places(variables: Sequence[Any], wanted: Sequence[Any]) -> tuple[int, ...]:
+  ids = set(map(id, wanted))
+  return tuple(i for i, v in enumerate(variables) if id(v) in ids)

@@ -130,12 +130,12 @@ class BatchStatisticsTest(parameterized.TestCase):
 
   def test_bytes_count_statistics(self):
     sizes = {}
-    for batch_statistics in ('aggregate', 'local'):
+    for batch_statistics in ('aggregate', 'local', 'fedbn'):
       process = algorithms.build_fed_opt(
           _model(batch_statistics), optimizers.build_sgd(0.1)
       )
       clients = _CLIENTS
-      if batch_statistics == 'local':
+      if batch_statistics != 'aggregate':
         clients = [
             dict(data=batches, client_id=[str(i)], client_state=[])
             for i, batches in enumerate(_CLIENTS)
@@ -149,10 +149,11 @@ class BatchStatisticsTest(parameterized.TestCase):
         {
             'aggregate': (2 * (4 + trained + moved), 2 * (4 + trained + moved)),
             'local': (2 * (4 + trained + 2 * moved), 2 * (4 + trained)),
+            'fedbn': (2 * (4 + trained + 3 * moved), 2 * (4 + trained)),
         },
     )
 
-  @parameterized.parameters('aggregate', 'local')
+  @parameterized.parameters('aggregate', 'local', 'fedbn')
   def test_fine_tuning_moves_statistics(self, batch_statistics):
     arrays = {
         'x': np.array([[9, 1], [7, 5]], np.float32),
@@ -174,7 +175,10 @@ class BatchStatisticsTest(parameterized.TestCase):
     weights = tff.learning.models.ModelWeights(*named.initial_weights)
     found = evaluate(weights)
     statistics = (np.float32([8, 3]), np.float32([1, 4]))
-    moved = models.with_batch_statistics(named, weights, statistics)
+    kept = statistics
+    if batch_statistics == 'fedbn':
+      kept += (np.ones([2], np.float32), np.zeros([2], np.float32))
+    moved = models.with_batch_statistics(named, weights, kept)
     wanted = evaluation.build_central_evaluation(named, arrays)(moved)
     self.assertAlmostEqual(
         found.after.values['loss'][0], wanted['loss'], places=1

@@ -350,6 +350,16 @@ class RefusalsTest(parameterized.TestCase):
     with self.assertRaisesRegex(ValueError, "'batch', 'aggregate', 'local'"):
       _convert(_sequential(keras), batch_statistics='mean')
 
+  def test_class_weights_that_cannot_be_raise(self):
+    with self.assertRaisesRegex(ValueError, r'0 to their .* found \{1: 2.0\}'):
+      _convert(_sequential(keras), class_weight={1: 2.0})
+    with self.assertRaisesRegex(ValueError, 'models with one output'):
+      _convert(
+          _sequential(keras),
+          spec=(_SPEC[0], [_SPEC[1], _SPEC[1]]),
+          class_weight={0: 1.0, 1: 2.0},
+      )
+
   @parameterized.named_parameters(*_VERSIONS)
   def test_integers_without_mean_raise(self, version):
     class Counts(version.layers.Layer):

@@ -33,7 +33,7 @@ def dataset(examples):
   return batches.repeat(NUM_EPOCHS)
 
 
-def convert(animal, dataset, batch_statistics='batch'):
+def convert(animal, dataset, batch_statistics='batch', class_weight=None):
   with warnings.catch_warnings():
     # Averages of batch normalization stay as they are.
     warnings.filterwarnings('ignore', 'The model moves')
@@ -42,6 +42,7 @@ def convert(animal, dataset, batch_statistics='batch'):
         animal.loss,
         input_spec=dataset.element_spec,
         batch_statistics=batch_statistics,
+        class_weight=class_weight,
         **animal.options,
     )
 

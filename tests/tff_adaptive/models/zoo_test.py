@@ -18,25 +18,37 @@ from tff_adaptive import evaluation
 from tff_adaptive import models
 from tff_adaptive import runtime
 
+_CLASS_WEIGHT = {0: 0.5, 1: 2.0, 2: 1.5}
 _MOVING_CELLS = list(itertools.product(zoo_testing.MOVING, zoo_fits.VERSIONS))
+
+
+def _array(weights):
+  """Returns an array of arrays, to choose among."""
+  array = np.empty(len(weights), object)
+  array[:] = [np.asarray(weight) for weight in weights]
+  return array
 
 
 class ZooTest(tf.test.TestCase, parameterized.TestCase):
 
-  def _assert_is_fit(self, name, version, batch_statistics='batch'):
+  def _assert_is_fit(
+      self, name, version, batch_statistics='batch', class_weight=None
+  ):
     """Trains one client in the current context, and compares with `fit`."""
     version = zoo_fits.VERSIONS[version]
     version.utils.set_random_seed(1)
     animal = zoo_testing.ZOO[name](version)
     examples = animal.sample(zoo_fits.NUM_EXAMPLES, seed=0)
     dataset = zoo_fits.dataset(examples)
-    functional_model = zoo_fits.convert(animal, dataset, batch_statistics)
+    functional_model = zoo_fits.convert(
+        animal, dataset, batch_statistics, class_weight
+    )
     process = zoo_fits.build(functional_model)
     output = process.next(process.initialize(), [dataset])
     weights = process.get_model_weights(output.state)
     measured = output.metrics['client_work']
 
-    fitted = zoo_fits.fit(version, animal, dataset)
+    fitted = zoo_fits.fit(version, animal, dataset, class_weight=class_weight)
 
     self._assert_close(weights.trainable, animal.model.trainable_weights)
     if batch_statistics == 'aggregate':
@@ -137,25 +149,32 @@ class ZooTest(tf.test.TestCase, parameterized.TestCase):
         1e-5,
     )
 
-  @parameterized.parameters(*zoo_fits.VERSIONS)
+  @parameterized.parameters(
+      *itertools.product(('dense', 'f1_score'), zoo_fits.VERSIONS)
+  )
   @pytest.mark.sample(1)
-  def test_class_weights_are_sample_weights(self, version):
-    version = zoo_fits.VERSIONS[version]
-    animal = zoo_testing.ZOO['dense'](version)
-    class_weights = {0: 0.5, 1: 2.0, 2: 1.0}
-    x, y = animal.sample(zoo_fits.NUM_EXAMPLES, seed=0)
-    weights = np.vectorize(class_weights.get)(y).astype('f')
+  def test_class_weights_are_those_of_fit(self, name, version):
+    with runtime.CompiledContext():
+      self._assert_is_fit(name, version, class_weight=_CLASS_WEIGHT)
+
+  def test_class_weights_multiply_sample_weights(self):
+    # `fit` takes one of both.
+    version = zoo_fits.VERSIONS['keras_3']
+    animal = zoo_testing.ZOO['sample_weights'](version)
+    x, y, weights = animal.sample(zoo_fits.NUM_EXAMPLES, seed=0)
     dataset = zoo_fits.dataset((x, y, weights))
-    process = zoo_fits.build(zoo_fits.convert(animal, dataset))
+    process = zoo_fits.build(
+        zoo_fits.convert(animal, dataset, class_weight=_CLASS_WEIGHT)
+    )
     with runtime.CompiledContext():
       output = process.next(process.initialize(), [dataset])
-    zoo_fits.fit(
-        version, animal, zoo_fits.dataset((x, y)), class_weight=class_weights
-    )
+    weights *= np.vectorize(_CLASS_WEIGHT.get)(y)
+    fitted = zoo_fits.fit(version, animal, zoo_fits.dataset((x, y, weights)))
     self._assert_close(
         process.get_model_weights(output.state).trainable,
         animal.model.trainable_weights,
     )
+    self._assert_close(output.metrics['client_work']['train'], fitted)
 
   @parameterized.parameters(*_MOVING_CELLS)
   @pytest.mark.sample(2)
@@ -172,18 +191,28 @@ class ZooTest(tf.test.TestCase, parameterized.TestCase):
   def test_aggregated_statistics_of_the_native_runtime(self, name, version):
     self._assert_is_mean_of_fits(name, version, 'aggregate')
 
-  @parameterized.parameters(*_MOVING_CELLS)
-  @pytest.mark.sample(2)
-  def test_local_statistics_are_those_of_fit(self, name, version):
+  @parameterized.parameters(
+      *itertools.product(
+          zoo_testing.MOVING, zoo_fits.VERSIONS, ('local', 'fedbn')
+      )
+  )
+  @pytest.mark.sample(3)
+  def test_kept_weights_are_those_of_fit(self, name, version, kind):
     version = zoo_fits.VERSIONS[version]
     animal = zoo_testing.ZOO[name](version)
     model = animal.model
     clients = [zoo_fits.dataset(animal.sample(9, seed)) for seed in range(2)]
-    functional_model = zoo_fits.convert(animal, clients[0], 'local')
+    functional_model = zoo_fits.convert(animal, clients[0], kind)
     process = zoo_fits.build(functional_model)
     state = process.initialize()
     received = process.get_model_weights(state)
+    names = [weight.name for weight in model.trainable_weights]
+    is_own = [
+        kind == 'fedbn' and ('gamma' in name or 'beta' in name)
+        for name in names
+    ]
     kept, fitted = [[], []], [received.non_trainable] * 2
+    own = [received.trainable] * 2
     with runtime.CompiledContext():
       for _ in range(2):
         output = process.next(
@@ -197,12 +226,11 @@ class ZooTest(tf.test.TestCase, parameterized.TestCase):
         )
         fits = []
         for i, data in enumerate(clients):
-          model.set_weights(
-              zoo_fits.joined(model, received.trainable, fitted[i])
-          )
+          start = np.where(is_own, _array(own[i]), _array(received.trainable))
+          model.set_weights(zoo_fits.joined(model, start, fitted[i]))
           zoo_fits.fit(version, animal, data)
-          trainable, fitted[i] = zoo_fits.split_weights(model)
-          fits.append(trainable)
+          own[i], fitted[i] = zoo_fits.split_weights(model)
+          fits.append(own[i])
         state = output.state
         received = process.get_model_weights(state)
         rows = output.metrics['client_work']['client_states']['client_state']
@@ -215,11 +243,16 @@ class ZooTest(tf.test.TestCase, parameterized.TestCase):
               functional_model, received, kept[i][0]['batch_statistics']
           )
           self._assert_close(weights.non_trainable, fitted[i])
+          for value, wanted, stays in zip(weights.trainable, own[i], is_own):
+            if stays:
+              self._assert_close(value, wanted)
+        mean = [np.mean(w, 0) for w in zip(*fits)]
+        initial, unmoved = functional_model.initial_weights
         self._assert_close(
-            received.trainable, [np.mean(w, 0) for w in zip(*fits)]
+            received.trainable,
+            list(np.where(is_own, _array(initial), _array(mean))),
         )
-    initial = functional_model.initial_weights[1]
-    self.assertAllClose(received.non_trainable, initial, rtol=0, atol=0)
+    self.assertAllClose(received.non_trainable, unmoved, rtol=0, atol=0)
 
 
 if __name__ == '__main__':
