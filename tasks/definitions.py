@@ -32,7 +32,7 @@ from tff_adaptive.data import sources as client_sources
 from tff_adaptive.data import transforms
 
 if TYPE_CHECKING:
-  import tensorflow as tf
+  import keras
 
   from tff_adaptive.simulation import task as task_lib
 
@@ -47,7 +47,7 @@ _MODEL = 'model_id'
 _LOSS = 'loss'
 # Losses of class scores, besides softmax cross entropy.
 SCORE_LOSSES: Mapping[str, Reference] = {
-    'multiclass_hinge': 'tff_adaptive.losses:MulticlassHinge'
+    'multiclass_hinge': 'tasks.keras_forms:build_multiclass_hinge'
 }
 
 
@@ -281,7 +281,7 @@ class TaskDefinition:
 
   def build_keras_model(
       self, model_id: Optional[str] = None, seed: int = 0, **arguments: Any
-  ) -> 'tf.keras.Model':
+  ) -> 'keras.Model':
     """Builds the Keras model, without reading data.
 
     Args:
@@ -369,7 +369,7 @@ class TaskDefinition:
 
   def _model_builder(
       self, args: data_lib.Arguments, seed: int
-  ) -> Callable[[], 'tf.keras.Model']:
+  ) -> Callable[[], 'keras.Model']:
     models = self.models
     builder = models[args.model_id] if isinstance(models, Mapping) else models
     return _call(

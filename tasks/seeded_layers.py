@@ -6,10 +6,10 @@ from collections.abc import Sequence
 import math
 from typing import Any, Optional
 
-import tensorflow as tf
+import keras
 
-from tff_adaptive import layers as fast_layers
 from tff_adaptive.data import random_streams
+from tff_adaptive.layers import keras_3
 
 CIFAR = 'cifar'
 
@@ -35,26 +35,26 @@ def initializer_seed(seed: int, *keys: random_streams.Key) -> int:
 
 
 def chain(
-    input_shape: Sequence[int], layers: Sequence[tf.keras.layers.Layer]
-) -> tf.keras.Model:
+    input_shape: Sequence[int], layers: Sequence[keras.layers.Layer]
+) -> keras.Model:
   """Returns a model that applies layers one after the other."""
-  inputs = tf.keras.Input(input_shape)
+  inputs = keras.Input(input_shape)
   outputs = inputs
   for layer in layers:
     outputs = layer(outputs)
-  return tf.keras.Model(inputs, outputs)
+  return keras.Model(inputs, outputs)
 
 
 def glorot_uniform(
     seed: int, *keys: random_streams.Key
-) -> tf.keras.initializers.Initializer:
+) -> keras.initializers.Initializer:
   """Returns Keras' default initializer of kernels; see `initializer_seed`.
 
   Example:
     >>> glorot_uniform(1, 'emnist', 'dense')([784, 10]).shape
     TensorShape([784, 10])
   """
-  return tf.keras.initializers.GlorotUniform(initializer_seed(seed, *keys))
+  return keras.initializers.GlorotUniform(initializer_seed(seed, *keys))
 
 
 def glorot_convolution(
@@ -65,9 +65,9 @@ def glorot_convolution(
     *,
     family: str,
     padding: str = 'valid',
-) -> tf.keras.layers.Layer:
+) -> keras.layers.Layer:
   """Builds a convolution with ReLU and Keras' default initial weights."""
-  return tf.keras.layers.Conv2D(
+  return keras.layers.Conv2D(
       filters,
       kernel_size,
       padding=padding,
@@ -84,9 +84,9 @@ def glorot_dense(
     *,
     family: str,
     activation: Optional[str] = 'relu',
-) -> tf.keras.layers.Layer:
+) -> keras.layers.Layer:
   """Builds a dense layer with Keras' default initial weights."""
-  return tf.keras.layers.Dense(
+  return keras.layers.Dense(
       units,
       activation=activation,
       kernel_initializer=glorot_uniform(seed, family, name),
@@ -104,7 +104,7 @@ def uniform_convolution(
     use_bias: bool = True,
     family: str = CIFAR,
     **options: Any,
-) -> tf.keras.layers.Layer:
+) -> keras.layers.Layer:
   """Builds a convolution with PyTorch's initial weights.
 
   Args:
@@ -115,7 +115,7 @@ def uniform_convolution(
     seed: The seed of the model.
     use_bias: Whether to add a bias. Defaults to True.
     family: The name of the model's task or family.
-    **options: See `tf.keras.layers.Conv2D`.
+    **options: See `keras.layers.Conv2D`.
 
   Returns:
     The layer: kernel and bias uniform in [-1 / sqrt(fan_in), 1 / sqrt(fan_in)].
@@ -125,7 +125,7 @@ def uniform_convolution(
     >>> layer(tf.zeros([1, 32, 32, 3])).shape
     TensorShape([1, 32, 32, 64])
   """
-  return tf.keras.layers.Conv2D(
+  return keras.layers.Conv2D(
       filters,
       kernel_size,
       use_bias=use_bias,
@@ -143,7 +143,7 @@ def uniform_dense(
     *,
     family: str = CIFAR,
     **options: Any,
-) -> tf.keras.layers.Layer:
+) -> keras.layers.Layer:
   """Builds a dense layer with PyTorch's initial weights.
 
   Args:
@@ -152,7 +152,7 @@ def uniform_dense(
     num_inputs: The number of inputs.
     seed: The seed of the model.
     family: The name of the model's task or family.
-    **options: See `tf.keras.layers.Dense`.
+    **options: See `keras.layers.Dense`.
 
   Returns:
     The layer: kernel and bias uniform in [-1 / sqrt(fan_in), 1 / sqrt(fan_in)].
@@ -161,7 +161,7 @@ def uniform_dense(
     >>> uniform_dense('logits', 10, 512, seed=1)(tf.zeros([1, 512])).shape
     TensorShape([1, 10])
   """
-  return tf.keras.layers.Dense(
+  return keras.layers.Dense(
       units, name=name, **_uniform(name, num_inputs, seed, family), **options
   )
 
@@ -170,7 +170,7 @@ def _uniform(layer: str, fan_in: int, seed: int, family: str) -> dict[str, Any]:
   """Returns the initializers of a layer's kernel and bias."""
   limit = 1.0 / math.sqrt(fan_in)
   return {
-      f'{weight}_initializer': tf.keras.initializers.RandomUniform(
+      f'{weight}_initializer': keras.initializers.RandomUniform(
           -limit, limit, seed=initializer_seed(seed, family, layer, weight)
       )
       for weight in ('kernel', 'bias')
@@ -197,16 +197,16 @@ class SeededLayers:
 
   def embedding(
       self, name: str, num_tokens: int, size: int
-  ) -> tf.keras.layers.Layer:
+  ) -> keras.layers.Layer:
     """Builds an embedding; token 0 is padding, which recurrent layers skip.
 
     Its weights are uniform in [-0.05, 0.05].
     """
-    return tf.keras.layers.Embedding(
+    return keras.layers.Embedding(
         num_tokens,
         size,
         mask_zero=True,
-        embeddings_initializer=tf.keras.initializers.RandomUniform(
+        embeddings_initializer=keras.initializers.RandomUniform(
             seed=self._seed_of(name, 'embeddings')
         ),
         name=name,
@@ -214,13 +214,13 @@ class SeededLayers:
 
   def lstm(
       self, name: str, units: int, kernel_initializer: str = 'GlorotUniform'
-  ) -> tf.keras.layers.Layer:
+  ) -> keras.layers.Layer:
     """Builds an LSTM layer that returns the outputs of all steps.
 
     The kernel's initializer is a Keras class, by name. The recurrent kernel is
     orthogonal, and the bias zero except for ones at the forget gate.
     """
-    return fast_layers.LSTM(
+    return keras_3.LSTM(
         units,
         return_sequences=True,
         kernel_initializer=self._initializer(
@@ -232,21 +232,21 @@ class SeededLayers:
         name=name,
     )
 
-  def dense(self, name: str, units: int) -> tf.keras.layers.Layer:
+  def dense(self, name: str, units: int) -> keras.layers.Layer:
     """Builds a dense layer without activation.
 
     Its kernel is Glorot uniform, its bias zero.
     """
-    return tf.keras.layers.Dense(
+    return keras.layers.Dense(
         units, kernel_initializer=self.glorot_uniform(name), name=name
     )
 
-  def glorot_uniform(self, name: str) -> tf.keras.initializers.Initializer:
+  def glorot_uniform(self, name: str) -> keras.initializers.Initializer:
     """Builds the initializer of the kernel of a layer."""
     return self._initializer(name, 'kernel', 'GlorotUniform')
 
   def _initializer(self, name: str, weight: str, class_name: str) -> Any:
-    initializer = getattr(tf.keras.initializers, class_name)
+    initializer = getattr(keras.initializers, class_name)
     return initializer(seed=self._seed_of(name, weight))
 
   def _seed_of(self, name: str, weight: str) -> int:

@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Batch normalization that always uses the statistics of the batch."""
 
+import keras
 import tensorflow as tf
 
 
-@tf.keras.utils.register_keras_serializable('tff_adaptive')
-class BatchStatisticsNormalization(tf.keras.layers.Layer):
+@keras.saving.register_keras_serializable('tff_adaptive')
+class BatchStatisticsNormalization(keras.layers.Layer):
   """Batch normalization without running statistics.
 
   ```
@@ -28,15 +29,12 @@ class BatchStatisticsNormalization(tf.keras.layers.Layer):
     https://arxiv.org/abs/1502.03167.
   """
 
-  # Such a model has no functional form.
-  mixes_examples = True
-
   def __init__(self, epsilon: float = 1e-5, **kwargs):
     """Initializes the layer.
 
     Args:
       epsilon: The value added to the variance. Defaults to 1e-5, as in PyTorch.
-      **kwargs: See `tf.keras.layers.Layer`.
+      **kwargs: See `keras.layers.Layer`.
     """
     super().__init__(**kwargs)
     self._epsilon = epsilon
@@ -44,8 +42,8 @@ class BatchStatisticsNormalization(tf.keras.layers.Layer):
   def build(self, input_shape):
     """Adds the scale and the shift of each channel."""
     channels = input_shape[-1]
-    self.gamma = self.add_weight('gamma', [channels], initializer='ones')
-    self.beta = self.add_weight('beta', [channels], initializer='zeros')
+    self.gamma = self.add_weight([channels], 'ones', name='gamma')
+    self.beta = self.add_weight([channels], 'zeros', name='beta')
     super().build(input_shape)
 
   def call(self, inputs: tf.Tensor) -> tf.Tensor:

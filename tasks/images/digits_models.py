@@ -7,7 +7,7 @@ Kernels are Glorot uniform and biases 0, Keras' defaults.
 
 import functools
 
-import tensorflow as tf
+import keras
 
 from tasks import seeded_layers
 from tasks.images import digits_data
@@ -18,25 +18,25 @@ _convolution = functools.partial(
 _dense = functools.partial(seeded_layers.glorot_dense, family='digits')
 
 
-def build_logistic(seed: int) -> tf.keras.Model:
+def build_logistic(seed: int) -> keras.Model:
   """Builds multinomial logistic regression, 650 weights."""
-  return _build([tf.keras.layers.Flatten()], seed)
+  return _build([keras.layers.Flatten()], seed)
 
 
-def build_cnn(seed: int) -> tf.keras.Model:
+def build_cnn(seed: int) -> keras.Model:
   """Builds two 3x3 convolutions and a dense layer, 23,946 weights."""
   return _build(
       [
           _convolution('conv_1', 16, 3, seed, padding='same'),
           _convolution('conv_2', 32, 3, seed),
-          tf.keras.layers.MaxPool2D(2),
-          tf.keras.layers.Flatten(),
+          keras.layers.MaxPool2D(2),
+          keras.layers.Flatten(),
           _dense('dense', 64, seed),
       ],
       seed,
   )
 
 
-def _build(layers: list[tf.keras.layers.Layer], seed: int) -> tf.keras.Model:
+def _build(layers: list[keras.layers.Layer], seed: int) -> keras.Model:
   logits = _dense('logits', digits_data.NUM_CLASSES, seed, activation=None)
   return seeded_layers.chain(digits_data.IMAGE_SHAPE, [*layers, logits])

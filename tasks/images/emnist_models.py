@@ -17,7 +17,7 @@ References:
 
 import functools
 
-import tensorflow as tf
+import keras
 
 from tasks import seeded_layers
 from tasks.images import emnist_data
@@ -36,7 +36,7 @@ def build_cnn_dropout(
     num_classes: int,
     seed: int,
     input_shape: tuple[int, ...] = emnist_data.IMAGE_SHAPE,
-) -> tf.keras.Model:
+) -> keras.Model:
   """Builds the CNN of the FedOpt experiments, 1,206,590 weights on EMNIST.
 
   Two 3x3 convolutions of 32 and 64 channels without padding, a 2x2 max pool and
@@ -55,11 +55,11 @@ def build_cnn_dropout(
       [
           _convolution('conv_1', 32, 3, seed),
           _convolution('conv_2', 64, 3, seed),
-          tf.keras.layers.MaxPool2D(2),
-          tf.keras.layers.Dropout(0.25),
-          tf.keras.layers.Flatten(),
+          keras.layers.MaxPool2D(2),
+          keras.layers.Dropout(0.25),
+          keras.layers.Flatten(),
           _dense('dense', 128, seed),
-          tf.keras.layers.Dropout(0.5),
+          keras.layers.Dropout(0.5),
       ],
       num_classes,
       seed,
@@ -67,7 +67,7 @@ def build_cnn_dropout(
   )
 
 
-def build_cnn(num_classes: int, seed: int) -> tf.keras.Model:
+def build_cnn(num_classes: int, seed: int) -> keras.Model:
   """Builds the CNN of the FedAvg experiments, 1,690,046 weights.
 
   Two padded 5x5 convolutions of 32 and 64 channels, each with a 2x2 max pool,
@@ -83,10 +83,10 @@ def build_cnn(num_classes: int, seed: int) -> tf.keras.Model:
   return _build(
       [
           _convolution('conv_1', 32, 5, seed, padding='same'),
-          tf.keras.layers.MaxPool2D(2),
+          keras.layers.MaxPool2D(2),
           _convolution('conv_2', 64, 5, seed, padding='same'),
-          tf.keras.layers.MaxPool2D(2),
-          tf.keras.layers.Flatten(),
+          keras.layers.MaxPool2D(2),
+          keras.layers.Flatten(),
           _dense('dense', 512, seed),
       ],
       num_classes,
@@ -94,11 +94,11 @@ def build_cnn(num_classes: int, seed: int) -> tf.keras.Model:
   )
 
 
-def build_two_layer_dnn(num_classes: int, seed: int) -> tf.keras.Model:
+def build_two_layer_dnn(num_classes: int, seed: int) -> keras.Model:
   """Builds a network with two dense layers of 200 units, 209,662 weights."""
   return _build(
       [
-          tf.keras.layers.Flatten(),
+          keras.layers.Flatten(),
           _dense('dense_1', _HIDDEN_UNITS, seed),
           _dense('dense_2', _HIDDEN_UNITS, seed),
       ],
@@ -107,7 +107,7 @@ def build_two_layer_dnn(num_classes: int, seed: int) -> tf.keras.Model:
   )
 
 
-def build_autoencoder(seed: int) -> tf.keras.Model:
+def build_autoencoder(seed: int) -> keras.Model:
   """Builds the autoencoder, 2,837,314 weights.
 
   Dense layers of 1000, 500, 250, 30, 250, 500, 1000 and 784 units; all have
@@ -132,24 +132,24 @@ def build_autoencoder(seed: int) -> tf.keras.Model:
   return seeded_layers.chain([emnist_data.NUM_PIXELS], layers)
 
 
-def build_autoencoder_loss() -> tf.keras.losses.Loss:
+def build_autoencoder_loss() -> keras.losses.Loss:
   """Builds the mean squared error of pixels."""
-  return tf.keras.losses.MeanSquaredError()
+  return keras.losses.MeanSquaredError()
 
 
-def build_autoencoder_metrics() -> list[tf.keras.metrics.Metric]:
+def build_autoencoder_metrics() -> list[keras.metrics.Metric]:
   """Builds the metrics of TFF's task."""
   return [
-      tf.keras.metrics.MeanSquaredError(),
-      tf.keras.metrics.MeanAbsoluteError(),
+      keras.metrics.MeanSquaredError(),
+      keras.metrics.MeanAbsoluteError(),
   ]
 
 
 def _build(
-    layers: list[tf.keras.layers.Layer],
+    layers: list[keras.layers.Layer],
     num_classes: int,
     seed: int,
     input_shape: tuple[int, ...] = emnist_data.IMAGE_SHAPE,
-) -> tf.keras.Model:
+) -> keras.Model:
   logits = _dense('logits', num_classes, seed, activation=None)
   return seeded_layers.chain(input_shape, [*layers, logits])

@@ -14,7 +14,7 @@ References:
 
 import functools
 
-import tensorflow as tf
+import keras
 
 from tasks import seeded_layers
 from tasks.images import mnist_data
@@ -29,12 +29,12 @@ _convolution = functools.partial(
 _dense = functools.partial(seeded_layers.uniform_dense, family='mnist')
 
 
-def build_logistic(seed: int) -> tf.keras.Model:
+def build_logistic(seed: int) -> keras.Model:
   """Builds multinomial logistic regression, 7,850 weights."""
-  return _build([tf.keras.layers.Flatten()], _NUM_PIXELS, seed)
+  return _build([keras.layers.Flatten()], _NUM_PIXELS, seed)
 
 
-def build_mlp(seed: int) -> tf.keras.Model:
+def build_mlp(seed: int) -> keras.Model:
   """Builds three dense layers with ReLU between them, 178,110 weights.
 
   The FedCAda paper gives no sizes; they are 200, 100 and 10 here.
@@ -45,16 +45,16 @@ def build_mlp(seed: int) -> tf.keras.Model:
   Returns:
     A model from images of shape [batch, 28, 28, 1] to logits.
   """
-  layers = [tf.keras.layers.Flatten()]
+  layers = [keras.layers.Flatten()]
   num_inputs = _NUM_PIXELS
   for i, units in enumerate(_MLP_UNITS, start=1):
     layers.append(_dense(f'dense_{i}', units, num_inputs, seed))
-    layers.append(tf.keras.layers.ReLU())
+    layers.append(keras.layers.ReLU())
     num_inputs = units
   return _build(layers, num_inputs, seed)
 
 
-def build_cnn(seed: int) -> tf.keras.Model:
+def build_cnn(seed: int) -> keras.Model:
   """Builds the CNN of the Delta-SGD experiments, 21,840 weights.
 
   Two 5x5 convolutions of 10 and 20 channels without padding, each with a 2x2
@@ -70,16 +70,16 @@ def build_cnn(seed: int) -> tf.keras.Model:
   return _build(
       [
           _convolution('conv_1', 10, 5, 1, seed),
-          tf.keras.layers.MaxPool2D(2),
-          tf.keras.layers.ReLU(),
+          keras.layers.MaxPool2D(2),
+          keras.layers.ReLU(),
           _convolution('conv_2', 20, 5, 10, seed),
-          tf.keras.layers.SpatialDropout2D(_DROPOUT_RATE),
-          tf.keras.layers.MaxPool2D(2),
-          tf.keras.layers.ReLU(),
-          tf.keras.layers.Flatten(),
+          keras.layers.SpatialDropout2D(_DROPOUT_RATE),
+          keras.layers.MaxPool2D(2),
+          keras.layers.ReLU(),
+          keras.layers.Flatten(),
           _dense('dense', 50, 320, seed),
-          tf.keras.layers.ReLU(),
-          tf.keras.layers.Dropout(_DROPOUT_RATE),
+          keras.layers.ReLU(),
+          keras.layers.Dropout(_DROPOUT_RATE),
       ],
       50,
       seed,
@@ -87,7 +87,7 @@ def build_cnn(seed: int) -> tf.keras.Model:
 
 
 def _build(
-    layers: list[tf.keras.layers.Layer], num_features: int, seed: int
-) -> tf.keras.Model:
+    layers: list[keras.layers.Layer], num_features: int, seed: int
+) -> keras.Model:
   logits = _dense('logits', mnist_data.NUM_CLASSES, num_features, seed)
   return seeded_layers.chain(mnist_data.IMAGE_SHAPE, [*layers, logits])

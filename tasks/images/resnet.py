@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """ResNets for small images, with normalization after every convolution."""
 
-import tensorflow as tf
+import keras
 
 from tasks import seeded_layers
 from tasks.images import batch_statistics
@@ -26,7 +26,7 @@ def build_resnet18(
     seed: int,
     *,
     norm: str = 'group',
-) -> tf.keras.Model:
+) -> keras.Model:
   """Builds the ResNet-18 for CIFAR, with basic blocks.
 
   A 3x3 convolution of 64 channels without max pool; four stages of two blocks
@@ -42,7 +42,7 @@ def build_resnet18(
     seed: The seed of the initial weights, a non-negative integer. Kernels and
       biases are uniform in [-1 / sqrt(fan_in), 1 / sqrt(fan_in)], as in
       PyTorch.
-    norm: 'group' (the default) for `tf.keras.layers.GroupNormalization` with 32
+    norm: 'group' (the default) for `keras.layers.GroupNormalization` with 32
       groups; 'batch' for batch normalization without moving averages, see
       `batch_statistics`; 'batch_moving' for Keras' with momentum 0.9;
       'batch_delta_sgd' for the latter in the stem and the shortcuts, and the
@@ -74,7 +74,7 @@ def build_resnet50(
     seed: int,
     *,
     norm: str = 'group',
-) -> tf.keras.Model:
+) -> keras.Model:
   """Builds the ResNet-50 for CIFAR, with bottleneck blocks.
 
   Like `build_resnet18`, with 3, 4, 6 and 3 blocks of a 1x1 convolution, a 3x3
@@ -108,11 +108,11 @@ class _Network:
       num_classes: int,
       num_blocks: tuple[int, ...],
       body: _Body,
-  ) -> tf.keras.Model:
+  ) -> keras.Model:
     """Returns the model."""
-    inputs = tf.keras.Input(input_shape)
+    inputs = keras.Input(input_shape)
     x = self._convolution(inputs, 'stem', _STAGE_FILTERS[0], 3)
-    x = tf.keras.layers.ReLU()(x)
+    x = keras.layers.ReLU()(x)
     for stage, (filters, blocks) in enumerate(zip(_STAGE_FILTERS, num_blocks)):
       for i in range(blocks):
         name = f'stage_{stage + 1}_block_{i + 1}'
@@ -120,19 +120,19 @@ class _Network:
         residual = x
         for j, (kernel_size, multiple) in enumerate(body):
           residual = self._convolution(
-              tf.keras.layers.ReLU()(residual) if j else residual,
+              keras.layers.ReLU()(residual) if j else residual,
               f'{name}_conv_{j + 1}',
               multiple * filters,
               kernel_size,
               strides if j == len(body) - 2 else 1,
           )
         x = self._shortcut(x, name, residual.shape[-1], strides)
-        x = tf.keras.layers.ReLU()(tf.keras.layers.Add()([residual, x]))
-    x = tf.keras.layers.GlobalAveragePooling2D()(x)
+        x = keras.layers.ReLU()(keras.layers.Add()([residual, x]))
+    x = keras.layers.GlobalAveragePooling2D()(x)
     logits = seeded_layers.uniform_dense(
         'logits', num_classes, x.shape[-1], self._seed
     )
-    return tf.keras.Model(inputs, logits(x))
+    return keras.Model(inputs, logits(x))
 
   def _shortcut(self, x, name, filters, strides):
     if strides == 1 and x.shape[-1] == filters:
@@ -152,7 +152,7 @@ class _Network:
         padding='valid' if strides > 1 else 'same',
     )
     if strides > 1 and kernel_size > 1:
-      x = tf.keras.layers.ZeroPadding2D(kernel_size // 2)(x)
+      x = keras.layers.ZeroPadding2D(kernel_size // 2)(x)
     return self._normalization(f'{name}_norm')(convolution(x))
 
   def _normalization(self, name):
@@ -163,11 +163,11 @@ class _Network:
     if norm == 'batch':
       return batch_statistics.BatchStatisticsNormalization(_EPSILON, name=name)
     if norm == 'batch_moving':
-      return tf.keras.layers.BatchNormalization(
+      return keras.layers.BatchNormalization(
           momentum=_MOMENTUM, epsilon=_EPSILON, name=name
       )
     if norm == 'group':
-      return tf.keras.layers.GroupNormalization(
+      return keras.layers.GroupNormalization(
           _GROUPS, epsilon=_EPSILON, name=name
       )
     raise ValueError(

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """ResNets with normalization before every convolution, as in TFF."""
 
-import tensorflow as tf
+import keras
 
 from tasks import seeded_layers
 
@@ -14,7 +14,7 @@ _LOGITS_DEVIATION = 0.01
 
 def build_resnet18_v2(
     input_shape: tuple[int, int, int], num_classes: int, seed: int
-) -> tf.keras.Model:
+) -> keras.Model:
   """Builds the ResNet-18 of the FedOpt experiments, with basic blocks.
 
   A 7x7 convolution of 64 channels with stride 2, normalization, ReLU, and a 3x3
@@ -53,7 +53,7 @@ def build_resnet18_v2(
 
 def build_resnet50_v2(
     input_shape: tuple[int, int, int], num_classes: int, seed: int
-) -> tf.keras.Model:
+) -> keras.Model:
   """Builds the ResNet-50 of TFF's baselines, with bottleneck blocks.
 
   Like `build_resnet18_v2`, with 3, 4, 6 and 3 blocks of a 1x1, a 3x3 and a 1x1
@@ -81,12 +81,12 @@ def _build(
     seed: int,
     num_blocks: tuple[int, ...],
     body: tuple[tuple[int, int], ...],
-) -> tf.keras.Model:
+) -> keras.Model:
   """Returns the model; `body` lists the convolutions' (size, expansion)."""
-  inputs = tf.keras.Input(input_shape)
+  inputs = keras.Input(input_shape)
   x = _convolution('stem', _STAGE_FILTERS[0], 7, seed, strides=2)(inputs)
   x = _norm_relu(x, 'stem')
-  x = tf.keras.layers.MaxPool2D(3, strides=2, padding='same')(x)
+  x = keras.layers.MaxPool2D(3, strides=2, padding='same')(x)
   for stage, (filters, blocks) in enumerate(zip(_STAGE_FILTERS, num_blocks)):
     for i in range(blocks):
       name = f'stage_{stage + 1}_block_{i + 1}'
@@ -98,45 +98,45 @@ def _build(
         residual = _convolution(part, expansion * filters, kernel_size, seed)(
             residual
         )
-      x = tf.keras.layers.Add()([_shortcut(x, residual, name, seed), residual])
-  x = tf.keras.layers.GlobalAveragePooling2D()(_norm_relu(x, 'last'))
-  return tf.keras.Model(inputs, _logits(num_classes, seed)(x))
+      x = keras.layers.Add()([_shortcut(x, residual, name, seed), residual])
+  x = keras.layers.GlobalAveragePooling2D()(_norm_relu(x, 'last'))
+  return keras.Model(inputs, _logits(num_classes, seed)(x))
 
 
 def _shortcut(x, residual, name, seed):
   if x.shape[-1] == residual.shape[-1]:
     return x
   x = _convolution(f'{name}_shortcut', residual.shape[-1], 1, seed)(x)
-  return tf.keras.layers.GroupNormalization(name=f'{name}_shortcut_norm')(x)
+  return keras.layers.GroupNormalization(name=f'{name}_shortcut_norm')(x)
 
 
 def _norm_relu(x, name):
-  x = tf.keras.layers.GroupNormalization(name=f'{name}_norm')(x)
-  return tf.keras.layers.ReLU()(x)
+  x = keras.layers.GroupNormalization(name=f'{name}_norm')(x)
+  return keras.layers.ReLU()(x)
 
 
 def _convolution(name, filters, kernel_size, seed, strides=1):
-  return tf.keras.layers.Conv2D(
+  return keras.layers.Conv2D(
       filters,
       kernel_size,
       strides=strides,
       padding='same',
       use_bias=False,
-      kernel_initializer=tf.keras.initializers.HeNormal(_seed(seed, name)),
-      kernel_regularizer=tf.keras.regularizers.L2(_L2),
+      kernel_initializer=keras.initializers.HeNormal(_seed(seed, name)),
+      kernel_regularizer=keras.regularizers.L2(_L2),
       name=name,
   )
 
 
 def _logits(num_classes, seed):
-  return tf.keras.layers.Dense(
+  return keras.layers.Dense(
       num_classes,
-      kernel_initializer=tf.keras.initializers.RandomNormal(
+      kernel_initializer=keras.initializers.RandomNormal(
           stddev=_LOGITS_DEVIATION,
           seed=_seed(seed, 'logits'),
       ),
-      kernel_regularizer=tf.keras.regularizers.L2(_L2),
-      bias_regularizer=tf.keras.regularizers.L2(_L2),
+      kernel_regularizer=keras.regularizers.L2(_L2),
+      bias_regularizer=keras.regularizers.L2(_L2),
       name='logits',
   )
 

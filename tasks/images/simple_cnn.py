@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A small convolutional network for CIFAR."""
 
-import tensorflow as tf
+import keras
 
 from tasks import seeded_layers
 
@@ -12,7 +12,7 @@ _UNITS = 64
 
 def build_simple_cnn(
     input_shape: tuple[int, int, int], num_classes: int, seed: int
-) -> tf.keras.Model:
+) -> keras.Model:
   """Builds the small network of the FedCAda experiments.
 
   Three 3x3 convolutions with ReLU and without padding, of 32, 64 and 64
@@ -41,17 +41,17 @@ def build_simple_cnn(
     only the number of layers; the sizes are those of TensorFlow's tutorial,
     https://www.tensorflow.org/tutorials/images/cnn.
   """
-  inputs = tf.keras.Input(input_shape)
+  inputs = keras.Input(input_shape)
   x = inputs
   for i, filters in enumerate(_FILTERS):
     if i:
-      x = tf.keras.layers.MaxPool2D(2)(x)
+      x = keras.layers.MaxPool2D(2)(x)
     x = seeded_layers.uniform_convolution(
         f'conv_{i + 1}', filters, 3, x.shape[-1], seed
     )(x)
-    x = tf.keras.layers.ReLU()(x)
-  x = tf.keras.layers.Flatten()(x)
+    x = keras.layers.ReLU()(x)
+  x = keras.layers.Flatten()(x)
   x = seeded_layers.uniform_dense('dense', _UNITS, x.shape[-1], seed)(x)
-  x = tf.keras.layers.ReLU()(x)
+  x = keras.layers.ReLU()(x)
   logits = seeded_layers.uniform_dense('logits', num_classes, _UNITS, seed)
-  return tf.keras.Model(inputs, logits(x))
+  return keras.Model(inputs, logits(x))

@@ -6,7 +6,7 @@ They map tokens of shape [batch, sequence_length] to the logits of the next
 tokens. The LSTM layers skip padding. Initial weights depend only on the seed.
 """
 
-import tensorflow as tf
+import keras
 
 from tasks import seeded_layers
 from tasks.language import shakespeare_data
@@ -21,7 +21,7 @@ _WORD_LSTM_SIZE = 670
 
 def build_shakespeare_lstm(
     sequence_length: int, seed: int, num_lstms: int = 2
-) -> tf.keras.Model:
+) -> keras.Model:
   """Builds the model of the FedAvg and FedOpt experiments, 820,522 weights.
 
   An embedding of size 8, two LSTM layers of 256 units and a dense layer to the
@@ -44,7 +44,7 @@ def build_shakespeare_lstm(
   """
   layers = seeded_layers.SeededLayers('shakespeare', seed)
   num_tokens = shakespeare_data.NUM_TOKENS
-  inputs = tf.keras.Input([sequence_length], dtype=tf.int32)
+  inputs = keras.Input([sequence_length], dtype='int32')
   outputs = layers.embedding(
       'embedding', num_tokens, _CHARACTER_EMBEDDING_SIZE
   )(inputs)
@@ -53,12 +53,12 @@ def build_shakespeare_lstm(
         outputs
     )
   outputs = layers.dense('logits', num_tokens)(outputs)
-  return tf.keras.Model(inputs, outputs)
+  return keras.Model(inputs, outputs)
 
 
 def build_shakespeare_small_lstm(
     sequence_length: int, seed: int
-) -> tf.keras.Model:
+) -> keras.Model:
   """Builds the same model with one LSTM layer, 295,210 weights.
 
   The FedCAda experiments use one layer, of an unpublished size.
@@ -73,7 +73,7 @@ def build_shakespeare_small_lstm(
   return build_shakespeare_lstm(sequence_length, seed, num_lstms=1)
 
 
-def build_shakespeare_metrics() -> list[tf.keras.metrics.Metric]:
+def build_shakespeare_metrics() -> list[keras.metrics.Metric]:
   """Builds the metrics of TFF's baseline, both without padding."""
   masked = [shakespeare_data.PADDING]
   return [
@@ -84,7 +84,7 @@ def build_shakespeare_metrics() -> list[tf.keras.metrics.Metric]:
 
 def build_stackoverflow_lstm(
     vocab_size: int, sequence_length: int, seed: int
-) -> tf.keras.Model:
+) -> keras.Model:
   """Builds the model of the FedOpt experiments.
 
   An embedding of size 96, an LSTM layer of 670 units, a dense layer of 96 units
@@ -106,17 +106,17 @@ def build_stackoverflow_lstm(
   """
   layers = seeded_layers.SeededLayers('stackoverflow_nwp', seed)
   num_tokens = vocab_size + word_sequences.NUM_SPECIAL_TOKENS
-  inputs = tf.keras.Input([sequence_length], dtype=tf.int32)
+  inputs = keras.Input([sequence_length], dtype='int32')
   outputs = layers.embedding('embedding', num_tokens, _WORD_EMBEDDING_SIZE)(
       inputs
   )
   outputs = layers.lstm('lstm', _WORD_LSTM_SIZE)(outputs)
   outputs = layers.dense('dense', _WORD_EMBEDDING_SIZE)(outputs)
   outputs = layers.dense('logits', num_tokens)(outputs)
-  return tf.keras.Model(inputs, outputs)
+  return keras.Model(inputs, outputs)
 
 
-def build_next_word_metrics(vocab_size: int) -> list[tf.keras.metrics.Metric]:
+def build_next_word_metrics(vocab_size: int) -> list[keras.metrics.Metric]:
   """Builds the metrics of TFF's baseline, and the accuracy of publications.
 
   | metric | ignored labels |

@@ -9,6 +9,7 @@ Overflow, whose classes TFF does not export.
 from collections.abc import Iterable
 from typing import Any, Optional
 
+import keras
 import tensorflow as tf
 
 
@@ -28,7 +29,7 @@ def _weights(
   return weights
 
 
-class NumTokensCounter(tf.keras.metrics.Sum):
+class NumTokensCounter(keras.metrics.Sum):
   """The number of labels that are not masked tokens.
 
   Example:
@@ -67,7 +68,7 @@ class NumTokensCounter(tf.keras.metrics.Sum):
     return {**super().get_config(), 'masked_tokens': self._masked_tokens}
 
 
-class MaskedCategoricalAccuracy(tf.keras.metrics.SparseCategoricalAccuracy):
+class MaskedCategoricalAccuracy(keras.metrics.SparseCategoricalAccuracy):
   """The share of the labels with the largest score, without masked tokens.
 
   ```

@@ -7,6 +7,9 @@ embeddings are uniform in [-0.25, 0.25] and kernels Glorot uniform; in the
 others, all are normal with deviation 0.02, truncated at two deviations. Biases
 are 0.
 
+Transformers are models of Keras 2, because the layers of `transformers` are;
+the others are models of Keras 3.
+
 References:
   Kim, Convolutional Neural Networks for Sentence Classification, EMNLP 2014,
   https://arxiv.org/abs/1408.5882 (there with 100 channels and vectors of 300);
@@ -20,13 +23,14 @@ References:
 from collections.abc import Mapping
 from typing import Any, Optional
 
+import keras
 import tensorflow as tf
 
 from tasks import seeded_layers
 from tasks.texts import distilbert
 from tasks.texts import pretrained
 from tff_adaptive import _files
-from tff_adaptive import layers as fast_layers
+from tff_adaptive.layers import keras_3
 
 # A key of the seeds of initial weights.
 _FAMILY = 'text'
@@ -48,7 +52,7 @@ _MAX_POSITIONS = 512
 
 def build_cnn(
     vocab_size: int, max_length: int, num_classes: int, seed: int
-) -> tf.keras.Model:
+) -> keras.Model:
   """Builds a convolutional network on words, 690,116 weights for AG News.
 
   An embedding of size 64, convolutions over 3, 4 and 5 words with 64 channels
@@ -72,14 +76,14 @@ def build_cnn(
         f"`max_length` must be at least {minimum} for the model 'cnn', found "
         f'{max_length}.'
     )
-  tokens = tf.keras.Input([max_length], dtype=tf.int32)
+  tokens = keras.Input([max_length], dtype='int32')
   features = _cnn_features(tokens, vocab_size, seed)
-  return _add_logits(tokens, features, num_classes, _glorot('logits', seed))
+  return _add_logits(tokens, features, num_classes, seed)
 
 
 def build_bag_of_words(
     vocab_size: int, max_length: int, num_classes: int, seed: int
-) -> tf.keras.Model:
+) -> keras.Model:
   """Builds a classifier of bags of words, 640,196 weights for AG News.
 
   The mean of the embeddings of a text's words, of size 64, and a dense layer.
@@ -95,16 +99,16 @@ def build_bag_of_words(
   Returns:
     A model from tokens, int32 of shape [batch, max_length], to logits.
   """
-  tokens = tf.keras.Input([max_length], dtype=tf.int32)
+  tokens = keras.Input([max_length], dtype='int32')
   # Padding becomes -1, which has no embedding.
-  features = fast_layers.BagOfWordsDense(
+  features = keras_3.BagOfWordsDense(
       _EMBEDDING_SIZE,
       vocab_size - 1,
       use_bias=False,
       kernel_initializer=_uniform('embedding', seed),
       name='embedding',
   )(tokens - 1)
-  return _add_logits(tokens, features, num_classes, _glorot('logits', seed))
+  return _add_logits(tokens, features, num_classes, seed)
 
 
 def build_transformer(
@@ -168,9 +172,9 @@ def build_distilbert(
   return _build_transformer(config, weights, max_length, num_classes, seed)
 
 
-def _cnn_features(tokens: tf.Tensor, vocab_size: int, seed: int) -> tf.Tensor:
+def _cnn_features(tokens: Any, vocab_size: int, seed: int) -> Any:
   """Returns the maximum of each filter over a text."""
-  vectors = tf.keras.layers.Embedding(
+  vectors = keras.layers.Embedding(
       vocab_size,
       _EMBEDDING_SIZE,
       name='embedding',
@@ -179,16 +183,16 @@ def _cnn_features(tokens: tf.Tensor, vocab_size: int, seed: int) -> tf.Tensor:
   answers = []
   for width in _FILTER_WIDTHS:
     name = f'conv_{width}'
-    convolution = tf.keras.layers.Conv1D(
+    convolution = keras.layers.Conv1D(
         _NUM_FILTERS,
         width,
         activation='relu',
         name=name,
         kernel_initializer=_glorot(name, seed),
     )
-    answers.append(tf.keras.layers.GlobalMaxPool1D()(convolution(vectors)))
-  return tf.keras.layers.Dropout(_CNN_DROPOUT_RATE)(
-      tf.keras.layers.Concatenate()(answers)
+    answers.append(keras.layers.GlobalMaxPool1D()(convolution(vectors)))
+  return keras.layers.Dropout(_CNN_DROPOUT_RATE)(
+      keras.layers.Concatenate()(answers)
   )
 
 
@@ -207,20 +211,19 @@ def _build_transformer(
     )
   tokens = tf.keras.Input([max_length], dtype=tf.int32)
   features = _transformer_features(tokens, config, weights, seed)
-  initializer = _normal('logits', seed)
-  return _add_logits(tokens, features, num_classes, initializer)
+  logits = tf.keras.layers.Dense(
+      num_classes, name='logits', kernel_initializer=_normal('logits', seed)
+  )
+  return tf.keras.Model(tokens, logits(features))
 
 
 def _add_logits(
-    tokens: tf.Tensor,
-    features: tf.Tensor,
-    num_classes: int,
-    initializer: tf.keras.initializers.Initializer,
-) -> tf.keras.Model:
-  logits = tf.keras.layers.Dense(
-      num_classes, name='logits', kernel_initializer=initializer
+    tokens: Any, features: Any, num_classes: int, seed: int
+) -> keras.Model:
+  logits = keras.layers.Dense(
+      num_classes, name='logits', kernel_initializer=_glorot('logits', seed)
   )
-  return tf.keras.Model(tokens, logits(features))
+  return keras.Model(tokens, logits(features))
 
 
 def _transformer_features(
@@ -241,12 +244,12 @@ def _transformer_features(
   return tf.keras.layers.Dropout(rate)(hidden(vectors))
 
 
-def _glorot(layer: str, seed: int) -> tf.keras.initializers.Initializer:
+def _glorot(layer: str, seed: int) -> keras.initializers.Initializer:
   return seeded_layers.glorot_uniform(seed, _FAMILY, layer)
 
 
-def _uniform(layer: str, seed: int) -> tf.keras.initializers.Initializer:
-  return tf.keras.initializers.RandomUniform(
+def _uniform(layer: str, seed: int) -> keras.initializers.Initializer:
+  return keras.initializers.RandomUniform(
       -_EMBEDDING_LIMIT,
       _EMBEDDING_LIMIT,
       seed=seeded_layers.initializer_seed(seed, _FAMILY, layer),

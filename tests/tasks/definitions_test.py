@@ -199,15 +199,12 @@ class DefinitionsTest(folder_testing.FolderTestCase):
     with self.assertRaisesRegex(ValueError, "'leaves' come without clients"):
       attrs.evolve(LEAVES, clients=None).create(self.folder)
 
-  def test_both_forms_have_the_penalties_of_the_weights(self):
-    task = self._create()
+  @parameterized.parameters('mlp', 'recurrent')
+  def test_both_forms_have_the_penalties_of_the_weights(self, model_id):
+    task = self._create(model_id=model_id)
     of_functional, of_variables = self._losses(task)
     self.assertAlmostEqual(of_functional, of_variables, places=6)
     self.assertGreater(of_variables, np.log(3) + 1e-3)
-
-  def test_penalties_without_a_functional_form_are_refused(self):
-    with self.assertRaisesRegex(ValueError, '1 of 2 penalties .*VariableModel'):
-      self._create(model_id='recurrent')
 
   @parameterized.named_parameters(
       ('of_the_task', {}, np.log(3)),
@@ -300,9 +297,9 @@ class DefinitionsTest(folder_testing.FolderTestCase):
     task = self._create(
         attrs.evolve(
             LEAVES,
-            metrics=lambda: [
-                *keras_forms.build_accuracy(),
-                tf.keras.metrics.SparseTopKCategoricalAccuracy(2, name='top_2'),
+            metrics=lambda keras: [
+                *keras_forms.build_accuracy(keras),
+                keras.metrics.SparseTopKCategoricalAccuracy(2, name='top_2'),
             ],
         )
     )

@@ -3,11 +3,12 @@
 """Tests of the layers of language models."""
 
 from absl.testing import absltest
+import keras
 import numpy as np
 import tensorflow as tf
 
 from tasks import seeded_layers
-from tff_adaptive import layers
+from tff_adaptive.layers import keras_3
 
 
 def _kernel(name, task='shakespeare', seed=1):
@@ -37,9 +38,9 @@ class SeededLayersTest(absltest.TestCase):
     maker = seeded_layers.SeededLayers('shakespeare', 1)
     embedding = maker.embedding('embedding', 5, 3)
     lstm = maker.lstm('lstm', 2, 'HeNormal')
-    self.assertIsInstance(lstm, layers.LSTM)
+    self.assertIsInstance(lstm, keras_3.LSTM)
     self.assertIsInstance(
-        lstm.cell.kernel_initializer, tf.keras.initializers.HeNormal
+        lstm.cell.kernel_initializer, keras.initializers.HeNormal
     )
     outputs = lstm(embedding(tf.constant([[1, 2, 0], [1, 2, 3]])))
     self.assertEqual(outputs.shape, (2, 3, 2))

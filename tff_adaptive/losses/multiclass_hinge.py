@@ -1,12 +1,19 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Losses that Keras does not have."""
+"""The multi-class hinge loss."""
+
+from typing import Any
 
 import tensorflow as tf
 
+# Subclasses have a loss of Keras as second base.
+_Loss: Any = object
 
-class MulticlassHinge(tf.keras.losses.Loss):
+
+class MulticlassHinge(_Loss):
   """The multi-class hinge loss of Crammer and Singer.
+
+  This class has all but the base class, a loss of Keras 2 or Keras 3.
 
   For class scores s and the label y,
 
@@ -18,7 +25,8 @@ class MulticlassHinge(tf.keras.losses.Loss):
 
   Example:
 
-    >>> loss = MulticlassHinge()
+    >>> from tff_adaptive import losses
+    >>> loss = losses.MulticlassHinge()
     >>> float(loss([1], [[0.5, 1.0, 0.0]]))
     0.5
 
@@ -34,7 +42,7 @@ class MulticlassHinge(tf.keras.losses.Loss):
 
     Args:
       name: The name of the loss. Defaults to 'multiclass_hinge'.
-      **kwargs: See `tf.keras.losses.Loss`.
+      **kwargs: See `keras.losses.Loss`.
     """
     super().__init__(name=name, **kwargs)
 

@@ -10,6 +10,7 @@ import shutil
 from unittest import mock
 
 from absl.testing import parameterized
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -98,8 +99,8 @@ class ExportTest(folder_testing.FolderTestCase):
   def test_keras_file_predicts_what_the_final_state_does(self):
     path = self.folder / 'model.keras'
     out = _call(f'--run={self.trained}', '--format=keras', f'--output={path}')
-    self.assertIn(f"tf.keras.models.load_model('{path}')", out)
-    model = tf.keras.models.load_model(path)
+    self.assertIn(f": keras.models.load_model('{path}')", out)
+    model = keras.models.load_model(path)
     self._assert_equal(model.get_weights(), self.weights)
     np.testing.assert_allclose(
         model(_IMAGES), _predict(self.weights), rtol=1e-5, atol=1e-6
@@ -113,7 +114,7 @@ class ExportTest(folder_testing.FolderTestCase):
     self.assertIn(f"tf.saved_model.load('{path}')", out)
     model = tf.saved_model.load(path)
     for predict in (
-        model,
+        model.serve,
         lambda x: next(iter(model.signatures['serving_default'](x).values())),
     ):
       np.testing.assert_allclose(
@@ -233,7 +234,7 @@ class ExportTest(folder_testing.FolderTestCase):
     failing = (
         (weights_files, 'write_weights')
         if form == 'npz'
-        else (tf.keras.Model, 'save')
+        else (keras.Model, 'save')
     )
     with mock.patch.object(*failing, side_effect=OSError('disk full')):
       with self.assertRaisesRegex(command_line.EnvironmentalError, 'disk full'):

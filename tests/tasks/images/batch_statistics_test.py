@@ -3,6 +3,7 @@
 """Tests of `batch_statistics`."""
 
 from absl.testing import parameterized
+import keras
 import numpy as np
 import tensorflow as tf
 
@@ -56,12 +57,12 @@ class BatchStatisticsNormalizationTest(parameterized.TestCase):
       np.testing.assert_allclose(found, expected, atol=1e-4)
 
   def test_survives_cloning(self):
-    model = tf.keras.Sequential(
+    model = keras.Sequential(
         [
-            tf.keras.Input([5, 6, 2]),
+            keras.Input([5, 6, 2]),
             batch_statistics.BatchStatisticsNormalization(epsilon=0.5),
         ]
     )
-    clone = tf.keras.models.clone_model(model)
+    clone = keras.models.clone_model(model)
     np.testing.assert_array_equal(clone(_images()), model(_images()))
     self.assertEqual(clone.layers[0].get_config()['epsilon'], 0.5)

@@ -5,6 +5,7 @@
 import functools
 
 from absl.testing import parameterized
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -35,9 +36,9 @@ def _kernel_shapes(model):
 def _image_sizes(model):
   """Returns the heights of the outputs of convolutions, each once."""
   sizes = [
-      layer.output_shape[1]
+      layer.output.shape[1]
       for layer in model.layers
-      if isinstance(layer, tf.keras.layers.Conv2D)
+      if isinstance(layer, keras.layers.Conv2D)
   ]
   return list(dict.fromkeys(sizes))
 
@@ -161,7 +162,7 @@ class SimpleCnnTest(parameterized.TestCase):
   def test_layers(self):
     self.assertEqual(
         [
-            (type(layer).__name__, layer.output_shape[1:])
+            (type(layer).__name__, layer.output.shape[1:])
             for layer in _model('simple_cnn', 10, 'none').layers[1:]
         ],
         [
@@ -260,7 +261,7 @@ class ResNetTest(parameterized.TestCase):
     strides = {
         layer.name: layer.strides[0]
         for layer in model.layers
-        if isinstance(layer, tf.keras.layers.Conv2D) and layer.strides[0] > 1
+        if isinstance(layer, keras.layers.Conv2D) and layer.strides[0] > 1
     }
     self.assertEqual(
         strides,

@@ -57,7 +57,7 @@ class EmnistAeModelsTest(absltest.TestCase):
     self.assertAlmostEqual(float(output.loss), float(expected.loss), places=6)
     found = ours.report_local_unfinalized_metrics()
     wanted = theirs.report_local_unfinalized_metrics()
-    self.assertEqual(list(found), list(wanted))
+    self.assertCountEqual(found, wanted)
     for name in ('mean_squared_error', 'mean_absolute_error'):
       np.testing.assert_allclose(found[name], wanted[name], rtol=1e-5)
 

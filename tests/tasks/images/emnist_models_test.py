@@ -58,7 +58,7 @@ class EmnistModelsTest(parameterized.TestCase):
     model = emnist.EMNIST_CR.build_keras_model('cnn_dropout', seed=1)
     self.assertEqual(
         [
-            (type(layer).__name__, layer.output_shape[1:], layer.rate)
+            (type(layer).__name__, layer.output.shape[1:], layer.rate)
             for layer in model.layers
             if hasattr(layer, 'rate')
         ],

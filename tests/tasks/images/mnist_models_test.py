@@ -27,7 +27,7 @@ class MnistModelsTest(parameterized.TestCase):
     model = mnist.MNIST.build_keras_model('cnn', seed=1)
     self.assertEqual(
         [
-            (type(layer).__name__, layer.output_shape[1:], layer.rate)
+            (type(layer).__name__, layer.output.shape[1:], layer.rate)
             for layer in model.layers
             if hasattr(layer, 'rate')
         ],

@@ -104,7 +104,7 @@ class ShakespeareModelsTest(parameterized.TestCase):
     np.testing.assert_allclose(found[0], expected[0], rtol=1e-5)
     for a, b in zip(found[1], expected[1], strict=True):
       np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-6)
-    self.assertEqual(list(found[2]), list(expected[2]))
+    self.assertCountEqual(found[2], expected[2])
     tf.nest.map_structure(
         lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-6),
         found[2],
@@ -131,7 +131,7 @@ class ShakespeareModelsTest(parameterized.TestCase):
     np.testing.assert_allclose(loss, losses.mean(), rtol=1e-5)
     is_token = rows['y'] != 0
     is_right = (logits.argmax(axis=2) == rows['y'])[is_token]
-    self.assertEqual(list(metrics), ['num_tokens', 'accuracy'])
+    self.assertEqual(list(metrics), ['loss', 'num_tokens', 'accuracy'])
     self.assertEqual(metrics['num_tokens'], is_token.sum())
     np.testing.assert_allclose(metrics['accuracy'], is_right.mean(), rtol=1e-6)
 

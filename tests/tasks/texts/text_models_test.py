@@ -29,7 +29,7 @@ class TextModelsTest(parameterized.TestCase):
     model = ag_news.AG_NEWS.build_keras_model(seed=1)
     self.assertEqual(model.count_params(), 690116)
     layers = [
-        (layer.name, layer.output_shape[1:], layer.count_params())
+        (layer.name, layer.output.shape[1:], layer.count_params())
         for layer in model.layers
         if layer.weights
     ]
@@ -89,7 +89,7 @@ class TextModelsTest(parameterized.TestCase):
     model = _build('distilbert', vocab_size=30_522, max_length=512)
     self.assertEqual(model.count_params(), 66956548)
     layers = [
-        (layer.name, layer.output_shape[1:], layer.count_params())
+        (layer.name, layer.output.shape[1:], layer.count_params())
         for layer in model.layers
         if layer.weights
     ]
