@@ -20,11 +20,12 @@ import tff_adaptive  # noqa: E402  # First, to keep TensorFlow quiet.
 
 # isort: split
 
+import keras  # noqa: E402
 import numpy as np  # noqa: E402
 import tensorflow as tf  # noqa: E402
-import tensorflow_federated as tff  # noqa: E402
 
 from tff_adaptive import algorithms  # noqa: E402
+from tff_adaptive import models  # noqa: E402
 from tff_adaptive import optimizers  # noqa: E402
 from tff_adaptive import runtime  # noqa: E402
 
@@ -34,12 +35,12 @@ _ROOT = pathlib.Path(__file__).resolve().parents[1]
 _NUM_CLIENTS = 2
 
 
-def _build_model() -> tff.learning.models.FunctionalModel:
+def _build_model() -> models.KerasFunctionalModel:
   """Returns a linear regression with one feature."""
-  return tff.learning.models.functional_model_from_keras(
-      tf.keras.Sequential([tf.keras.layers.Dense(1, input_shape=(1,))]),
-      tf.keras.losses.MeanSquaredError(),
-      collections.OrderedDict(
+  return models.from_keras(
+      keras.Sequential([keras.Input([1]), keras.layers.Dense(1)]),
+      keras.losses.MeanSquaredError(),
+      input_spec=collections.OrderedDict(
           x=tf.TensorSpec([None, 1], tf.float32),
           y=tf.TensorSpec([None, 1], tf.float32),
       ),

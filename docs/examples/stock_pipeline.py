@@ -4,7 +4,8 @@
 
 The other examples change this pipeline by one line. It uses TensorFlow
 Federated alone, like its tutorials: a `ClientData`, a `tf.data.Dataset` for
-each client, a Keras model and a learning process.
+each client, a Keras model and a learning process. The model is one of Keras 2,
+`tf.keras`, since TFF alone takes no other.
 """
 
 import collections
