@@ -126,7 +126,8 @@ class ImportsTest(parameterized.TestCase):
     imported = _imported_at_once('tff_adaptive.data')
     self.assertNoCommonElements(imported, _SLOW)
     self.assertEqual(
-        _packages_of_ours(imported), {'', '_files', '_stack', 'data'}
+        _packages_of_ours(imported),
+        {'', '_files', '_stack', '_tff_internals', 'data'},
     )
 
   def test_runtime_can_be_taken_alone(self):
@@ -135,7 +136,7 @@ class ImportsTest(parameterized.TestCase):
         _packages_of_ours(imported),
         {
             *('', '_compile_cache', '_error_texts', '_files', '_graph_defs'),
-            *('_random_ops', '_stack', 'data', 'runtime'),
+            *('_random_ops', '_stack', '_tff_internals', 'data', 'runtime'),
         },
     )
     ours = [m for m in imported if m.partition('.')[0] == 'tff_adaptive']
