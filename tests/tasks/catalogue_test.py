@@ -68,7 +68,7 @@ class CatalogueTest(parameterized.TestCase):
     return self.created[key]
 
   @parameterized.named_parameters(*_TASKS)
-  @pytest.mark.sample(6)
+  @pytest.mark.sample(4)
   def test_data_are_good(self, definition):
     task = self._create(definition)
     self.assertEqual(task.name, definition.name)
@@ -79,7 +79,32 @@ class CatalogueTest(parameterized.TestCase):
         task.central_test, num_classes=task.num_classes
     )
 
+  @parameterized.parameters(
+      ('mnist', 100, 0.1),
+      ('fashion_mnist', 100, 0.1),
+      ('cifar10', 100, 0.1),
+      ('ag_news', 50, 1.0),
+      ('dbpedia', 50, 1.0),
+  )
+  @pytest.mark.sample(2)
+  def test_clients_have_500_examples_drawn_by_their_classes(
+      self, name, num_clients, alpha
+  ):
+    source = self._create(catalogue.TASKS[name]).train_data
+    parts = partition.dirichlet_per_client(
+        source.values['y'],
+        num_clients,
+        alpha,
+        seed=1,
+        examples_per_client=500,
+        with_replacement=True,
+    )
+    self.assertLen(source.client_ids, num_clients)
+    for client_id, rows in parts.items():
+      np.testing.assert_array_equal(source.rows(client_id), rows)
+
   @parameterized.named_parameters(*_TASKS)
+  @pytest.mark.sample(4)
   def test_no_held_out_example_is_trained_on(self, definition):
     task = self._create(definition)
     for hold_out, amount, part in (
@@ -120,7 +145,7 @@ class CatalogueTest(parameterized.TestCase):
     self.assertBetween(share, 0.29, 0.31)
 
   @parameterized.named_parameters(*_TASKS)
-  @pytest.mark.sample(2)
+  @pytest.mark.sample(1)
   def test_both_forms_of_the_model_begin_with_the_keras_weights(
       self, definition
   ):
@@ -141,7 +166,7 @@ class CatalogueTest(parameterized.TestCase):
         np.testing.assert_array_equal(one, other)
 
   @parameterized.named_parameters(*_TASKS)
-  @pytest.mark.sample(2)
+  @pytest.mark.sample(1)
   def test_seed_decides_the_weights_and_not_the_test_set(self, definition):
     first, other = self._create(definition), self._create(definition, seed=2)
     self.assertTrue(

@@ -7,11 +7,7 @@ import pathlib
 from typing import Optional
 import unittest
 
-import numpy as np
-
 from tasks import catalogue
-from tff_adaptive.data import client_data
-from tff_adaptive.data import partition
 
 # A small sample of real data, part of the repository; its README says of what.
 SAMPLE = pathlib.Path(__file__).resolve().parents[1] / 'data'
@@ -58,23 +54,3 @@ def prepare(data_dir: pathlib.Path, name: str, *versions: str):
     folder = data_dir / 'tfds' / name / version
     folder.mkdir(parents=True)
     (folder / 'dataset_info.json').write_text('{}')
-
-
-def assert_default_partition(
-    source: client_data.PackedClientArrays,
-    labels: np.ndarray,
-    num_clients: int,
-    alpha: float,
-    seed: int,
-):
-  """Asserts that clients have 500 examples each, drawn by their classes."""
-  parts = partition.dirichlet_per_client(
-      labels,
-      num_clients,
-      alpha,
-      seed=seed,
-      examples_per_client=500,
-      with_replacement=True,
-  )
-  for client_id, rows in parts.items():
-    np.testing.assert_array_equal(source.rows(client_id), rows)

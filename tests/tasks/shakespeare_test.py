@@ -54,21 +54,6 @@ class ShakespeareTasksTest(parameterized.TestCase):
     self.assertEqual(small.num_classes, 90)
     self.assertIsNone(_small_task(test_data=False).test_data)
 
-  @parameterized.named_parameters(
-      (
-          'type',
-          {'a': {'snippets': [1.5]}},
-          ValueError,
-          'convert it to a string',
-      ),
-      ('shape', {'a': {'snippets': [['x']]}}, ValueError, 'of shape'),
-  )
-  def test_data_that_do_not_fit_raise(self, data, error, sentence):
-    with self.assertRaisesRegex(error, f'The training data.*{sentence}'):
-      shakespeare_lib.SHAKESPEARE.create_from_data(
-          data, _TEST, model_id='small_lstm', sequence_length=6
-      )
-
   @pytest.mark.slow
   @pytest.mark.published_data
   def test_the_real_data(self):

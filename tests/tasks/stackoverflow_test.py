@@ -115,31 +115,6 @@ class StackOverflowTasksTest(parameterized.TestCase):
     )
     _assert_equal(dense.train_data.examples('ann'), expected)
 
-  @parameterized.named_parameters(
-      ('words', 'nwp', dict(vocab_size=10), '`vocab_size` must be between'),
-      (
-          'tags',
-          'lr',
-          dict(tag_vocab_size=6),
-          '`tag_vocab_size` must be between',
-      ),
-      (
-          'max_words_of_frequencies',
-          'lr',
-          dict(model_id='logistic'),
-          "`max_words` must be 1024 for the model 'logistic', found 8",
-      ),
-      (
-          'clients',
-          'lr',
-          dict(protocol=None),
-          '`clients_per_round` must be at most 2',
-      ),
-  )
-  def test_bad_argument_raises(self, name, change, sentence):
-    with self.assertRaisesRegex(ValueError, sentence):
-      _CREATE[name](self.data_dir, **change)
-
   def test_data_of_ones_own(self):
     texts = {
         'tokens': ['how do i', 'a b'],

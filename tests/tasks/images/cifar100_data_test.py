@@ -128,15 +128,6 @@ class Cifar100TasksTest(parameterized.TestCase):
     self.assertBetween(metrics['loss'], 4.0, 5.5)
     self.assertEqual(metrics['num_examples'], 16)
 
-  @parameterized.named_parameters(
-      ('partition', dict(partition='natural'), '`partition`.*pachinko'),
-      ('fine', dict(num_clients=4, fine_alpha=0.0), '`fine_alpha`'),
-      ('clients', dict(num_clients=1), '`clients_per_round` must be at most 1'),
-  )
-  def test_bad_argument_raises(self, change, message):
-    with self.assertRaisesRegex(ValueError, message):
-      self._create(self.data_dir, **change)
-
 
 class Cifar100PreprocessingTest(absltest.TestCase):
 

@@ -6,6 +6,7 @@ from unittest import mock
 
 from absl.testing import parameterized
 import numpy as np
+import pytest
 import tensorflow as tf
 import tensorflow_federated as tff
 
@@ -47,7 +48,8 @@ class WordSequencesTest(parameterized.TestCase):
     for array in rows.values():
       self.assertEqual(array.dtype, np.int32)
 
-  @parameterized.parameters(1, 4)
+  @parameterized.parameters(4, 1)
+  @pytest.mark.sample(1)
   def test_equals_the_preprocessing_of_tff(self, sequence_length):
     examples = stackoverflow_testing.examples()
     expected = baseline_testing.preprocess(

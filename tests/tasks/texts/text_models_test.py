@@ -10,41 +10,18 @@ import numpy as np
 import pytest
 
 from tasks import ag_news
-from tasks import dbpedia
 from tests.tasks.texts import text_testing
 
 _TOKENS = np.array([[2, 5, 9, 4, 1, 3, 0, 0], [2, 7, 3, 8, 8, 6, 9, 5]])
 
 
-def _build(model_id='cnn', seed=1, num_classes=4, **kwargs):
-  task = ag_news.AG_NEWS if num_classes == 4 else dbpedia.DBPEDIA
-  return task.build_keras_model(
+def _build(model_id='cnn', seed=1, **kwargs):
+  return ag_news.AG_NEWS.build_keras_model(
       model_id, seed, **{'vocab_size': 11, 'max_length': 8, **kwargs}
   )
 
 
 class TextModelsTest(parameterized.TestCase):
-
-  def test_cnn_has_the_layers_of_its_description(self):
-    model = ag_news.AG_NEWS.build_keras_model(seed=1)
-    self.assertEqual(model.count_params(), 690116)
-    layers = [
-        (layer.name, layer.output.shape[1:], layer.count_params())
-        for layer in model.layers
-        if layer.weights
-    ]
-    self.assertEqual(
-        layers,
-        [
-            ('embedding', (128, 64), 640000),
-            ('conv_3', (126, 64), 12352),
-            ('conv_4', (125, 64), 16448),
-            ('conv_5', (124, 64), 20544),
-            ('logits', (4,), 772),
-        ],
-    )
-    rates = [layer.rate for layer in model.layers if hasattr(layer, 'rate')]
-    self.assertEqual(rates, [0.5])
 
   def test_cnn_matches_a_plain_rendering(self):
     model = _build(seed=3)
@@ -69,39 +46,6 @@ class TextModelsTest(parameterized.TestCase):
     np.testing.assert_allclose(model(_TOKENS), logits, atol=1e-6)
     permuted = model(_TOKENS[:, ::-1])
     np.testing.assert_allclose(permuted, logits, atol=1e-6)
-
-  @parameterized.parameters(
-      ('cnn', 4, 690116),
-      ('cnn', 14, 692046),
-      ('bag_of_words', 4, 640196),
-      ('transformer', 4, 1759364),
-      ('transformer', 14, 1760654),
-  )
-  @pytest.mark.sample(2)
-  def test_number_of_weights(self, model_id, num_classes, num_weights):
-    model = _build(
-        model_id, num_classes=num_classes, vocab_size=10_000, max_length=128
-    )
-    self.assertEqual(model.count_params(), num_weights)
-
-  @pytest.mark.slow
-  def test_distilbert_has_the_weights_of_the_published_one(self):
-    model = _build('distilbert', vocab_size=30_522, max_length=512)
-    self.assertEqual(model.count_params(), 66956548)
-    layers = [
-        (layer.name, layer.output.shape[1:], layer.count_params())
-        for layer in model.layers
-        if layer.weights
-    ]
-    self.assertEqual(
-        layers,
-        [
-            ('distilbert', (768,), 66362880),
-            ('pre_classifier', (768,), 590592),
-            ('logits', (4,), 3076),
-        ],
-    )
-    self.assertLen(model.weights, 104)
 
   @pytest.mark.slow
   def test_head_of_distilbert_is_that_of_transformers(self):
@@ -144,35 +88,3 @@ class TextModelsTest(parameterized.TestCase):
     limit = np.sqrt(6 / (3 * 64 + 3 * 64))
     self.assertBetween(np.abs(kernel).max(), 0.98 * limit, limit)
     np.testing.assert_array_equal(bias, 0.0)
-
-  def test_seeds_differ(self):
-    first, other = (_build(seed=seed).get_weights() for seed in (1, 2))
-    for place in (0, 1, 3, 5, 7):
-      self.assertTrue(np.all(first[place] != other[place]))
-
-  def test_literal_weights_so_that_no_release_changes_a_run(self):
-    weights = _build(seed=1).get_weights()
-    np.testing.assert_allclose(weights[0][0, 0], -0.0895884, rtol=1e-5)
-    np.testing.assert_allclose(weights[7][0, 0], -0.1582677, rtol=1e-5)
-
-  @parameterized.named_parameters(
-      ('unknown', dict(model_id='lstm'), "'cnn', 'transformer'.*'lstm'"),
-      (
-          'folder_of_a_cnn',
-          dict(model_id='cnn', pretrained_dir='x'),
-          "`pretrained_dir` must be None for the model 'cnn', found 'x'",
-      ),
-      (
-          'short_for_the_cnn',
-          dict(model_id='cnn', max_length=4),
-          "`max_length` must be at least 5 for the model 'cnn', found 4",
-      ),
-      (
-          'long_for_a_transformer',
-          dict(model_id='transformer', max_length=513),
-          '`max_length` must be between 1 and 512 for .* found 513',
-      ),
-  )
-  def test_bad_argument_raises(self, arguments, message):
-    with self.assertRaisesRegex(ValueError, message):
-      _build(**arguments)
