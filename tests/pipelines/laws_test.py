@@ -5,7 +5,6 @@
 import collections
 from unittest import mock
 
-from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 
@@ -91,7 +90,3 @@ class LawsTest(parameterized.TestCase):
       add(_nothing)
       with self.assertRaisesRegex(ValueError, 'Two pipelines have the name'):
         add(_nothing)
-
-
-if __name__ == '__main__':
-  absltest.main()

@@ -59,7 +59,3 @@ class TableTest(absltest.TestCase):
         page_testing.read('docs/results/pipelines.md'), 'pipeline'
     )
     self.assertEqual([row[0] for row in rows], list(pipeline.PIPELINES))
-
-
-if __name__ == '__main__':
-  absltest.main()
