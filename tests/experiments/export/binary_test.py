@@ -45,16 +45,7 @@ class ExportTest(folder_testing.FolderTestCase):
   @classmethod
   def setUpClass(cls):
     super().setUpClass()
-    cls.output_dir = folder_testing.new(cls)
-    result, _ = trainer_testing.train(
-        cls.output_dir,
-        '--keep_best',
-        '--weights_average_decay=0.5',
-        # An average, too, so that its state has to be looked for.
-        '--early_stopping_patience=9',
-    )
-    cls.trained = cls.output_dir / 'run'
-    cls.weights = list(result.state.global_model_weights.trainable)
+    cls.trained, cls.weights = trainer_testing.shared_run()
 
   def _copy_run(self):
     return shutil.copytree(self.trained, self.folder / 'run')
@@ -90,7 +81,7 @@ class ExportTest(folder_testing.FolderTestCase):
     size = f'{path.stat().st_size / 1000:.1f} kB'
     self.assertEqual(
         out,
-        f'weights: {self.trained}/checkpoints/checkpoint_00000002.npz\n'
+        f'weights: {self.trained}/checkpoints/checkpoint_00000003.npz\n'
         f"{path} ({size}): np.load('{path}'), or train on with "
         f'--initial_weights={path}\n',
     )
@@ -125,18 +116,18 @@ class ExportTest(folder_testing.FolderTestCase):
       )
 
   def test_other_checkpoints(self):
-    first, last = self._load('1'), self._load('2')
-    self._assert_equal(last, self.weights)
-    self.assertTrue(np.any(first[0] != last[0]))
-    # A half of the first round's weights is left in the average.
-    expected = [(0.5 * a + b) / 1.5 for a, b in zip(first, last)]
+    rounds = [self._load(str(number)) for number in (1, 2, 3)]
+    self._assert_equal(rounds[2], self.weights)
+    self.assertTrue(np.any(rounds[0][0] != rounds[2][0]))
+    # A half of each round's weights is left in the next average.
+    expected = [
+        (0.25 * a + 0.5 * b + c) / 1.75 for a, b, c in zip(*rounds, strict=True)
+    ]
     for array, wanted in zip(self._load('average'), expected):
       np.testing.assert_allclose(array, wanted, rtol=1e-5, atol=1e-7)
     with np.load(self.trained / 'checkpoints/best.npz') as file:
       manifest = json.loads(file['manifest'].tobytes())
-    self._assert_equal(
-        self._load('best'), {1: first, 2: last}[manifest['round_num']]
-    )
+    self._assert_equal(self._load('best'), rounds[manifest['round_num'] - 1])
 
   @pytest.mark.slow
   def test_average_of_the_last_rounds(self):
@@ -157,13 +148,13 @@ class ExportTest(folder_testing.FolderTestCase):
     run = self._copy_run()
     checkpoints = run / 'checkpoints'
     self._assert_refused(
-        'run has no checkpoint of round 7; it has checkpoints of rounds 1, 2$',
+        'run has no checkpoint of round 7; it has .* of rounds 1, 2, 3$',
         '--checkpoint=7',
         run=run,
     )
     for name, checkpoint in (
         ('best.npz', 'best'),
-        ('checkpoint_00000002.npz', '2'),
+        ('checkpoint_00000003.npz', '3'),
     ):
       (checkpoints / name).write_bytes(b'damaged')
       self._assert_refused(
@@ -172,8 +163,9 @@ class ExportTest(folder_testing.FolderTestCase):
           run=run,
       )
     # The newest one that is whole.
-    self._assert_equal(self._load('latest', run), self._load('1'))
-    (checkpoints / 'checkpoint_00000001.npz').write_bytes(b'damaged')
+    self._assert_equal(self._load('latest', run), self._load('2'))
+    for path in checkpoints.glob('checkpoint_*'):
+      path.write_bytes(b'damaged')
     for checkpoint in ('latest', 'average'):
       self._assert_refused(
           'every checkpoint in .*/run/checkpoints is damaged',

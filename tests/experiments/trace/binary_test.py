@@ -33,22 +33,10 @@ def _call(*arguments):
 
 class TraceTest(folder_testing.FolderTestCase):
 
-  @classmethod
-  def setUpClass(cls):
-    super().setUpClass()
-    cls.output_dir = folder_testing.new(cls)
-    trainer_testing.train(
-        cls.output_dir,
-        '--total_rounds=3',
-        '--delta_sgd_previous_gradient=reuse',
-        # A part of the checkpoints that the process has no use for.
-        '--weights_average_decay=0.5',
-    )
-
   def setUp(self):
     super().setUp()
     self.run_dir = self.folder / 'run'
-    shutil.copytree(self.output_dir / 'run', self.run_dir)
+    shutil.copytree(trainer_testing.shared_run()[0], self.run_dir)
 
   def _train_another(self, *arguments):
     """Trains a run beside that of the class, which tests then look at."""

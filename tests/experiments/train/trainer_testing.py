@@ -3,9 +3,13 @@
 """Trains small runs in this process, for the tests of what uses runs."""
 
 import contextlib
+import functools
 import io
 import pathlib
+import tempfile
 from unittest import mock
+
+import numpy as np
 
 from experiments.train import training_run
 from tests.experiments import hparams_testing
@@ -18,6 +22,15 @@ _SMALL = (
     '--rounds_per_checkpoint=1',
     '--experiment_name=run',
 )
+# With the best weights, and with parts of checkpoints that a process has no use
+# for: the averages, and what early stopping knows.
+SHARED = (
+    '--total_rounds=3',
+    '--delta_sgd_previous_gradient=reuse',
+    '--keep_best',
+    '--weights_average_decay=0.5',
+    '--early_stopping_patience=9',
+)
 
 
 def train(
@@ -28,6 +41,22 @@ def train(
   The run is 'run'. Returns the result of the training and the output.
   """
   return train_as_told(output_dir, *_SMALL, *arguments)
+
+
+@functools.cache
+def _train_shared() -> tuple[tempfile.TemporaryDirectory, list[np.ndarray]]:
+  folder = tempfile.TemporaryDirectory()  # It goes with the process.
+  result, _ = train(pathlib.Path(folder.name), *SHARED)
+  return folder, list(result.state.global_model_weights.trainable)
+
+
+def shared_run() -> tuple[pathlib.Path, list[np.ndarray]]:
+  """Returns a run of the flags `SHARED`, trained once, and its last weights.
+
+  Tests that change the run copy it before.
+  """
+  folder, weights = _train_shared()
+  return pathlib.Path(folder.name, 'run'), weights
 
 
 def train_as_told(

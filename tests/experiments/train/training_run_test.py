@@ -142,29 +142,28 @@ class TrainerTest(folder_testing.FolderTestCase):
       self.train('--keep_best', '--monitored_metric=evaluation/acc')
     self.assertFalse((self.folder / 'run' / 'metrics.csv').exists())
 
-  def test_as_many_checkpoints_are_kept_as_told(self):
-    self.train('--rounds_per_checkpoint=1', '--checkpoints_to_keep=2')
-    folder = self.folder / 'run' / 'checkpoints'
-    self.assertLen(list(folder.glob('checkpoint_*.npz')), 2)
-
-  @parameterized.parameters(
-      ('--mlflow', 'MLflowWriter'), ('--wandb', 'WandbWriter')
-  )
-  def test_a_tracker_is_told_the_run_and_its_rounds(self, flag, writer):
+  def test_trackers_are_told_the_rounds_and_some_checkpoints_are_kept(self):
     with (
         mock.patch.object(_stack, 'check_installed'),
-        mock.patch.object(trackers, writer, autospec=True) as build,
+        mock.patch.object(trackers, 'MLflowWriter', autospec=True) as mlflow,
+        mock.patch.object(trackers, 'WandbWriter', autospec=True) as wandb,
     ):
-      self.train(flag)
-    (path, values, name), _ = build.call_args
-    self.assertEqual((path, name), (self.folder / 'run', 'run'))
-    self.assertEqual(values['task'], 'digits')
-    writer = build.return_value
-    writer.resume.assert_called_once_with(0)
-    rows = folder_testing.read_rows(self.folder / 'run' / 'metrics.csv')
-    told = [call.args[0] for call in writer.write.call_args_list]
-    self.assertEqual(told, [int(row['round_num']) for row in rows])
-    writer.close.assert_called_once_with()
+      self.train(
+          *('--mlflow', '--wandb'),
+          *('--rounds_per_checkpoint=1', '--checkpoints_to_keep=2'),
+      )
+    run = self.folder / 'run'
+    self.assertLen(list(run.glob('checkpoints/checkpoint_*.npz')), 2)
+    rows = folder_testing.read_rows(run / 'metrics.csv')
+    for build in (mlflow, wandb):
+      (path, values, name), _ = build.call_args
+      self.assertEqual((path, name), (run, 'run'))
+      self.assertEqual(values['task'], 'digits')
+      writer = build.return_value
+      writer.resume.assert_called_once_with(0)
+      told = [call.args[0] for call in writer.write.call_args_list]
+      self.assertEqual(told, [int(row['round_num']) for row in rows])
+      writer.close.assert_called_once_with()
 
   @pytest.mark.slow
   def test_more_rounds_are_refused_where_a_schedule_uses_their_number(self):

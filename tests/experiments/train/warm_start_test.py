@@ -37,14 +37,12 @@ class WarmStartTest(parameterized.TestCase):
   def setUpClass(cls):
     super().setUpClass()
     cls.folder = folder_testing.new(cls)
-    result, _ = trainer_testing.train(
-        cls.folder, '--experiment_name=first', '--keep_best'
-    )
-    cls.weights = _arrays(result.state.global_model_weights)
+    cls.first, weights = trainer_testing.shared_run()
+    cls.weights = [leaf.tolist() for leaf in weights]
     cls.npz = cls.folder / 'first.npz'
-    model_files.export(cls.folder / 'first', 'latest', 'npz', cls.npz)
+    model_files.export(cls.first, 'latest', 'npz', cls.npz)
     cls.other_npz = cls.folder / 'other.npz'
-    model_files.export(cls.folder / 'first', '1', 'npz', cls.other_npz)
+    model_files.export(cls.first, '1', 'npz', cls.other_npz)
 
   def setUp(self):
     super().setUp()
@@ -101,25 +99,23 @@ class WarmStartTest(parameterized.TestCase):
       with self.assertRaisesRegex(command_line.UserError, sentence):
         self.train(path, *arguments)
 
-  @parameterized.named_parameters(
-      ('run', 'first'),
-      ('checkpoint', 'first/checkpoints/checkpoint_00000002.npz'),
-      ('export', 'first.npz'),
-  )
-  def test_sources(self, path):
-    start = warm_start.read(str(self.folder / path), None, self.output_dir)
-    self.assertEqual(
-        [array.tolist() for array in start.stored.arrays.values()],
-        self.weights,
-    )
+  def test_a_run_a_checkpoint_and_an_export_are_sources(self):
+    checkpoint = self.first / 'checkpoints/checkpoint_00000003.npz'
+    for path in (self.first, checkpoint, self.npz):
+      start = warm_start.read(str(path), None, self.output_dir)
+      self.assertEqual(
+          [array.tolist() for array in start.stored.arrays.values()],
+          self.weights,
+      )
 
   def test_best_round_is_a_source(self):
-    path = self.folder / 'first/checkpoints/best.npz'
+    path = self.first / 'checkpoints/best.npz'
     start = warm_start.read(str(path), None, self.output_dir)
     rounds = [
-        weights_files.read_weights(p).digest()
-        for p in (self.npz, self.other_npz)
+        warm_start.read(str(p), None, self.output_dir).stored.digest()
+        for p in path.parent.glob('checkpoint_*.npz')
     ]
+    self.assertLen(rounds, 3)
     self.assertIn(start.stored.digest(), rounds)
 
   def test_a_file_that_has_changed_is_refused(self):
@@ -137,19 +133,15 @@ class WarmStartTest(parameterized.TestCase):
     )
 
   def test_a_run_without_the_flag_continues_without_it(self):
-    recorded = json.loads((self.folder / 'first/hparams.json').read_text())
+    shutil.copytree(self.first, self.output_dir / 'run')
+    recorded = self.recorded()
     self.assertIsNone(recorded['initial_weights'])
     self.assertNotIn('initial_weights_sha256', recorded)
     with self.assertRaisesRegex(
         command_line.UserError,
         f'initial_weights=nothing, but initial_weights="{self.npz}"',
     ):
-      self.train(
-          self.npz,
-          f'--output_dir={self.folder}',
-          '--experiment_name=first',
-          '--keep_best',
-      )
+      self.train(self.npz, *trainer_testing.SHARED)
 
   @pytest.mark.slow
   def test_models_with_variables_that_are_not_trained(self):
