@@ -2,14 +2,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests that old results are not shown as those of changed code or data."""
 
+import contextlib
+import pathlib
 import sys
 from unittest import mock
 
 import numpy as np
 import pytest
 
+from experiments import command_line
+from experiments import registry
 from tests import folder_testing
 from tests import program_testing
+from tests.experiments.train import trainer_testing
 
 _IMPORTED = 'FACTOR = 1.0\n'
 _RULE = '''
@@ -104,35 +109,39 @@ class ChangedInputsTest(folder_testing.FolderTestCase):
     self.assertEqual(self._compare().returncode, 0)
 
   def _train(self, *arguments):
-    return self._call(
-        'train',
-        '--task=own_task:MINE',
-        '--data_dir=data',
-        '--client_optimizer=sgd',
-        '--experiment_name=run',
-        *arguments,
-    )
+    """Trains as a process of its own would; returns the output."""
+    with (
+        mock.patch.dict(registry.ROWS[registry.TASK]),
+        mock.patch.dict(sys.modules),
+        contextlib.chdir(self.folder),
+    ):
+      _, out = trainer_testing.train_as_told(
+          pathlib.Path('runs'),
+          '--task=own_task:MINE',
+          '--data_dir=data',
+          '--client_optimizer=sgd',
+          '--experiment_name=run',
+          *arguments,
+      )
+    return out
 
   def test_data_and_modules_of_a_task_that_changed_are_named(self):
-    result = self._train()
-    self.assertEqual(result.returncode, 0, result.stderr)
-    result = self._train()
-    self.assertIn('already finished', result.stdout)
+    self._train()
+    self.assertIn('already finished', self._train())
     self._write_data(1)
     for total_rounds in (2, 3):
-      result = self._train(f'--total_rounds={total_rounds}')
-      self.assertEqual(result.returncode, 2)
-      self.assertStartsWith(
-          result.stderr,
-          'error: the data file data/mine.npz has changed since the run in '
-          'runs/run began',
-      )
+      with self.assertRaisesRegex(
+          command_line.UserError,
+          '^the data file data/mine.npz has changed since the run in runs/run ',
+      ):
+        self._train(f'--total_rounds={total_rounds}')
     self._write_data(0)
-    self.assertEqual(self._train().returncode, 0)
+    self._train()
     (self.folder / 'own_task.py').write_text(f'{_TASK}\n')
-    result = self._train()
-    self.assertEqual(result.returncode, 2)
-    self.assertStartsWith(result.stderr, 'error: the module own_task.py has')
+    with self.assertRaisesRegex(
+        command_line.UserError, '^the module own_task.py has changed'
+    ):
+      self._train()
 
   @pytest.mark.slow
   def test_a_sweep_does_not_show_them_as_done(self):

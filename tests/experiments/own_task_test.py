@@ -216,20 +216,6 @@ class OwnTaskTest(parameterized.TestCase):
         self.assertEqual(result.returncode, 0, result.stderr)
       self.assertTrue((run / 'plots' / 'trace_0002.csv').exists())
 
-  def test_a_wrong_name_ends_the_binary_with_one_sentence(self):
-    result = program_testing.run(
-        'experiments.train',
-        '--task=docs.examples.wine:BEER',
-        '--beer_alpha=1',
-        cwd=page_testing.ROOT,
-    )
-    self.assertEqual(result.returncode, 2)
-    self.assertEqual(
-        result.stderr.strip(),
-        'error: --task=docs.examples.wine:BEER: the module docs.examples.wine '
-        'has no BEER.',
-    )
-
   def test_the_guide_shows_the_file(self):
     source = page_testing.read('docs/examples/wine.py')
     shown = source[source.index('"""') :]
