@@ -175,10 +175,11 @@ class FlagsTest(absltest.TestCase):
         'train',
     ):
       known.update(_define_flags(binary))
-    for page in page_testing.PAGES:
-      if page.startswith('docs/guide/'):
-        named = re.findall(r'--(?:no)?(\w+)', page_testing.read(page))
-        self.assertEmpty(set(named) - known, page)
+    guide = [p for p in page_testing.PAGES if p.startswith('docs/guide/')]
+    self.assertNotEmpty(guide)
+    for page in guide:
+      named = re.findall(r'--(?:no)?(\w+)', page_testing.read(page))
+      self.assertEmpty(set(named) - known, page)
 
   def test_flags_of_the_migration_have_the_defaults_that_are_shown(self):
     values = _define_flags('train')
@@ -209,19 +210,28 @@ class CommandsTest(parameterized.TestCase):
 
   def test_python_is_that_of_the_environment(self):
     programs = r'\S*python -m (?:experiments|tasks|tff_adaptive|tools)\b'
-    for page in page_testing.PAGES:
-      if not _GENERATED.match(page):
-        for command in re.findall(programs, page_testing.read(page)):
-          self.assertRegex(command, r'^\W*\.venv/bin/python ', page)
+    commands = [
+        command
+        for page in page_testing.PAGES
+        if not _GENERATED.match(page)
+        for command in re.findall(programs, page_testing.read(page))
+    ]
+    self.assertNotEmpty(commands)
+    for command in commands:
+      self.assertRegex(command, r'^\W*\.venv/bin/python ')
 
   def test_commands_that_are_not_run_here_are_run_elsewhere(self):
     site = _site()
-    for page in page_testing.PAGES:
-      for command in _commands(page):
-        test = _test_of(command.text)
-        self.assertTrue(
-            (_ROOT / test).exists() if test else page in site, command.text
-        )
+    tests = [
+        (_test_of(command.text), page, command.text)
+        for page in page_testing.PAGES
+        for command in _commands(page)
+    ]
+    self.assertNotEmpty(tests)
+    for test, page, command in tests:
+      self.assertTrue(
+          (_ROOT / test).exists() if test else page in site, command
+      )
 
   @pytest.mark.slow
   def test_commands_run_in_one_folder(self):

@@ -123,9 +123,10 @@ class ProgramsTest(parameterized.TestCase):
     self.assertNotRegex(text, '(?m)^(import|from) tff_adaptive')
 
   def test_every_file_is_described(self):
-    for path in _FOLDER.iterdir():
-      if path.suffix in ('.py', '.ipynb'):
-        self.assertIn(f'`{path.name}`', _README)
+    paths = [*_FOLDER.glob('*.py'), *_FOLDER.glob('*.ipynb')]
+    self.assertNotEmpty(paths)
+    for path in paths:
+      self.assertIn(f'`{path.name}`', _README)
 
 
 class NotebookTest(parameterized.TestCase):

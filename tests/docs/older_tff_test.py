@@ -90,7 +90,9 @@ def _given():
 
 def _rows(table):
   """Returns the rows of a table: old names, their error, their successor."""
-  return page_testing.table_rows(page_testing.read(_PAGE), table)
+  rows = page_testing.table_rows(page_testing.read(_PAGE), table)
+  assert rows, table
+  return rows
 
 
 def _successors(cell):
@@ -159,7 +161,3 @@ class OlderTffTest(tf.test.TestCase, parameterized.TestCase):
     old = '\n'.join(x[1:] for x in lines if not x.startswith('+'))
     with self.assertRaisesRegex(AttributeError, 'set_local_execution_context'):
       exec(old, {'__name__': 'old'})  # pylint: disable=exec-used
-
-
-if __name__ == '__main__':
-  tf.test.main()

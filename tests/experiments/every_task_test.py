@@ -23,17 +23,25 @@ _CAPPED = ('--clients_per_round=2', '--client_batch_size=4', '--max_examples=8')
 # And all test data an hour: a few examples of four clients.
 _FEW_TEST_EXAMPLES = ('--num_clients=4', '--heldout_fraction=0.02')
 _CAPPED_DISTILBERT = (*_CAPPED, *_FEW_TEST_EXAMPLES)
-_LARGE_MODELS = ('_model=resnet50', '_model=distilbert')
+_LARGE_MODELS = ('_model=resnet18', '_model=resnet50', '_model=distilbert')
 # Those without flags are tried as they are.
 _WITH_FLAGS = (
     ('emnist_cr', ('--max_examples=40',)),
     ('emnist_ae', ('--max_examples=40',)),
     ('cifar10', (*_CAPPED, '--cifar10_model=simple_cnn')),
+    ('cifar10', (*_CAPPED, '--cifar10_model=resnet18')),
+    # Without a functional form.
+    (
+        'cifar10',
+        (*_CAPPED, '--cifar10_norm=batch', '--cifar10_model=resnet18'),
+    ),
     ('cifar100', (*_CAPPED, '--cifar100_model=resnet50')),
     ('shakespeare', ('--max_examples=8',)),
     ('stackoverflow_nwp', ('--clients_per_round=5', '--max_examples=32')),
     ('stackoverflow_lr', ('--max_examples=200',)),
     ('ag_news', ('--max_examples=64',)),
+    ('ag_news', ('--max_examples=64', '--ag_news_model=transformer')),
+    ('ag_news', ('--max_examples=64', '--ag_news_model=bag_of_words')),
     ('ag_news', (*_CAPPED_DISTILBERT, '--ag_news_model=distilbert')),
     ('dbpedia', ('--max_examples=64',)),
 )
@@ -52,15 +60,17 @@ _SMALL_TASKS = (
 
 
 def _name(task, method, arguments):
-  models = [a.partition('=')[2] for a in arguments if 'model' in a]
+  models = [
+      a.partition('=')[2] for a in arguments if '_model=' in a or '_norm=' in a
+  ]
   return '_'.join([task, *models, method])
 
 
 class EveryTaskTest(folder_testing.FolderTestCase):
 
-  def _train(self, task, *arguments, flags=None):
+  def _train(self, task, *arguments):
     """Trains; returns the rows of its metrics and what was printed."""
-    flags = data_testing.data_flags(task) if flags is None else flags
+    flags = data_testing.data_flags(task)
     told = (f'--task={task}', '--experiment_name=run', *flags, *arguments)
     if any(argument.endswith(_LARGE_MODELS) for argument in arguments):
       out = training_process.train(f'--output_dir={self.folder}', *told)
@@ -91,18 +101,6 @@ class EveryTaskTest(folder_testing.FolderTestCase):
   @pytest.mark.slow
   def test_trains_three_rounds(self, task, arguments):
     self._check(task, arguments)
-
-  @pytest.mark.slow
-  def test_trains_on_synthetic_data(self):
-    rows, out = self._train(
-        'mnist',
-        '--mnist_model=logistic',
-        '--max_examples=64',
-        '--total_rounds=1',
-        flags=('--use_synthetic_data',),
-    )
-    self.assertLen(rows, 1)
-    self.assertIn('synthetic data in the format of', out)
 
   @parameterized.parameters(*_SMALL_TASKS)
   @pytest.mark.slow

@@ -72,20 +72,12 @@ class FolderChecksTest(folder_testing.FolderTestCase):
     ):
       folders.check_output_dir(str(self.folder / 'below' / 'it'))
 
-  def test_an_output_folder_that_is_a_file(self):
-    with self.assertRaises(command_line.UserError) as caught:
-      folders.check_output_dir(str(self.file))
-    self.assertEqual(
-        str(caught.exception),
-        f'--output_dir={self.file} is a file; give a folder, which is '
-        'created if missing',
-    )
-
-  def test_an_output_folder_below_a_file(self):
+  @parameterized.parameters('file', 'file/runs')
+  def test_an_output_folder_that_is_a_file_or_below_one(self, name):
     with self.assertRaisesRegex(
-        command_line.UserError, f'/file/runs is in {self.file}, a file; give'
+        command_line.UserError, f'^--output_dir={self.folder}/{name} is .*file'
     ):
-      folders.check_output_dir(str(self.file / 'runs'))
+      folders.check_output_dir(str(self.folder / name))
 
   def test_an_output_folder_that_cannot_be_written_to(self):
     with mock.patch('os.mkdir', side_effect=OSError(13, 'Permission denied')):
@@ -103,20 +95,15 @@ class FolderChecksTest(folder_testing.FolderTestCase):
         (self.file, 'is a file'),
         (self.folder / 'nowhere', 'does not exist'),
     ):
-      with self.assertRaises(command_line.UserError) as caught:
+      with self.assertRaisesRegex(
+          command_line.UserError,
+          f'^--data_dir={path} {found}; .*.venv/bin/python -m tasks.fetch',
+      ):
         folders.check_data_dir(str(path))
-      self.assertEqual(
-          str(caught.exception),
-          f'--data_dir={path} {found}; give the folder of the data sets, which '
-          '.venv/bin/python -m tasks.fetch fills',
-      )
 
   def test_a_checkpoint_to_begin_with(self):
     folders.check_checkpoint(self.folder, 0)
-    with self.assertRaisesRegex(
-        command_line.UserError,
-        r'no valid checkpoint before round 3, only those of rounds \(none\);',
-    ):
+    with self.assertRaisesRegex(command_line.UserError, 'no valid checkpoint'):
       folders.check_checkpoint(self.folder, 2)
     checkpoints = self.folder / 'checkpoints'
     checkpoints.mkdir()
@@ -124,10 +111,7 @@ class FolderChecksTest(folder_testing.FolderTestCase):
       (checkpoints / f'{name}.npz').touch()
     self.assertEqual(folders.checkpoint_rounds(self.folder), [4, 10])
     folders.check_checkpoint(self.folder, 4)
-    with self.assertRaisesRegex(
-        command_line.UserError,
-        'before round 4, only those of rounds 4, 10; --from_start trains',
-    ):
+    with self.assertRaisesRegex(command_line.UserError, '--from_start trains'):
       folders.check_checkpoint(self.folder, 3)
 
   def test_a_second_program_is_kept_out(self):

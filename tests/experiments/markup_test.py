@@ -78,11 +78,10 @@ class _Reader(html.parser.HTMLParser):
       self.cells[-1] += data
 
 
-class PayloadTest(parameterized.TestCase):
+class PayloadTest(folder_testing.FolderTestCase):
 
   def setUp(self):
     super().setUp()
-    self.folder = folder_testing.new(self)
     self.png = self.folder / 'table.png'
     self.png.write_bytes(b'picture')
 

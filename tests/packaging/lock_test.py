@@ -98,6 +98,7 @@ class LockTest(parameterized.TestCase):
   def test_what_is_imported_is_required(self, more, *folders):
     required = _names('requirements', *_EXTRAS, *more)
     imported = imports_testing.imported_distributions(*folders)
+    self.assertNotEmpty(imported)
     for package, path in imported.items():
       self.assertIn(package, required, f'imported by {path}')
 

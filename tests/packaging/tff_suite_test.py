@@ -91,22 +91,18 @@ class OutcomeTest(absltest.TestCase):
     )
 
 
-class CheckoutTest(absltest.TestCase):
-
-  def setUp(self):
-    super().setUp()
-    self.checkout = folder_testing.new(self)
+class CheckoutTest(folder_testing.FolderTestCase):
 
   def _write(self, name, text):
-    path = self.checkout / _FOLDER / name
+    path = self.folder / _FOLDER / name
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding='utf-8')
 
   def test_examples_import_themselves_by_joined_names(self):
-    folder = self.checkout / 'examples' / 'mine'
+    folder = self.folder / 'examples' / 'mine'
     folder.mkdir(parents=True)
     (folder / 'logic.py').touch()
-    finder = tff_suite._FinderInCheckout(self.checkout)
+    finder = tff_suite._FinderInCheckout(self.folder)
     found = finder.find_spec('examplesmine').submodule_search_locations
     self.assertEqual(list(found), [str(folder)])
     module = finder.find_spec('examplesmine.logic')
@@ -117,8 +113,8 @@ class CheckoutTest(absltest.TestCase):
   def test_a_run_continues_with_the_results_of_an_earlier_one(self):
     self._write('a_test.py', '')
     self._write('b_test.py', '')
-    page, results = self.checkout / 'page.md', self.checkout / 'results'
-    arguments = [f'--checkout={self.checkout}', f'--results={results}']
+    page, results = self.folder / 'page.md', self.folder / 'results'
+    arguments = [f'--checkout={self.folder}', f'--results={results}']
     arguments.append(f'--output={page}')
     outcome = tff_suite.Outcome({'Test.test': 'passed'}, ['a reason'])
     ended = [outcome, outcome, outcome, KeyboardInterrupt]
@@ -132,7 +128,7 @@ class CheckoutTest(absltest.TestCase):
     ) as run:
       code = tff_suite.main(arguments)
     run.assert_called_once_with(
-        self.checkout.resolve(), f'{_FOLDER}/b_test.py', 'compiled', 1800
+        self.folder.resolve(), f'{_FOLDER}/b_test.py', 'compiled', 1800
     )
     self.assertEqual(code, 0)
     text = page.read_text(encoding='utf-8')
@@ -145,7 +141,7 @@ class CheckoutTest(absltest.TestCase):
     expected = {'__main__.Test.test_a0 (fn=<function f>)': 'passed'}
     logged = tff_suite._read_log([f'[       OK ] {name}'])
     self.assertEqual(logged, expected)
-    report = self.checkout / 'report.xml'
+    report = self.folder / 'report.xml'
     case = xml.sax.saxutils.quoteattr(name.removeprefix('Test.'))
     report.write_text(
         f'<r><testcase classname="__main__.Test" name={case}/></r>'
@@ -154,13 +150,13 @@ class CheckoutTest(absltest.TestCase):
 
   def test_a_folder_without_tests_is_refused(self):
     with self.assertRaisesRegex(SystemExit, 'has no tests of TFF'):
-      tff_suite.main([f'--checkout={self.checkout}'])
+      tff_suite.main([f'--checkout={self.folder}'])
 
   @pytest.mark.slow
   def test_file_that_is_ended_keeps_the_results_of_finished_tests(self):
     self._write('endless_test.py', _TEST_WITHOUT_END)
     outcome = tff_suite.run_in_process(
-        self.checkout, f'{_FOLDER}/endless_test.py', 'native', timeout=600
+        self.folder, f'{_FOLDER}/endless_test.py', 'native', timeout=600
     )
     name = '__main__.EndlessTest.test_'
     self.assertEqual(
@@ -179,7 +175,7 @@ class CheckoutTest(absltest.TestCase):
   def test_file_that_reaches_the_time_limit_counts_as_failed(self):
     self._write('endless_test.py', _TEST_WITHOUT_END)
     outcome = tff_suite.run_in_process(
-        self.checkout, f'{_FOLDER}/endless_test.py', 'native', timeout=0.01
+        self.folder, f'{_FOLDER}/endless_test.py', 'native', timeout=0.01
     )
     self.assertEqual(
         outcome.results, {'(the file)': 'ended with a timeout after 0.01 s: '}
@@ -190,9 +186,9 @@ class CheckoutTest(absltest.TestCase):
     self._write('sum_test.py', _TEST_OF_SUMS)
     self._write('for_tests_alone.py', 'NUMBERS = [1, 2, 3]\n')
     self._write('broken_test.py', 'raise ValueError("no test")\n')
-    page = self.checkout / 'page.md'
+    page = self.folder / 'page.md'
     with contextlib.redirect_stdout(io.StringIO()) as printed:
-      code = tff_suite.main([f'--checkout={self.checkout}', f'--output={page}'])
+      code = tff_suite.main([f'--checkout={self.folder}', f'--output={page}'])
     self.assertEqual(code, 1)
     self.assertIn('sum_test.py native: 3 / 0 / 1', printed.getvalue())
     rows = page.read_text(encoding='utf-8').splitlines()

@@ -136,10 +136,15 @@ class PathsTest(absltest.TestCase):
       self.assertEqual(found, {f'{package}.{name}' for name in modules})
 
   def test_paths_in_pages_exist(self):
-    for page in page_testing.PAGES:
-      for path in _PATH.findall(page_testing.read(page)):
-        if not _EXAMPLE.search(path):
-          self.assertTrue((_ROOT / path).exists(), f'{page}: {path}')
+    paths = [
+        (page, path)
+        for page in page_testing.PAGES
+        for path in _PATH.findall(page_testing.read(page))
+        if not _EXAMPLE.search(path)
+    ]
+    self.assertNotEmpty(paths)
+    for page, path in paths:
+      self.assertTrue((_ROOT / path).exists(), f'{page}: {path}')
 
 
 @pytest.mark.slow

@@ -143,6 +143,7 @@ class DeclarationTest(absltest.TestCase):
     # No resolver can install it; setup.cfg says how it is installed.
     declared.add('tensorflow-federated')
     imported = imports_testing.imported_distributions('tff_adaptive')
+    self.assertNotEmpty(imported)
     for distribution, path in imported.items():
       self.assertIn(distribution, declared, f'imported by {path}')
 

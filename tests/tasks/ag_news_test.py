@@ -5,15 +5,11 @@
 from absl.testing import parameterized
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from tasks import ag_news
 from tests import folder_testing
 from tests.tasks.texts import text_testing
-from tff_adaptive import algorithms
 from tff_adaptive import data
-from tff_adaptive import optimizers
-from tff_adaptive import runtime
 from tff_adaptive.data import transforms
 from tff_adaptive.simulation import task
 
@@ -112,33 +108,3 @@ class AGNewsTasksTest(parameterized.TestCase):
         mine.functional_model.initial_weights[0][0],
         original.distilbert.weights[0].numpy(),
     )
-
-  @parameterized.parameters('cnn', 'transformer', 'bag_of_words')
-  @pytest.mark.slow
-  def test_two_clients_of_two_steps_train(self, model_id):
-    small = self._create(
-        model_id=model_id, partition='iid', examples_per_client='8'
-    )
-    process = algorithms.build_fed_opt(
-        small.functional_model,
-        client_optimizer=optimizers.build_delta_sgd(previous_gradient='reuse'),
-        server_optimizer=optimizers.build_fedavg(),
-    )
-    source = small.train_data
-    clients = [
-        tf.data.Dataset.from_tensor_slices(source.examples(name)).batch(4)
-        for name in source.client_ids[:2]
-    ]
-    with runtime.CompiledContext():
-      start = process.initialize()
-      output = process.next(start, clients)
-    clients = output.metrics['client_work']['clients']
-    self.assertEqual((clients['num_examples'], clients['num_steps']), (16, 4))
-    before, after = (
-        process.get_model_weights(state).trainable
-        for state in (start, output.state)
-    )
-    for old, new in zip(before, after):
-      self.assertTrue(np.all(np.isfinite(new)))
-    self.assertGreater(np.abs(after[0] - before[0]).max(), 0.0)
-    self.assertGreater(np.abs(after[-1] - before[-1]).max(), 0.0)

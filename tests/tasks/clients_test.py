@@ -61,9 +61,7 @@ class ClientsTest(parameterized.TestCase):
     self.assertEqual(len(set(found.indices)) < found.total_examples, repeats)
 
   def test_more_clients_than_examples_raise(self):
-    with self.assertRaisesRegex(
-        ValueError, '`num_clients` must be at most 5.*images, found 6'
-    ):
+    with self.assertRaisesRegex(ValueError, '`num_clients` must be at most'):
       _split(clients_lib.Partition(), num_examples=5, num_clients=6)
 
   @parameterized.parameters(

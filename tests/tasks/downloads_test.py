@@ -99,13 +99,11 @@ class DownloadTest(_TestCase):
     self.write_part(start)
     expected = 'sha256:' + '0' * 64 if not start else _SHA256
     found = hashlib.sha256(start + _CONTENT[len(start) :]).hexdigest()
-    with self.assertRaises(downloads.DownloadError) as caught:
+    with self.assertRaisesRegex(
+        downloads.DownloadError,
+        f'{server.url} .*{found}, expected {expected[7:]},.* deleted; run the ',
+    ):
       downloads.download(server.url, self.path, expected)
-    self.assertEqual(
-        str(caught.exception),
-        f'{server.url} has the sha256 {found}, expected {expected[7:]}, '
-        'and was deleted; run the same command again to restart the download',
-    )
     self.assertEqual(file_testing.read_files(self.folder), {})
 
   def test_the_servers_reports_are_compared(self):
@@ -143,15 +141,14 @@ class DownloadTest(_TestCase):
   def test_a_connection_that_is_refused(self):
     with http_testing.serve(_CONTENT) as server:
       url = server.url
-    with self.assertRaises(downloads.DownloadError) as caught:
-      downloads.download(url, self.path)
-    self.assertEqual(
-        str(caught.exception),
-        f'{url} cannot be reached (Connection refused); check the network and '
-        'run the same command again to continue',
-    )
-    with self.assertRaisesRegex(downloads.DownloadError, 'cannot be reached'):
-      downloads.check_reachable(url)
+    for call in (
+        lambda: downloads.download(url, self.path),
+        lambda: downloads.check_reachable(url),
+    ):
+      with self.assertRaisesRegex(
+          downloads.DownloadError, rf'{url} cannot .*\(Connection refused\)'
+      ):
+        call()
 
   @parameterized.parameters(200, 404)
   def test_a_server_that_answers_is_reachable(self, status):
@@ -159,13 +156,10 @@ class DownloadTest(_TestCase):
 
   def test_a_download_that_ends_early_is_kept_and_completed(self):
     server = self.serve(max_sent=1_500_000)
-    with self.assertRaises(downloads.DownloadError) as caught:
+    with self.assertRaisesRegex(
+        downloads.DownloadError, f'{server.url} .*1,500,000 of 3,200,000 bytes'
+    ):
       downloads.download(server.url, self.path, _SHA256)
-    self.assertEqual(
-        str(caught.exception),
-        f'{server.url} ended after 1,500,000 of 3,200,000 bytes; run the same '
-        'command again to continue',
-    )
     self.assertEqual(self.part.read_bytes(), _CONTENT[:1_500_000])
     server.max_sent = None
     downloads.download(server.url, self.path, _SHA256)
@@ -177,13 +171,8 @@ class DownloadTest(_TestCase):
     bar = mock.MagicMock()
     bar.__enter__.return_value.update.side_effect = KeyboardInterrupt
     with mock.patch.object(downloads.tqdm, 'tqdm', return_value=bar):
-      with self.assertRaises(KeyboardInterrupt) as caught:
+      with self.assertRaisesRegex(KeyboardInterrupt, f'{self.part}; run the'):
         downloads.download(server.url, self.path, _SHA256)
-    self.assertEqual(
-        str(caught.exception),
-        f'Interrupted; the partial download is {self.part}; run the same '
-        'command again to continue.',
-    )
     self.assertEqual(self.part.read_bytes(), _CONTENT[: 1 << 20])
     downloads.download(server.url, self.path, _SHA256)
     self.assertEqual(self.path.read_bytes(), _CONTENT)
@@ -235,32 +224,19 @@ class UnpackTest(_TestCase):
 
   def test_a_missing_member(self):
     archive = self.write_tar(['a.csv'])
-    with self.assertRaisesRegex(
-        downloads.DownloadError,
-        r'is damaged \(it does not contain data.bin\) and was ',
-    ):
+    with self.assertRaisesRegex(downloads.DownloadError, r'is damaged \(it'):
       downloads.unpack(archive, [self.path])
 
-  def test_a_member_that_is_a_link_is_no_file(self):
-    archive = self.write_tar(['a.csv'])
-    with tarfile.open(archive, 'w:bz2') as file:
-      member = tarfile.TarInfo(self.path.name)
-      member.type, member.linkname = tarfile.SYMTYPE, '/etc/hostname'
-      file.addfile(member)
-    with self.assertRaisesRegex(downloads.DownloadError, 'is not a file'):
-      downloads.unpack(archive, [self.path])
-    self.assertFalse(self.path.exists())
-
-  def test_a_member_that_is_no_file(self):
+  @parameterized.parameters(tarfile.SYMTYPE, tarfile.DIRTYPE)
+  def test_a_member_that_is_no_file(self, kind):
     archive = self.folder / 'data.tar.bz2'
     with tarfile.open(archive, 'w:bz2') as file:
-      member = tarfile.TarInfo('data.bin')
-      member.type = tarfile.DIRTYPE
+      member = tarfile.TarInfo(self.path.name)
+      member.type, member.linkname = kind, '/etc/hostname'
       file.addfile(member)
-    with self.assertRaisesRegex(
-        downloads.DownloadError, r'is damaged \(data.bin in it is not a file\)'
-    ):
+    with self.assertRaisesRegex(downloads.DownloadError, r'\(data.bin in it'):
       downloads.unpack(archive, [self.path])
+    self.assertFalse(self.path.exists())
 
   @parameterized.parameters('data.bin.lzma', 'data.tar.bz2', 'data.tar.gz')
   def test_a_damaged_archive_is_deleted(self, name):
@@ -269,13 +245,11 @@ class UnpackTest(_TestCase):
     if name.endswith('bz2'):
       whole = self.write_tar(['data.bin']).read_bytes()
     archive.write_bytes(whole[: len(whole) // 2])
-    with self.assertRaises(downloads.DownloadError) as caught:
+    with self.assertRaisesRegex(
+        downloads.DownloadError,
+        rf'^{archive} .*\(.+\) and was deleted; run the',
+    ):
       downloads.unpack(archive, [self.path])
-    self.assertRegex(
-        str(caught.exception),
-        rf'^{archive} is damaged \(.+\) and was deleted; run the same command '
-        'again to restart the download$',
-    )
     self.assertFalse(archive.exists())
     self.assertFalse(self.path.exists())
 
@@ -284,13 +258,8 @@ class UnpackTest(_TestCase):
     bar.__enter__.return_value.update.side_effect = KeyboardInterrupt
     bar.__enter__.return_value.n = 0
     with mock.patch.object(downloads.tqdm, 'tqdm', return_value=bar):
-      with self.assertRaises(KeyboardInterrupt) as caught:
+      with self.assertRaisesRegex(KeyboardInterrupt, f'{self.archive}; run'):
         downloads.unpack(self.archive, [self.path])
-    self.assertEqual(
-        str(caught.exception),
-        f'Interrupted while unpacking {self.archive}; run the same command '
-        'again to continue.',
-    )
     self.assertEqual(
         list(file_testing.read_files(self.folder)), ['data.bin.lzma']
     )

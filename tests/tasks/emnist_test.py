@@ -21,8 +21,6 @@ class EmnistTasksTest(parameterized.TestCase):
     super().setUpClass()
     cls.data_dir = folder_testing.new(cls)
     emnist_testing.write(cls.data_dir)
-    cls.cr = cls._create_cr()
-    cls.ae = emnist.EMNIST_AE.create(cls.data_dir, protocol=_SMALL)
 
   @classmethod
   def _create_cr(cls, **kwargs):
@@ -30,34 +28,12 @@ class EmnistTasksTest(parameterized.TestCase):
         cls.data_dir, **{'model_id': '2nn', 'protocol': _SMALL, **kwargs}
     )
 
-  def test_character_recognition(self):
-    cr = self.cr
-    self.assertEqual(cr.name, 'emnist_cr')
-    self.assertEqual(cr.num_classes, 62)
-    self.assertEqual(cr.train_data.client_ids, ('f0000_14', 'f0001_41'))
-    self.assertEqual(cr.test_data.client_ids, cr.train_data.client_ids)
-    self.assertEqual(cr.train_data.total_examples, 8)
-    self.assertEqual(cr.central_test['x'].shape, (4, 28, 28, 1))
-    self.assertTrue(callable(cr.representation_fn))
-
-  def test_autoencoder(self):
-    ae = self.ae
-    self.assertEqual(ae.name, 'emnist_ae')
-    self.assertIsNone(ae.num_classes)
-    self.assertEqual(ae.train_data.total_examples, 8)
-    self.assertEqual(ae.test_data.total_examples, 4)
-    self.assertEqual(ae.central_test['y'].shape, (4, 784))
-    self.assertIs(type(ae.train_data), client_data.PackedClientArrays)
-    self.assertTrue(
-        np.shares_memory(ae.train_data.values['x'], ae.train_data.values['y'])
-    )
-
   def test_digits_alone(self):
     cr = self._create_cr(only_digits=True)
     self.assertEqual(cr.num_classes, 10)
     self.assertEqual(cr.functional_model.initial_weights[0][-1].shape, (10,))
     self.assertLess(cr.train_data.values['y'].max(), 10)
-    self.assertGreater(self.cr.train_data.values['y'].max(), 9)
+    self.assertGreater(self._create_cr().train_data.values['y'].max(), 9)
     ae = emnist.EMNIST_AE.create(
         self.data_dir, only_digits=True, protocol=_SMALL
     )

@@ -48,11 +48,7 @@ def _dataset(*files, **options):
   )
 
 
-class _TestCase(parameterized.TestCase):
-
-  def setUp(self):
-    super().setUp()
-    self.data_dir = folder_testing.new(self)
+class _TestCase(folder_testing.FolderTestCase):
 
   def run_main(self, *arguments, datasets=tuple(catalogue.DATASETS.values())):
     """Returns the exit code, the standard output and the standard error."""
@@ -63,7 +59,7 @@ class _TestCase(parameterized.TestCase):
       named = {dataset.name: dataset for dataset in datasets}
       stack.enter_context(mock.patch.object(catalogue, 'DATASETS', named))
       try:
-        code = fetch.main([*arguments, f'--data_dir={self.data_dir}'])
+        code = fetch.main([*arguments, f'--data_dir={self.folder}'])
       except SystemExit as end:
         code = end.code
     return code, out.getvalue(), err.getvalue()
@@ -93,14 +89,14 @@ class FetchTest(_TestCase):
     code, out, _ = self.fetch(dataset)
     self.assertEqual(code, 0)
     self.assertEqual(
-        file_testing.read_files(self.data_dir), {'tff/plays.sqlite': _CONTENT}
+        file_testing.read_files(self.folder), {'tff/plays.sqlite': _CONTENT}
     )
     self.assertEqual(
         out.splitlines(),
         [
             'A press (licence: none)',
             f'{server.url} (unknown size)',
-            f'{self.data_dir}/tff/plays.sqlite is complete',
+            f'{self.folder}/tff/plays.sqlite is complete',
         ],
     )
     code, out, err = self.fetch(dataset)
@@ -109,19 +105,19 @@ class FetchTest(_TestCase):
 
   def test_two_processes_do_not_write_the_same_files(self):
     _, dataset = self._packed()
-    with _files.locked(self.data_dir / '.fetch_plays'):
+    with _files.locked(self.folder / '.fetch_plays'):
       code, _, err = self.fetch(dataset)
     self.assertEqual(code, 1)
     self.assertRegex(err, '^error: .*fetch_plays is in use')
 
   def test_an_archive_that_is_complete_is_only_unpacked(self):
     server, dataset = self._packed()
-    (self.data_dir / 'tff').mkdir()
-    (self.data_dir / 'tff/plays.sqlite.lzma').write_bytes(_PACKED)
+    (self.folder / 'tff').mkdir()
+    (self.folder / 'tff/plays.sqlite.lzma').write_bytes(_PACKED)
     self.assertEqual(self.fetch(dataset)[0], 0)
     self.assertEqual(server.ranges, [])
     self.assertEqual(
-        file_testing.read_files(self.data_dir), {'tff/plays.sqlite': _CONTENT}
+        file_testing.read_files(self.folder), {'tff/plays.sqlite': _CONTENT}
     )
 
   def test_several_files_one_of_them_a_kept_archive(self):
@@ -142,7 +138,7 @@ class FetchTest(_TestCase):
     )
     self.assertEqual(code, 0)
     self.assertEqual(
-        file_testing.read_files(self.data_dir),
+        file_testing.read_files(self.folder),
         {'test.csv': _CONTENT, 'words': _CONTENT, 'words.tar.bz2': archive},
     )
 
@@ -152,35 +148,25 @@ class FetchTest(_TestCase):
     self.assertEqual(code, 1)
     self.assertRegex(
         err.splitlines()[-1],
-        rf'^error: {server.url} has the sha256 \w+, expected \w+, and was '
-        'deleted; run the same command again to restart the download, or put '
-        f'tff/plays.sqlite into {self.data_dir} by hand.$',
+        rf'^error: {server.url} .* or put tff/plays.sqlite into {self.folder} ',
     )
-    self.assertEqual(file_testing.read_files(self.data_dir), {})
+    self.assertEqual(file_testing.read_files(self.folder), {})
 
-  def test_a_full_disk_is_one_sentence(self):
+  def test_a_full_disk_and_an_interruption_are_one_sentence(self):
     _, dataset = self._packed()
+    part = self.folder / 'tff/plays.sqlite.lzma.part'
     with file_testing.max_file_size(10):
       code, _, err = self.fetch(dataset)
     self.assertEqual(code, 1)
-    part = self.data_dir / 'tff/plays.sqlite.lzma.part'
     self.assertStartsWith(
         err.splitlines()[-1], f'error: could not write {part}: '
     )
-
-  def test_an_interruption_is_one_sentence(self):
-    _, dataset = self._packed()
     with mock.patch.object(
         downloads.tqdm, 'tqdm', side_effect=KeyboardInterrupt
     ):
       code, _, err = self.fetch(dataset)
     self.assertEqual(code, 130)
-    self.assertEqual(
-        err,
-        'Interrupted; the partial download is '
-        f'{self.data_dir}/tff/plays.sqlite.lzma.part; run the same command '
-        'again to continue.\n',
-    )
+    self.assertRegex(err, f'^Interrupted; .*{part}; run .*\n$')
 
 
 class PreparedTest(_TestCase):
@@ -199,7 +185,7 @@ class PreparedTest(_TestCase):
         return self.fetch(dataset), tfds
 
   def test_it_is_prepared_once(self):
-    folder = self.data_dir / 'tfds/mnist/3.0.1'
+    folder = self.folder / 'tfds/mnist/3.0.1'
 
     def prepare():
       folder.mkdir(parents=True)
@@ -207,10 +193,8 @@ class PreparedTest(_TestCase):
 
     (code, out, err), tfds = self._fetch(prepare)
     self.assertEqual((code, err), (0, ''))
-    self.assertIn(f'{self.data_dir}/tfds/mnist is complete\n', out)
-    tfds.builder.assert_called_once_with(
-        'mnist', data_dir=self.data_dir / 'tfds'
-    )
+    self.assertIn(f'{self.folder}/tfds/mnist is complete\n', out)
+    tfds.builder.assert_called_once_with('mnist', data_dir=self.folder / 'tfds')
     (code, out, _), tfds = self._fetch(prepare)
     self.assertEqual(code, 0)
     self.assertIn('tfds/mnist exists already', out)
@@ -224,8 +208,8 @@ class PreparedTest(_TestCase):
     self.assertEqual(
         err,
         'error: tensorflow-datasets could not prepare '
-        f'{self.data_dir}/tfds/mnist (No host); run the same command again, or '
-        f'put mnist.npz (arrays) into {self.data_dir} by hand.\n',
+        f'{self.folder}/tfds/mnist (No host); run the same command again, or '
+        f'put mnist.npz (arrays) into {self.folder} by hand.\n',
     )
 
   def test_without_a_network_nothing_is_tried(self):

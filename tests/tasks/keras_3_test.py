@@ -184,7 +184,3 @@ class Keras3Test(tf.test.TestCase, parameterized.TestCase):
     self.assertAllClose(losses, variable_losses, rtol=1e-6, atol=1e-6)
     for found, wanted in zip(of_variables, weights, strict=True):
       self.assertAllClose(found, wanted, rtol=1e-6, atol=1e-6)
-
-
-if __name__ == '__main__':
-  tf.test.main()

@@ -16,6 +16,7 @@ from tff_adaptive.simulation import task
 _PROTOCOL = task.Protocol(2, 1, clients_per_round=2, total_rounds=3)
 _TEXTS = {
     'HAMLET': {'snippets': ['To be, or not to be', 'Words, words, words.']},
+    'NOBODY': {'snippets': np.array([], np.object_)},
     'OPHELIA': {'snippets': ['My lord?']},
 }
 _TEST = {'snippets': ['The rest is silence.', '']}
@@ -39,7 +40,8 @@ class ShakespeareTasksTest(parameterized.TestCase):
   def test_data_are_preprocessed(self):
     small = _small_task()
     self.assertEqual(small.name, 'shakespeare')
-    self.assertEqual(small.train_data.client_ids, ('HAMLET', 'OPHELIA'))
+    self.assertEqual(small.train_data.client_ids, tuple(_TEXTS))
+    self.assertEqual(small.train_data.num_examples('NOBODY'), 0)
     snippets = [text.encode() for text in _TEXTS['HAMLET']['snippets']]
     expected = shakespeare_data.to_sequences(
         {'snippets': np.array(snippets, np.object_)}, 6

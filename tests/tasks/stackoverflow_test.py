@@ -141,9 +141,7 @@ class StackOverflowTasksTest(parameterized.TestCase):
   def test_vocabularies_of_ones_own_are_checked(self):
     texts = {'tokens': ['how do i'], 'title': ['x'], 'tags': ['c#']}
     create = stackoverflow.STACKOVERFLOW_LR.create_from_data
-    with self.assertRaisesRegex(
-        ValueError, '`tag_vocab_size` must be at least'
-    ):
+    with self.assertRaisesRegex(ValueError, '`tag_vocab_size` must be at'):
       create({'me': texts}, texts, _WORDS, _TAGS[:4])
     with self.assertRaisesRegex(TypeError, '`tag_vocabulary` is missing'):
       create({'me': texts}, texts, _WORDS)

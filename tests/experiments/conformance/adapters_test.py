@@ -28,49 +28,19 @@ def _numpy_adapter():
 class CommandAdapterTest(parameterized.TestCase):
 
   @parameterized.named_parameters(
-      (
-          'crash',
-          'import sys; print("trace", file=sys.stderr); sys.exit("it rains")',
-          'the command exited with 1: it rains',
-      ),
-      (
-          'silent_crash',
-          'raise SystemExit(3)',
-          'the command exited with 3: nothing on stderr',
-      ),
-      (
-          'no_json',
-          'print("hello")',
-          "found 'hello\\n' on stdout, expected one JSON object on stdout, "
-          '{"iterates": [[...], ...]} or {"unsupported": "reason"}',
-      ),
-      (
-          'no_output',
-          '',
-          "found '' on stdout, expected one JSON object on stdout, "
-          '{"iterates": [[...], ...]} or {"unsupported": "reason"}',
-      ),
-      (
-          'other_json',
-          'print([1])',
-          'found [1], expected one JSON object on stdout, '
-          '{"iterates": [[...], ...]} or {"unsupported": "reason"}',
-      ),
-      (
-          'no_list',
-          'print(\'{"iterates": 1}\')',
-          'found iterates 1, expected a list: the weights after each round',
-      ),
-      (
-          'too_few_iterates',
-          'print(\'{"iterates": [[0.5, 0, 0, 0]]}\')',
-          'found 1 iterates, expected 2, one per round',
-      ),
+      ('crash', 'import sys; sys.exit("it rains")', 'exited with 1: it rains'),
+      ('silent_crash', 'raise SystemExit(3)', 'exited with 3: nothing'),
+      ('no_json', 'print("hello")', "'hello\\n' on stdout"),
+      ('no_output', '', "found '' on stdout"),
+      ('other_json', 'print([1])', 'found [1]'),
+      ('no_list', 'print(\'{"iterates": 1}\')', 'found iterates 1'),
+      ('few', 'print(\'{"iterates": [[0, 0, 0, 0]]}\')', 'found 1 iterates'),
   )
   def test_broken_command_fails_its_run_with_a_sentence(self, code, reason):
     adapter = conformance.CommandAdapter(_python(code))
     result = conformance.check(adapter, *golden_testing.create_tiny_run())
-    self.assertEqual(result.reason, reason)
+    self.assertIn(reason, result.reason)
+    self.assertNotIn('\n', result.reason)
     self.assertFalse(result.skipped)
 
   def test_slow_command_fails_its_run(self):
@@ -180,12 +150,7 @@ class NumpyAdapterTest(parameterized.TestCase):
 class CreateAdapterTest(parameterized.TestCase):
 
   @parameterized.named_parameters(
-      (
-          'name',
-          'stock_flower',
-          r"unknown adapter 'stock_flower'; give one of \['stock_tff', "
-          r"'tff_adaptive'\], 'command:...' or 'module:attribute'",
-      ),
+      ('name', 'stock_flower', "unknown adapter 'stock_flower'; give one of"),
       ('module', 'no_such_module:Adapter', 'cannot be imported .*no_such_modu'),
       ('attribute', 'json:Adapter', "cannot be imported .*'Adapter'"),
       ('instance', 'math:pi', 'must be a function .*, found float$'),

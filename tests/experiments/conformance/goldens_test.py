@@ -66,11 +66,7 @@ class CheckTest(parameterized.TestCase):
   @parameterized.named_parameters(
       ('none', [], 'found 0 iterates, expected 2, one per round'),
       ('too_few', _RIGHT[:1], 'found 1 iterates, expected 2, one per round'),
-      (
-          'too_short',
-          [[0.5], [0.75]],
-          r'found iterates of shape \(2, 1\), expec',
-      ),
+      ('too_short', [[0.5], [0.75]], r'found iterates of shape \(2, 1\)'),
       ('ragged', [[0.5], [0.75, 0.0]], 'flat lists of numbers of equal length'),
       ('no_numbers', [['a'] * 4] * 2, 'must be flat lists of numbers'),
       ('crash', KeyError('lr'), "KeyError: 'lr'"),

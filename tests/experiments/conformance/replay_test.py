@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of the replay of reference trajectories."""
 
+from unittest import mock
 import warnings
 
 from absl.testing import parameterized
@@ -44,30 +45,33 @@ class ReplayerTest(tf.test.TestCase, parameterized.TestCase):
         self.assertEqual(problem, _PROBLEMS[name])
     self.assertLen(_all_runs(), len(_RUNS))
 
-  def test_right_numbers_pass(self):
-    result = replay.replay(*golden_testing.create_tiny_run())
-    self.assertTrue(result.passed)
-    self.assertEqual(str(result), 'tiny quadratic 0 2e-05 ok')
+  def test_numbers_are_compared(self):
+    run, problems_by_name = golden_testing.create_tiny_run()
+    process = replay._process_of(
+        conformance.GoldenRun(
+            run['config'], problems_by_name['quadratic'], [[0], [0]]
+        )
+    )
 
-  @parameterized.named_parameters(
-      (
-          'weights',
-          lambda run: run['trajectory'][1]['server'].update(x=[0.7, 0, 0, 0]),
-          0.05,
-      ),
-      (
-          'step_sizes',
-          lambda run: run['trajectory'][0]['clients'][0].update(etas=[0.4]),
-          0.1,
-      ),
-  )
-  def test_wrong_numbers_fail(self, spoil, expected_error):
-    run, problems = golden_testing.create_tiny_run()
-    spoil(run)
-    result = replay.replay(run, problems)
-    self.assertFalse(result.passed)
-    self.assertAllClose(result.max_error, expected_error, atol=1e-6)
-    self.assertEndsWith(str(result), 'FAIL')
+    def replay_changed(change):
+      run, problems = golden_testing.create_tiny_run()
+      first, second = run['trajectory']
+      change(first['clients'][0], second['server'])
+      return replay.replay(run, problems)
+
+    with mock.patch.object(replay, '_process_of', return_value=process):
+      right = replay_changed(lambda client, server: None)
+      weights = replay_changed(
+          lambda c, server: server.update(x=[0.7, 0, 0, 0])
+      )
+      step_sizes = replay_changed(lambda client, s: client.update(etas=[0.4]))
+      missing = replay_changed(lambda client, server: server.pop('x'))
+    self.assertEqual(str(right), 'tiny quadratic 0 2e-05 ok')
+    for result, error in ((weights, 0.05), (step_sizes, 0.1)):
+      self.assertFalse(result.passed)
+      self.assertAllClose(result.max_error, error, atol=1e-6)
+      self.assertEndsWith(str(result), 'FAIL')
+    self.assertIn("KeyError: 'x'", str(missing))
 
   @parameterized.named_parameters(
       ('key', dict(compression='top_k'), "unknown key 'compression'"),
@@ -81,11 +85,7 @@ class ReplayerTest(tf.test.TestCase, parameterized.TestCase):
       ('loss', dict(loss={'name': 'feddyn'}), "unknown loss 'feddyn'"),
       ('weighting', dict(weighting='loss'), "unknown weighting 'loss'"),
       ('problem', dict(problem='cubic'), "unknown problem 'cubic'"),
-      (
-          'decay',
-          dict(decay_every=2),
-          "'decay_every' of the schedule 'constant'",
-      ),
+      ('decay', dict(decay_every=2), "'decay_every' of the schedule"),
       (
           'bad_value',
           dict(client={'name': 'sgd', 'lr': -1.0}),
@@ -105,9 +105,6 @@ class ReplayerTest(tf.test.TestCase, parameterized.TestCase):
     run['float32_error'] = 0.0
     result = replay.replay(run, problems)
     self.assertIn("KeyError: 'batch_size'", str(result))
-    run, problems = golden_testing.create_tiny_run()
-    del run['trajectory'][1]['server']['x']
-    self.assertIn("KeyError: 'x'", str(replay.replay(run, problems)))
 
   def test_none_is_no_limit(self):
     # The rule takes steps of 1 here, as FedAvg does.
@@ -170,12 +167,12 @@ class ReplayerTest(tf.test.TestCase, parameterized.TestCase):
     self.assertTrue(result.passed, str(result))
 
   @parameterized.named_parameters(*_named(_all_runs()))
-  @pytest.mark.sample(4)
+  @pytest.mark.sample(3)
   def test_compiled_runtime_has_the_reference_numbers(self, run):
     self._assert_passes(run, devices='CPU')
 
   @parameterized.named_parameters(*_named(_all_runs()))
-  @pytest.mark.sample(2)
+  @pytest.mark.sample(1)
   def test_programs_of_xla_have_the_reference_numbers(self, run):
     self._assert_passes(run, devices='XLA:CPU')
 

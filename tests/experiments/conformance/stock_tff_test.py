@@ -41,60 +41,24 @@ def _check(name, run, problems):
 
 class StockTffTest(tf.test.TestCase, parameterized.TestCase):
 
-  @parameterized.named_parameters(
-      (
-          'client',
-          {'client': {'name': 'delta_sgd', 'eta0': 0.2}},
-          "tff.learning has no client optimizer 'delta_sgd'",
-      ),
-      (
-          'server',
-          {'server': {'name': 'fedexp'}},
-          "tff.learning has no server optimizer 'fedexp'",
-      ),
-      (
-          'loss',
-          {'loss': {'name': 'moon', 'mu': 1.0}},
-          "tff.learning has no loss term 'moon'",
-      ),
-      (
-          'schedule',
-          {'schedule': 'step_decay'},
-          "this adapter has no schedule, found 'step_decay'",
-      ),
-      (
-          'key',
-          {'compression': 'top_k'},
-          "this adapter has no compression, found 'top_k'",
-      ),
-      (
-          'key_of_the_loss',
-          {'loss': {'name': 'fedprox', 'mu': 1.0, 'temperature': 0.5}},
-          "'fedprox' of tff.learning has no temperature=0.5",
-      ),
-      (
-          'weighting',
-          {'weighting': 'loss'},
-          "tff.learning has no weighting 'loss'",
-      ),
-      (
-          'momentum_of_adagrad',
-          {'server': {'name': 'fedadagrad', 'lr': 1.0, 'beta1': 0.9}},
-          "'fedadagrad' of tff.learning has no beta1=0.9",
-      ),
-      (
-          'initial_accumulator_of_adam',
-          {'server': {'name': 'fedadam', 'lr': 1.0, 'v0': 1e-6}},
-          "'fedadam' of tff.learning has no v0=1e-06",
-      ),
+  @parameterized.parameters(
+      ('client', {'name': 'delta_sgd', 'eta0': 0.2}, 'delta_sgd'),
+      ('server', {'name': 'fedexp'}, 'fedexp'),
+      ('loss', {'name': 'moon', 'mu': 1.0}, 'moon'),
+      ('schedule', 'step_decay', 'step_decay'),
+      ('compression', 'top_k', 'top_k'),
+      ('loss', {'name': 'fedprox', 'mu': 1, 'temperature': 2}, 'temperature=2'),
+      ('weighting', 'loss', 'weighting'),
+      ('server', {'name': 'fedadagrad', 'lr': 1.0, 'beta1': 0.9}, 'beta1=0.9'),
+      ('server', {'name': 'fedadam', 'lr': 1.0, 'v0': 1e-6}, 'v0=1e-06'),
   )
-  def test_says_what_tff_lacks(self, config, reason):
-    run, problems = golden_testing.create_tiny_run(**config)
+  def test_says_what_tff_lacks(self, key, value, named):
+    run, problems = golden_testing.create_tiny_run(**{key: value})
     result = conformance.check(
         conformance.create_adapter('stock_tff'), run, problems
     )
     self.assertTrue(result.skipped)
-    self.assertEqual(result.reason, reason)
+    self.assertIn(named, result.reason)
 
   @parameterized.named_parameters(
       *golden_testing.name_parameters('quadratic', _AGREES)

@@ -190,7 +190,9 @@ class CompareTest(folder_testing.FolderTestCase):
       (('--task=stackoverflow_lr', '--data_dir=data'), 'validation'),
   )
   def test_methods_are_compared_on_validation_data_if_any(self, flags, data):
-    for trial in self._build('--compare=sgd,fedadam', *flags):
+    trials = self._build('--compare=sgd,fedadam', *flags)
+    self.assertLen(trials, 2)
+    for trial in trials:
       self.assertEqual(trial.hparams['evaluation_data'], data)
 
   def test_a_flag_goes_to_the_methods_that_have_it(self):
@@ -213,51 +215,30 @@ class CompareTest(folder_testing.FolderTestCase):
     trials = self._build(
         '--compare=sgd,delta_sgd', '--server_optimizer=fedadam'
     )
+    self.assertLen(trials, 2)
     for trial in trials:
       self.assertEqual(trial.hparams['server_optimizer'], 'fedadam')
 
-  @parameterized.named_parameters(
+  @parameterized.parameters(
+      ('--compare=', 'fedavg'),
       (
-          'none',
-          ['--compare='],
-          '--compare= is not a method; the methods are fedavg',
+          '--compare=fedadam --client_optimizer=adam',
+          'FedAdam .* drop --client_optimizer=adam',
       ),
+      ('--compare=fedadam,sgd --delta_sgd_gamma=2', '=delta_sgd, which no'),
+      ('--compare=fedli_ls --server_learning_rate=1', '=fedadagrad or .*=fed'),
       (
-          'set',
-          ['--compare=fedadam', '--client_optimizer=adam'],
-          'FedAdam already sets .*; drop --client_optimizer=adam',
-      ),
-      (
-          'of_none',
-          ['--compare=fedadam,sgd', '--delta_sgd_gamma=2'],
-          '--delta_sgd_gamma belongs to --client_optimizer=delta_sgd, which no',
-      ),
-      (
-          'of_others',
-          ['--compare=fedli_ls', '--server_learning_rate=1'],
-          '--server_learning_rate belongs to .*=fedadagrad or .*=fedadam or',
-      ),
-      (
-          'task',
-          ['--compare=moon', '--task=stackoverflow_lr', '--data_dir=data'],
+          '--compare=moon --task=stackoverflow_lr --data_dir=data',
           'MOON does not go with --task=stackoverflow_lr',
       ),
-      ('seeds', ['--compare=sgd', '--seeds=x'], "--seeds takes .* 'x'"),
-      ('both', ['--compare=sgd', '--seeds=1', '--seed=1'], 'not both'),
-      (
-          'evaluations',
-          ['--compare=sgd', '--evaluations=per_client'],
-          'add central to --evaluations=per_client$',
-      ),
-      (
-          'general',
-          ['--compare=sgd', '--dp_clip_norm=1'],
-          'sgd/seed_0 has invalid flags: --dp_clip_norm needs',
-      ),
+      ('--compare=sgd --seeds=x', "--seeds .* 'x'"),
+      ('--compare=sgd --seeds=1 --seed=1', '--seed.* not both'),
+      ('--compare=sgd --evaluations=per_client', 'add central to --evaluatio'),
+      ('--compare=sgd --dp_clip_norm=1', 'sgd/seed_0 .* --dp_clip_norm needs'),
   )
-  def test_flags_that_do_not_fit_are_refused(self, arguments, sentence):
-    with self.assertRaisesRegex(hparams.HparamError, sentence):
-      self._build(*arguments)
+  def test_flags_that_do_not_fit_are_refused(self, arguments, named):
+    with self.assertRaisesRegex(hparams.HparamError, named):
+      self._build(*arguments.split())
 
   @parameterized.parameters('--seeds=0,1', '--jobs=2')
   def test_flags_of_a_comparison_need_one(self, flag):

@@ -7,7 +7,6 @@ import pickle
 from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
-import pytest
 
 from tasks import cifar100
 from tasks.images import cifar_data
@@ -115,18 +114,6 @@ class Cifar100TasksTest(parameterized.TestCase):
     self.assertEqual(task.train_data.client_ids, ('client_000', 'client_001'))
     self.assertEqual(task.train_data.total_examples, 24)
     self.assertIsNone(task.test_data)
-
-  @pytest.mark.slow
-  def test_one_round_trains_on_augmented_images(self):
-    small = cifar100.CIFAR100.create_from_data(
-        {name: cifar_testing.published(8, num_classes=100) for name in 'ab'},
-        cifar_testing.published(5, num_classes=100),
-        model_id='simple_cnn',
-        protocol=_SMALL,
-    )
-    metrics = cifar_testing.train_one_round(small)
-    self.assertBetween(metrics['loss'], 4.0, 5.5)
-    self.assertEqual(metrics['num_examples'], 16)
 
 
 class Cifar100PreprocessingTest(absltest.TestCase):

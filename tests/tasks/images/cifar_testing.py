@@ -4,11 +4,6 @@
 
 import numpy as np
 
-from tff_adaptive import algorithms
-from tff_adaptive import optimizers
-from tff_adaptive import runtime
-from tff_adaptive.data import cohort as cohort_lib
-
 
 def arrays(num_train, num_test, num_classes, shape=(32, 32, 3)):
   """Returns the arrays of an npz file, with all classes in turn."""
@@ -29,20 +24,3 @@ def published(num_images, num_classes):
   """Returns examples as TFF and tensorflow-datasets publish them."""
   made = arrays(num_images, 0, num_classes)
   return {'image': made['x_train'], 'label': made['y_train'].astype(np.int32)}
-
-
-def train_one_round(task):
-  """Trains two clients on the compiled runtime and returns the metrics."""
-  model = task.model
-  process = algorithms.build_fed_opt(model, optimizers.build_sgd(0.01))
-  cohort = cohort_lib.Cohort(
-      task.train_data,
-      task.train_data.client_ids[:2],
-      round_num=0,
-      seed=1,
-      plan=task.protocol.batch_plan(),
-      augmentation=task.augmentation,
-  )
-  with runtime.CompiledContext():
-    output = process.next(process.initialize(), cohort)
-  return output.metrics['client_work']['clients']

@@ -53,11 +53,7 @@ def _prepare(data, raw):
   )
 
 
-class EmnistDataTest(parameterized.TestCase):
-
-  def setUp(self):
-    super().setUp()
-    self.data_dir = folder_testing.new(self)
+class EmnistDataTest(folder_testing.FolderTestCase):
 
   def _assert_equal_to_tff(self, task_name, data_dir, baseline, **arguments):
     """Compares clients of both splits with TFF's preprocessing of them."""
@@ -81,11 +77,11 @@ class EmnistDataTest(parameterized.TestCase):
   )
   @pytest.mark.sample(3)
   def test_equals_tff_on_a_small_file(self, task_name, only_digits, in_memory):
-    emnist_testing.write(self.data_dir)
-    baseline = _tff_datasets(task_name, self.data_dir / 'tff', only_digits)
+    emnist_testing.write(self.folder)
+    baseline = _tff_datasets(task_name, self.folder / 'tff', only_digits)
     self._assert_equal_to_tff(
         task_name,
-        self.data_dir,
+        self.folder,
         baseline,
         only_digits=only_digits,
         max_bytes_in_memory=in_memory,
@@ -104,10 +100,10 @@ class EmnistDataTest(parameterized.TestCase):
     self.assertLen(data.central_test['label'], data.test.total_examples)
 
   def test_central_test_data_are_those_of_all_writers(self):
-    emnist_testing.write(self.data_dir)
+    emnist_testing.write(self.folder)
     wanted = emnist_testing.splits()['all_test']
     for max_bytes in (0, 1 << 20):
-      data = _load(self.data_dir, max_bytes)
+      data = _load(self.folder, max_bytes)
       for name in ('label', 'pixels'):
         np.testing.assert_array_equal(
             data.central_test[name],

@@ -9,12 +9,9 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tasks import definitions
-from tasks import shakespeare
 from tasks.language import shakespeare_data
 from tests.tasks import baseline_testing
 from tests.tasks import data_testing
-from tff_adaptive.data import client_data
 
 # Around the length of one row, of two, unknown characters, and nothing.
 _SNIPPETS = [
@@ -72,28 +69,6 @@ class ShakespearePreprocessingTest(parameterized.TestCase):
     rows = shakespeare_data.to_sequences(_examples(_SNIPPETS), 80)
     np.testing.assert_array_equal(rows['x'], expected[0])
     np.testing.assert_array_equal(rows['y'], expected[1])
-
-  def test_clients_keep_their_rows(self):
-    source = client_data.PackedClientArrays.from_clients(
-        {
-            'a': _examples(_SNIPPETS),
-            'none': _examples([]),
-            'b': _examples([b'x']),
-        }
-    )
-    clients = shakespeare.SHAKESPEARE.create_from_data(
-        source,
-        _examples([b'x']),
-        model_id='small_lstm',
-        protocol=definitions.Protocol(2, 1, 1, 1),
-    ).train_data
-    self.assertEqual(clients.client_ids, ('a', 'none', 'b'))
-    self.assertEqual(clients.num_examples('none'), 0)
-    for client_id in ('a', 'b'):
-      expected = shakespeare_data.to_sequences(source.examples(client_id))
-      found = clients.examples(client_id)
-      np.testing.assert_array_equal(found['x'], expected['x'])
-      np.testing.assert_array_equal(found['y'], expected['y'])
 
   def test_real_data_equal_the_preprocessing_of_tff(self):
     folder = data_testing.SAMPLE

@@ -17,22 +17,21 @@ from tests.tasks.language import stackoverflow_testing
 _SPEC = {'tokens': tf.TensorSpec([], tf.string)}
 
 
-class CountsTest(parameterized.TestCase):
+class CountsTest(folder_testing.FolderTestCase):
 
   def setUp(self):
     super().setUp()
-    self.data_dir = folder_testing.new(self)
-    stackoverflow_testing.write_counts(self.data_dir)
-    self.counts = self.data_dir / 'tff' / 'datasets'
+    stackoverflow_testing.write_counts(self.folder)
+    self.counts = self.folder / 'tff' / 'datasets'
 
   def test_most_frequent_words_come_first(self):
-    words = stackoverflow_files.load_word_vocabulary(self.data_dir, 4)
+    words = stackoverflow_files.load_word_vocabulary(self.folder, 4)
     self.assertEqual(words, ['.', 'how', 'do', 'i'])
-    words = stackoverflow_files.load_word_vocabulary(self.data_dir, 9)
+    words = stackoverflow_files.load_word_vocabulary(self.folder, 9)
     self.assertEqual(words, list(stackoverflow_testing.WORDS))
 
   def test_tags_are_sorted_and_equal_ones_in_the_order_of_the_file(self):
-    tags = stackoverflow_files.load_tag_vocabulary(self.data_dir, 5)
+    tags = stackoverflow_files.load_tag_vocabulary(self.folder, 5)
     self.assertEqual(tags, list(stackoverflow_testing.TAGS))
 
   @parameterized.parameters(0, -1, 10)
@@ -42,13 +41,11 @@ class CountsTest(parameterized.TestCase):
         '`vocab_size` must be between 1 and 9, the number of words in .*'
         f'stackoverflow.word_count, found {vocab_size}',
     ):
-      stackoverflow_files.load_word_vocabulary(self.data_dir, vocab_size)
+      stackoverflow_files.load_word_vocabulary(self.folder, vocab_size)
 
   def test_more_tags_than_there_are_raise(self):
-    with self.assertRaisesRegex(
-        ValueError, '`tag_vocab_size` must be between 1 and 5, .*tags.*found 6'
-    ):
-      stackoverflow_files.load_tag_vocabulary(self.data_dir, 6)
+    with self.assertRaisesRegex(ValueError, '`tag_vocab_size` must be between'):
+      stackoverflow_files.load_tag_vocabulary(self.folder, 6)
 
   @parameterized.named_parameters(
       ('words_empty', 'word', b'', 'has no words'),
@@ -58,12 +55,7 @@ class CountsTest(parameterized.TestCase):
       ('tags_empty', 'tag', b'', 'has no tags'),
       ('tags_truncated', 'tag', b'{"a": 3, "b', 'must be a JSON object'),
       ('tags_a_list', 'tag', b'["a"]', 'must be a JSON object'),
-      (
-          'tags_twice',
-          'tag',
-          b'{"a": 3, "b": 2, "a": 1}',
-          "key 'a' more than once",
-      ),
+      ('tags_twice', 'tag', b'{"a": 3, "b": 2, "a": 1}', "key 'a' more than"),
       ('tags_no_number', 'tag', b'{"a": null}', 'must be a JSON object'),
       ('tags_infinite', 'tag', b'{"a": 1e999}', 'must be a JSON object'),
   )
@@ -75,7 +67,7 @@ class CountsTest(parameterized.TestCase):
         'tag': stackoverflow_files.load_tag_vocabulary,
     }[kind]
     with self.assertRaisesRegex(ValueError, sentence) as caught:
-      load(self.data_dir, 1)
+      load(self.folder, 1)
     self.assertIn(str(path), str(caught.exception))
     self.assertNotIn('\n', str(caught.exception))
 
@@ -83,9 +75,9 @@ class CountsTest(parameterized.TestCase):
     for kind in ('word', 'tag'):
       path = self.counts / f'stackoverflow.{kind}_count'
       path.write_bytes(b'\xef\xbb\xbf' + path.read_bytes())
-    words = stackoverflow_files.load_word_vocabulary(self.data_dir, 1)
+    words = stackoverflow_files.load_word_vocabulary(self.folder, 1)
     self.assertEqual(words, ['.'])
-    tags = stackoverflow_files.load_tag_vocabulary(self.data_dir, 5)
+    tags = stackoverflow_files.load_tag_vocabulary(self.folder, 5)
     self.assertEqual(tags, list(stackoverflow_testing.TAGS))
 
   def test_missing_counts_say_how_they_are_downloaded(self):
@@ -99,7 +91,7 @@ class CountsTest(parameterized.TestCase):
           FileNotFoundError,
           f'put it at {path}, .*tasks.fetch stackoverflow --data_dir=',
       ):
-        load(self.data_dir)
+        load(self.folder)
 
   def test_real_counts_are_those_that_tff_reads(self):
     folder = data_testing.SAMPLE
@@ -120,16 +112,12 @@ class CountsTest(parameterized.TestCase):
       stackoverflow_files.load_tag_vocabulary(folder, num_tags + 1)
 
 
-class PostsTest(parameterized.TestCase):
-
-  def setUp(self):
-    super().setUp()
-    self.data_dir = folder_testing.new(self)
+class PostsTest(folder_testing.FolderTestCase):
 
   def test_splits_are_opened_with_what_is_asked_for(self):
-    stackoverflow_testing.write(self.data_dir)
+    stackoverflow_testing.write(self.folder)
     clients = stackoverflow_files.load_stackoverflow(
-        self.data_dir, 'train', _SPEC
+        self.folder, 'train', _SPEC
     )
     self.assertEqual(clients.client_ids, ('ann', 'bob'))
     self.assertEqual(clients.total_examples, 12)

@@ -67,9 +67,7 @@ class WordSequencesTest(parameterized.TestCase):
     self.assertEqual(rows['x'].shape, (0, 4))
 
   def test_an_empty_vocabulary_raises(self):
-    with self.assertRaisesRegex(
-        ValueError, '`vocabulary` must have at least one entry'
-    ):
+    with self.assertRaisesRegex(ValueError, '`vocabulary` must have at least'):
       word_sequences.WordSequences([], 4)
 
   def test_real_data_equal_the_preprocessing_of_tff(self):

@@ -45,19 +45,18 @@ class _FakeBuilder:
     return dict(zip(('title', 'description', 'label'), map(np.array, columns)))
 
 
-class TextFilesTest(parameterized.TestCase):
+class TextFilesTest(folder_testing.FolderTestCase):
 
   def setUp(self):
     super().setUp()
-    self.data_dir = folder_testing.new(self)
-    self.jsonl = self.data_dir / 'news.jsonl.gz'
+    self.jsonl = self.folder / 'news.jsonl.gz'
 
   def _write_jsonl(self, *rows):
     lines = [json.dumps(row) + '\n' for row in rows]
     self.jsonl.write_bytes(gzip.compress(''.join(lines).encode()))
 
   def _write_csv(self, **changes):
-    folder = self.data_dir / 'news_csv'
+    folder = self.folder / 'news_csv'
     folder.mkdir()
     for name, text in {**_CSV, **changes}.items():
       if text is not None:
@@ -81,7 +80,7 @@ class TextFilesTest(parameterized.TestCase):
     return seen
 
   def _assert_loads(self):
-    train, test = _DATASET.read(str(self.data_dir))
+    train, test = _DATASET.read(str(self.folder))
     for examples in (train, test):
       self.assertEqual(list(examples), ['text', 'label'])
       self.assertEqual(examples['label'].dtype, np.int32)
@@ -92,20 +91,18 @@ class TextFilesTest(parameterized.TestCase):
 
   def _assert_refused(self, sentence, error=ValueError):
     with self.assertRaisesRegex(error, sentence) as caught:
-      _DATASET.read(self.data_dir)
+      _DATASET.read(self.folder)
     self.assertNotIn('\n', str(caught.exception))
     self.assertEndsWith(str(caught.exception), '.')
 
   def test_reads_json_lines_first(self):
     self._write_jsonl(*_ROWS)
     self._write_csv(**{'train.csv': 'damaged'})
-    data_testing.prepare(self.data_dir, 'news_subset', '1.0.0')
+    data_testing.prepare(self.folder, 'news_subset', '1.0.0')
     self._assert_loads()
 
   def test_reads_the_newest_prepared_version_next(self):
-    data_testing.prepare(
-        self.data_dir, 'news_subset', '3.0.1', '10.0.0', '9.0.0'
-    )
+    data_testing.prepare(self.folder, 'news_subset', '3.0.1', '10.0.0', '9.0.0')
     self._write_csv(**{'train.csv': 'damaged'})
     seen = self._fake_tfds()
     self._assert_loads()
@@ -119,7 +116,7 @@ class TextFilesTest(parameterized.TestCase):
     self._assert_refused(
         f'^The News was not found: put news.jsonl.gz .* at {self.jsonl}, or '
         '.* `.venv/bin/python -m tasks.fetch news --data_dir='
-        rf'{self.data_dir}`\.$',
+        rf'{self.folder}`\.$',
         FileNotFoundError,
     )
 
@@ -135,23 +132,11 @@ class TextFilesTest(parameterized.TestCase):
     self.jsonl.write_bytes(damage(self.jsonl.read_bytes()))
     self._assert_refused(f'{self.jsonl}.*{sentence}')
 
-  @parameterized.named_parameters(
-      ('no_text', dict(split='train', label=1), "line 4 has no 'text'"),
-      (
-          'words_as_label',
-          dict(split='train', text='a', label='World'),
-          'line 4.*World',
-      ),
-      (
-          'large_label',
-          dict(split='test', text='a', label=3),
-          "split 'test' has the label 3 at example .* from 0 to 2",
-      ),
-      (
-          'negative_label',
-          dict(split='train', text='a', label=-1),
-          "split 'train' has the label -1 at example .* from 0 to 2",
-      ),
+  @parameterized.parameters(
+      (dict(split='train', label=1), "line 4 has no 'text'"),
+      (dict(split='train', text='a', label='World'), 'line 4.*World'),
+      (dict(split='test', text='a', label=3), "split 'test' .* label 3 at"),
+      (dict(split='train', text='a', label=-1), "split 'train' .* label -1 at"),
   )
   def test_rows_that_cannot_be(self, row, sentence):
     self._write_jsonl(*_ROWS, row)
@@ -162,51 +147,26 @@ class TextFilesTest(parameterized.TestCase):
     self._assert_refused(f"{self.jsonl} has no split 'test'")
 
   def test_prepared_folder_that_is_damaged(self):
-    data_testing.prepare(self.data_dir, 'news_subset', '3.0.1')
+    data_testing.prepare(self.folder, 'news_subset', '3.0.1')
     self._assert_refused('news_subset/3.0.1 could not be read .* delete it')
 
   @parameterized.named_parameters(
       ('missing', None, 'train.csv is missing', FileNotFoundError),
-      ('empty', '', 'has no example', ValueError),
-      (
-          'open_quote',
-          '"1","a","b"\n"1","a","b\n',
-          'train.csv, line 2 cannot be split into cells .it opens a double ',
-          ValueError,
-      ),
-      (
-          'large_class',
-          '"4294967297","a","b"\n',
-          'train.csv, line 1 must have a class number',
-          ValueError,
-      ),
-      (
-          'header',
-          'class,title,body\n',
-          'train.csv, line 1 must have a class number',
-          ValueError,
-      ),
-      (
-          'two_cells',
-          '"1","a","b"\n"1","a"\n',
-          'train.csv, line 2 .* found 2 cells',
-          ValueError,
-      ),
-      (
-          'class_from_zero',
-          '"0","a","b"\n',
-          'has the label -1 at example 0',
-          ValueError,
-      ),
+      ('empty', '', 'has no example'),
+      ('open_quote', '"1","a","b"\n"1","a","b\n', 'train.csv, line 2 '),
+      ('large_class', '"4294967297","a","b"\n', 'train.csv, line 1 .*class'),
+      ('header', 'class,title,body\n', 'train.csv, line 1 .*class'),
+      ('two_cells', '"1","a","b"\n"1","a"\n', 'line 2 .* found 2 cells'),
+      ('class_from_zero', '"0","a","b"\n', 'the label -1 at example 0'),
   )
-  def test_csv_that_cannot_be(self, text, sentence, error):
+  def test_csv_that_cannot_be(self, text, sentence, error=ValueError):
     self._write_csv(**{'train.csv': text})
     self._assert_refused(sentence, error)
 
   def test_csv_of_other_programs(self):
     text = '\ufeff"1","One","' + 'b' * 200_000 + '"\r\n\r\n"2","","c"\r\n'
     self._write_csv(**{'train.csv': text})
-    train, _ = text_files.Texts('news', 'News', 4).read(self.data_dir)
+    train, _ = text_files.Texts('news', 'News', 4).read(self.folder)
     self.assertEqual(train['label'].tolist(), [0, 1])
     self.assertEqual(list(map(len, train['text'])), [200_004, 1])
 
@@ -218,10 +178,10 @@ class TextFilesTest(parameterized.TestCase):
   @pytest.mark.published_data
   def test_both_forms_of_the_real_data_are_one(self):
     folder = data_testing.real_data('ag_news')
-    (self.data_dir / 'tfds').symlink_to(folder / 'tfds')
+    (self.folder / 'tfds').symlink_to(folder / 'tfds')
     for lines, prepared in zip(
         ag_news.AG_NEWS.data.read(folder),
-        ag_news.AG_NEWS.data.read(self.data_dir),
+        ag_news.AG_NEWS.data.read(self.folder),
     ):
       self.assertLen(prepared['text'], len(lines['text']))
       # Prepared data are shuffled, and three texts differ by a blank.

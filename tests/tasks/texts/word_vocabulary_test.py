@@ -41,9 +41,5 @@ class WordVocabularyTest(parameterized.TestCase):
     self.assertEqual(vocabulary.encode([], 4).shape, (0, 4))
 
   def test_more_words_than_there_are_raise(self):
-    with self.assertRaisesRegex(
-        ValueError,
-        '`vocab_size` must be at most 7, since the training texts have 4 '
-        r'different words, found 8\.',
-    ):
+    with self.assertRaisesRegex(ValueError, '`vocab_size` must be at most 7'):
       word_vocabulary.build_word_vocabulary(_TEXTS, 8)
