@@ -41,12 +41,6 @@ class AGNewsTasksTest(parameterized.TestCase):
         cls.data_dir, vocab_size=9, max_length=8, seed=3
     )
 
-  def _create(self, **kwargs):
-    return ag_news.AG_NEWS.create(
-        self.data_dir,
-        **{'vocab_size': 9, 'max_length': 7, 'num_clients': 5, **kwargs},
-    )
-
   def test_tokens_are_words_of_the_training_split(self):
     # 'the' is in every text, and first by its count.
     tokens = self.default.train_data.values['x']

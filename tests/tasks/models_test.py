@@ -3,7 +3,8 @@
 """Tests that the models of all tasks are the published ones: a row a model."""
 
 from collections.abc import Mapping
-from typing import Any, Optional
+import itertools
+from typing import Any
 
 from absl.testing import parameterized
 import attrs
@@ -13,7 +14,6 @@ import tensorflow as tf
 
 from tasks import catalogue
 
-_LSTM = [(8, 1024), (256, 1024)]
 _AUTOENCODER = (784, 1000, 500, 250, 30, 250, 500, 1000, 784)
 
 
@@ -22,196 +22,143 @@ class _Model:
   """A published model.
 
   Attributes:
-    task: The name of its task.
-    model_id: Its name; None if it is the only one.
+    name: The names of its task and of the model, if there are several.
     num_weights: How many numbers it trains.
-    shapes: The shapes of its kernels; None if another row has them.
-    arguments: Arguments of the task.
+    kernels: Their shapes in words; empty if another row has them.
     initial: The distribution of kernels, 'glorot' with zero biases or 'fan_in',
-      as PyTorch's; None for another one.
+      as PyTorch's; empty for another one.
+    arguments: Arguments of the task.
     literals: Initial numbers by the place of the weight, so that no release
       changes a run.
     rates: The rates of its dropout.
   """
 
-  task: str
-  model_id: Optional[str]
+  name: str
   num_weights: int
-  shapes: Optional[list[tuple[int, ...]]] = None
+  kernels: str = ''
+  initial: str = ''
   arguments: Mapping[str, Any] = {}
-  initial: Optional[str] = None
   literals: Mapping[int, float] = {}
   rates: tuple[float, ...] = ()
 
   def build(self, seed=1):
-    arguments = {'seed': seed, **self.arguments}
-    if self.model_id is not None:
-      arguments['model_id'] = self.model_id
-    return catalogue.TASKS[self.task].build_keras_model(**arguments)
+    task, _, model_id = self.name.partition('/')
+    chosen = {'model_id': model_id} if model_id else {}
+    return catalogue.TASKS[task].build_keras_model(
+        seed=seed, **chosen, **self.arguments
+    )
 
 
+_DIGITS = {'only_digits': True}
 _MODELS = (
-    _Model('digits', 'logistic', 650, [(64, 10)], {}, 'glorot', {0: 0.0208343}),
+    _Model('digits/logistic', 650, '64x10', 'glorot', literals={0: 0.0208343}),
+    _Model('digits/cnn', 23_946, '3x3x1x16 3x3x16x32 288x64 64x10', 'glorot'),
+    _Model('mnist/logistic', 7_850, '784x10', 'fan_in'),
+    _Model('mnist/mlp', 178_110, '784x200 200x100 100x10', 'fan_in'),
     _Model(
-        'digits',
-        'cnn',
-        23_946,
-        [(3, 3, 1, 16), (3, 3, 16, 32), (288, 64), (64, 10)],
-        {},
-        'glorot',
-    ),
-    _Model('mnist', 'logistic', 7_850, [(784, 10)], {}, 'fan_in'),
-    _Model(
-        'mnist',
-        'mlp',
-        178_110,
-        [(784, 200), (200, 100), (100, 10)],
-        {},
-        'fan_in',
-    ),
-    _Model(
-        'mnist',
-        'cnn',
+        'mnist/cnn',
         21_840,
-        [(5, 5, 1, 10), (5, 5, 10, 20), (320, 50), (50, 10)],
-        {},
+        '5x5x1x10 5x5x10x20 320x50 50x10',
         'fan_in',
-        {0: -0.06529255, 7: -0.1049663},
-        (0.5, 0.5),
+        literals={0: -0.06529255, 7: -0.1049663},
+        rates=(0.5, 0.5),
     ),
     _Model(
-        'emnist_cr',
-        'cnn_dropout',
+        'emnist_cr/cnn_dropout',
         1_206_590,
-        [(3, 3, 1, 32), (3, 3, 32, 64), (9216, 128), (128, 62)],
-        {},
+        '3x3x1x32 3x3x32x64 9216x128 128x62',
         'glorot',
-        {0: 0.07380237, 6: 0.17587596},
-        (0.25, 0.5),
+        literals={0: 0.07380237, 6: 0.17587596},
+        rates=(0.25, 0.5),
     ),
     _Model(
-        'emnist_cr',
-        'cnn',
+        'emnist_cr/cnn',
         1_690_046,
-        [(5, 5, 1, 32), (5, 5, 32, 64), (3136, 512), (512, 62)],
-        {},
+        '5x5x1x32 5x5x32x64 3136x512 512x62',
         'glorot',
     ),
+    _Model('emnist_cr/2nn', 209_662, '784x200 200x200 200x62', 'glorot'),
     _Model(
-        'emnist_cr',
-        '2nn',
-        209_662,
-        [(784, 200), (200, 200), (200, 62)],
-        {},
-        'glorot',
+        'emnist_cr/cnn_dropout', 1_199_882, arguments=_DIGITS, rates=(0.25, 0.5)
     ),
-    *(
-        _Model(
-            'emnist_cr', name, number, None, {'only_digits': True}, rates=rates
-        )
-        for name, number, rates in (
-            ('cnn_dropout', 1_199_882, (0.25, 0.5)),
-            ('cnn', 1_663_370, ()),
-            ('2nn', 199_210, ()),
-        )
-    ),
+    _Model('emnist_cr/cnn', 1_663_370, arguments=_DIGITS),
+    _Model('emnist_cr/2nn', 199_210, arguments=_DIGITS),
     _Model(
         'emnist_ae',
-        None,
         2_837_314,
-        list(zip(_AUTOENCODER[:-1], _AUTOENCODER[1:])),
-        {},
+        ' '.join(f'{n}x{m}' for n, m in itertools.pairwise(_AUTOENCODER)),
         'glorot',
     ),
     _Model(
-        'cifar10',
-        'simple_cnn',
+        'cifar10/simple_cnn',
         122_570,
-        [(3, 3, 3, 32), (3, 3, 32, 64), (3, 3, 64, 64), (1024, 64), (64, 10)],
-        {'augmentation': 'none'},
+        '3x3x3x32 3x3x32x64 3x3x64x64 1024x64 64x10',
         'fan_in',
+        {'augmentation': 'none'},
         {0: -0.1588245, 9: 0.0984599},
     ),
     _Model(
-        'cifar100',
-        'simple_cnn',
+        'cifar100/simple_cnn',
         79_268,
-        [(3, 3, 3, 32), (3, 3, 32, 64), (3, 3, 64, 64), (256, 64), (64, 100)],
-        {'augmentation': 'fedopt'},
+        '3x3x3x32 3x3x32x64 3x3x64x64 256x64 64x100',
         'fan_in',
+        {'augmentation': 'fedopt'},
     ),
     _Model(
-        'cifar10',
-        'cnn_dropout',
+        'cifar10/cnn_dropout',
         1_626_442,
-        [(3, 3, 3, 32), (3, 3, 32, 64), (14 * 14 * 64, 128), (128, 10)],
+        '3x3x3x32 3x3x32x64 12544x128 128x10',
+        'glorot',
         {'augmentation': 'none'},
-        'glorot',
-        {},
-        (0.25, 0.5),
+        rates=(0.25, 0.5),
     ),
     _Model(
-        'shakespeare',
-        'lstm',
+        'shakespeare/lstm',
         820_522,
-        [(90, 8), *_LSTM, *[(256, 1024)] * 2, (256, 90)],
-        {'sequence_length': 6},
-        None,
-        {0: 0.011557363, 7: 0.026371181},
+        '90x8 8x1024 256x1024 256x1024 256x1024 256x90',
+        arguments={'sequence_length': 6},
+        literals={0: 0.011557363, 7: 0.026371181},
     ),
-    _Model(
-        'shakespeare',
-        'small_lstm',
-        295_210,
-        [(90, 8), *_LSTM, (256, 90)],
-        {'sequence_length': 6},
-    ),
+    _Model('shakespeare/small_lstm', 295_210, '90x8 8x1024 256x1024 256x90'),
     _Model(
         'stackoverflow_nwp',
-        'lstm',
         4_050_748,
-        [(10_004, 96), (96, 2680), (670, 2680), (670, 96), (96, 10_004)],
+        '10004x96 96x2680 670x2680 670x96 96x10004',
     ),
     _Model(
         'stackoverflow_nwp',
-        'lstm',
         2_122_485,
-        None,
-        {'vocab_size': 9, 'sequence_length': 5},
-        None,
-        {0: -0.04441713, 6: 0.0105480105},
+        arguments={'vocab_size': 9, 'sequence_length': 5},
+        literals={0: -0.04441713, 6: 0.0105480105},
     ),
-    *(
-        _Model('stackoverflow_lr', name, 5_000_500, [(10_000, 500)])
-        for name in ('words', 'logistic')
-    ),
+    _Model('stackoverflow_lr/words', 5_000_500, '10000x500'),
+    _Model('stackoverflow_lr/logistic', 5_000_500, '10000x500'),
     _Model(
-        'stackoverflow_lr',
-        'words',
+        'stackoverflow_lr/words',
         248,
-        [(30, 8)],
-        {'vocab_size': 30, 'tag_vocab_size': 8},
+        '30x8',
         'glorot',
+        {'vocab_size': 30, 'tag_vocab_size': 8},
         {0: -0.32589728},
     ),
-    _Model('ag_news', 'cnn', 690_116, rates=(0.5,)),
     _Model(
-        'ag_news',
-        'cnn',
+        'ag_news/cnn',
         50_820,
-        [(11, 64), (3, 64, 64), (4, 64, 64), (5, 64, 64), (192, 4)],
-        {'vocab_size': 11, 'max_length': 8},
-        None,
-        {0: -0.0895884, 7: -0.1582677},
-        (0.5,),
+        '11x64 3x64x64 4x64x64 5x64x64 192x4',
+        arguments={'vocab_size': 11, 'max_length': 8},
+        literals={0: -0.0895884, 7: -0.1582677},
+        rates=(0.5,),
     ),
-    _Model('dbpedia', 'cnn', 692_046, rates=(0.5,)),
-    _Model('ag_news', 'bag_of_words', 640_196),
+    _Model('ag_news', 690_116, rates=(0.5,)),
+    _Model('ag_news/bag_of_words', 640_196),
+    _Model('dbpedia', 692_046, rates=(0.5,)),
 )
-
-
-def _name(model):
-  return '_'.join([model.task, model.model_id or '', str(model.num_weights)])
+_EVERY = parameterized.named_parameters(
+    (f'{m.name.replace("/", "_")}_{m.num_weights}', m) for m in _MODELS
+)
+_DRAWN = parameterized.named_parameters(
+    (m.name.replace('/', '_'), m) for m in _MODELS if m.initial or m.literals
+)
 
 
 def _limit(shape, initial):
@@ -223,22 +170,24 @@ def _limit(shape, initial):
 
 class ModelsTest(parameterized.TestCase):
 
-  @parameterized.named_parameters((_name(m), m) for m in _MODELS)
+  @_EVERY
   def test_weights_and_dropout_are_the_published_ones(self, model):
     # In a graph, where nothing is drawn yet.
     with tf.Graph().as_default():
       built = model.build()
       self.assertEqual(built.count_params(), model.num_weights)
-      shapes = [tuple(weight.shape) for weight in built.trainable_weights]
+      kernels = [
+          'x'.join(map(str, weight.shape))
+          for weight in built.trainable_weights
+          if len(weight.shape) > 1
+      ]
       rates = [layer.rate for layer in built.layers if hasattr(layer, 'rate')]
     self.assertEmpty(built.non_trainable_weights)
     self.assertEqual(tuple(rates), model.rates)
-    if model.shapes is not None:
-      self.assertEqual([s for s in shapes if len(s) > 1], model.shapes)
+    if model.kernels:
+      self.assertEqual(' '.join(kernels), model.kernels)
 
-  @parameterized.named_parameters(
-      (_name(m), m) for m in _MODELS if m.initial or m.literals
-  )
+  @_DRAWN
   def test_initial_weights_follow_from_the_seed(self, model):
     first, again, other = (model.build(s).get_weights() for s in (1, 1, 2))
     for place, number in model.literals.items():
@@ -253,7 +202,7 @@ class ModelsTest(parameterized.TestCase):
     for i, kernel in enumerate(kernels):
       for later in kernels[i + 1 :]:
         self.assertGreater(np.abs(kernel - later).max(), 0.1)
-    if model.initial is not None:
+    if model.initial:
       self._assert_distribution(first, model.initial)
 
   def _assert_distribution(self, weights, initial):

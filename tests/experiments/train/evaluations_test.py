@@ -129,44 +129,29 @@ class FlagsTest(parameterized.TestCase):
 
 class BuildTest(parameterized.TestCase):
 
-  @parameterized.named_parameters(
+  @parameterized.parameters(
+      ('--evaluation_data=validation', 'validation', '--validation_fraction'),
+      ('--evaluation_data=test_clients', 'test_data', '--evaluation_data'),
       (
-          'validation',
-          ['--evaluation_data=validation'],
-          {'validation': None},
-          ['--validation_fraction'],
+          '--evaluations=per_client --final_evaluations=personalized',
+          'test_data',
+          '--evaluations=per_client or personalized .* --heldout_fraction',
       ),
       (
-          'test_clients',
-          ['--evaluation_data=test_clients'],
-          {'test_data': None},
-          ['--evaluation_data'],
+          '--evaluations=personalized --heldout_clients=5',
+          None,
+          'no client has both.* --heldout_fraction',
       ),
       (
-          'clients',
-          ['--evaluations=per_client', '--final_evaluations=personalized'],
-          {'test_data': None},
-          ['--evaluations=per_client or personalized', '--heldout_fraction'],
-      ),
-      (
-          'clients_with_both',
-          ['--evaluations=personalized', '--heldout_clients=5'],
-          {},
-          ['no client has both', '--heldout_fraction'],
-      ),
-      (
-          'rule_that_needs_a_server',
-          [
-              '--algorithm=fafed',
-              '--final_evaluations=personalized',
-              '--heldout_fraction=0.2',
-          ],
-          {},
-          ['--client_optimizer=fafed'],
+          '--final_evaluations=personalized --algorithm=fafed '
+          '--heldout_fraction=0.2',
+          None,
+          '--client_optimizer=fafed',
       ),
   )
-  def test_what_the_task_lacks_is_named(self, arguments, changes, named):
-    self._assert_refused(arguments, changes, named)
+  def test_what_the_task_lacks_is_named(self, arguments, lacking, named):
+    changes = {} if lacking is None else {lacking: None}
+    self._assert_refused(named, arguments.split(), **changes)
 
   def test_augmented_examples_are_no_data_to_evaluate_on(self):
     augmented = batching.Augmentation(
@@ -174,19 +159,17 @@ class BuildTest(parameterized.TestCase):
         _build_task().train_data.element_spec,
     )
     self._assert_refused(
+        '--evaluation_data=train .* augments',
         ['--evaluation_data=train'],
-        {'augmentation': augmented},
-        ['--evaluation_data=train', 'augments'],
+        augmentation=augmented,
     )
 
-  def _assert_refused(self, arguments, changes, named):
+  def _assert_refused(self, named, arguments, **changes):
     choices, settings = _read(*arguments)
     task = attrs.evolve(_build_task(*arguments), **changes)
-    with self.assertRaises(ValueError) as caught:
+    with self.assertRaisesRegex(ValueError, named) as caught:
       evaluations.build_evaluations(choices, settings, task)
     self.assertNotIn('\n', str(caught.exception))
-    for name in named:
-      self.assertIn(name, str(caught.exception))
 
   @parameterized.parameters(
       ((), 'central_test', True),

@@ -36,60 +36,37 @@ _KILLED = -signal.SIGKILL
 _TIMEOUT_SECONDS = 300
 
 _ROUNDS = (
-    '--clients_per_round=4',
-    '--client_batch_size=16',
-    '--client_epochs=1',
-    '--total_rounds=8',
-    '--rounds_per_evaluation=3',
-    '--rounds_per_checkpoint=3',
-    '--checkpoints_to_keep=2',
+    '--clients_per_round=4 --client_batch_size=16 --client_epochs=1 '
+    '--total_rounds=8 --rounds_per_evaluation=3 --rounds_per_checkpoint=3 '
+    '--checkpoints_to_keep=2'
 )
 _DROPOUT = (
-    *_ROUNDS,
-    '--task=mnist',
-    '--mnist_num_clients=12',
-    '--mnist_examples_per_client=20-40',
+    f'{_ROUNDS} --task=mnist --mnist_num_clients=12 '
+    '--mnist_examples_per_client=20-40'
 )
 _FEDAVG = (
-    *_DROPOUT,
-    '--client_optimizer=sgd',
-    '--client_learning_rate=0.05',
-    '--client_schedule=step_decay',
-    '--keep_best',
+    f'{_DROPOUT} --client_optimizer=sgd --client_learning_rate=0.05 '
+    '--client_schedule=step_decay --keep_best'
 )
 _DELTA_SGD = (
-    *_DROPOUT,
-    '--client_optimizer=delta_sgd',
-    '--client_schedule=inverse_sqrt',
-    '--weights_average_decay=0.9',
+    f'{_DROPOUT} --client_optimizer=delta_sgd --client_schedule=inverse_sqrt '
+    '--weights_average_decay=0.9'
 )
 _NATIVE = (
-    *_ROUNDS,
-    '--task=digits',
-    '--digits_num_clients=20',
-    '--runtime=native',
-    '--client_schedule=inverse_sqrt',
-    '--keep_best',
+    f'{_ROUNDS} --task=digits --digits_num_clients=20 --runtime=native '
+    '--client_schedule=inverse_sqrt --keep_best'
 )
-_FEDCADA = (*_DROPOUT, '--algorithm=fedcada', '--keep_best')
-_SCAFFOLD = (
-    *_DROPOUT,
-    '--algorithm=scaffold',
-    '--client_learning_rate=0.05',
-)
+_FEDCADA = f'{_DROPOUT} --algorithm=fedcada --keep_best'
+_SCAFFOLD = f'{_DROPOUT} --algorithm=scaffold --client_learning_rate=0.05'
 _FEDDYN = (
-    *_DROPOUT,
-    '--algorithm=feddyn',
-    '--client_learning_rate=0.05',
-    '--drop_clients=0.2',
+    f'{_DROPOUT} --algorithm=feddyn --client_learning_rate=0.05 '
+    '--drop_clients=0.2'
 )
 _PRODIGY = (
-    *_DROPOUT,
-    '--client_optimizer=prodigy',
-    '--prodigy_carry_state',
-    '--prodigy_initial_distance=0.001',
+    f'{_DROPOUT} --client_optimizer=prodigy --prodigy_carry_state '
+    '--prodigy_initial_distance=0.001'
 )
-_RAY = (*_FEDCADA, '--runtime=ray', '--ray_workers=2')
+_RAY = f'{_FEDCADA} --runtime=ray --ray_workers=2'
 
 
 def _write_mnist(path):
@@ -149,11 +126,11 @@ class ResumeTest(parameterized.TestCase):
     super().setUpClass()
     cls.folder = folder_testing.new(cls)
     _write_mnist(cls.folder / 'mnist.npz')
-    cls._whole: dict[tuple[str, ...], Any] = {}
+    cls._whole: dict[str, Any] = {}
 
   def _arguments(self, name, case):
     return [
-        *case,
+        *case.split(),
         f'--data_dir={self.folder}',
         f'--output_dir={self.folder}',
         f'--experiment_name={name}',
@@ -275,7 +252,7 @@ class ResumeTest(parameterized.TestCase):
     self.assertEqual(good.read_bytes(), before)
     # Killed at some time.
     seconds = random.Random(1).uniform(0, 0.5 * whole['seconds'])
-    case = (*_FEDAVG, '--checkpoints_to_keep=3')
+    case = f'{_FEDAVG} --checkpoints_to_keep=3'
     answer = self._train('fedavg', case, kill_after=seconds)
     self.assertEqual(answer['code'], _KILLED, self._stderr)
     self._finish('fedavg', _FEDAVG)
