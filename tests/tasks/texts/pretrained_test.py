@@ -133,7 +133,7 @@ class PretrainedTest(parameterized.TestCase):
   @parameterized.parameters(
       ('load_config', 'config.json', 'config.json'),
       ('load_word_pieces', 'vocab.txt', 'vocab.txt or tokenizer.json'),
-      ('load_encoder_weights', 'tf_model.h5', 'tf_model.h5 or'),
+      ('load_encoder_weights', 'tf_model.h5', 'tf_model.h5 or .*'),
   )
   def test_missing_file_is_named(self, load, file, sentence):
     (self.folder / file).unlink()
