@@ -31,21 +31,16 @@ class PagesTest(parameterized.TestCase):
         if row.builder is not None:
           self.assertRegex(page, rf'\| `{row.name}` \| .* \| \[.*\]\(http')
 
-  def test_losses_of_the_first_page_are_those_of_the_leaderboard(self):
+  def test_areas_of_the_first_page_are_those_of_the_leaderboard(self):
     page = page_testing.read('docs/results/leaderboard.md')
-    section = page.split('\n## Without tuning\n')[1].split('\n## ')[0]
-    losses = dict(
-        re.findall(r'^\| (\S+) \|[^|]*\|[^|]*\| ([\d.]+) \|', section, re.M)
-    )
+    rows = page_testing.table_rows(page, 'method')
+    areas = {method: float(area) for method, _, area, *_ in rows}
     readme = page_testing.read('README.md')
-    told = re.search(r'^Untuned, .*?\. With', readme, re.M | re.S)[0]
-    shown = re.findall(
-        r'\b((?:Fed|Delta-)[\w-]+)(?:\s+is\s+at\s+most)?\s+([\d.]*\d)', told
-    )
-    self.assertLen(shown, 6)
-    for method, loss in shown:
-      decimals = len(loss.partition('.')[2])
-      self.assertEqual(f'{float(losses[method]):.{decimals}f}', loss, method)
+    told = readme.split('\n## Which method wins?\n')[1].split('\n## ')[0]
+    shown = re.findall(r'(\d+\.\d) for ((?:Fed|Delta-)[\w-]+)', told)
+    self.assertLen(shown, 7)
+    for area, method in shown:
+      self.assertEqual(f'{areas[method]:.1f}', area, method)
 
 
 class RecommendedHyperparametersTest(absltest.TestCase):
