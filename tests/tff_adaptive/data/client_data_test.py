@@ -91,21 +91,6 @@ class ClientArraysTest(parameterized.TestCase):
     with self.assertRaisesRegex(KeyError, 'no id is similar'):
       source.examples('7')
 
-  @parameterized.named_parameters(
-      ('none', [], ValueError, 'name at least one client'),
-      ('twice', ['a', 'b', 'b'], ValueError, "'b' more than once"),
-      (
-          'surrogate',
-          ['a', '\udc80', 'b'],
-          ValueError,
-          "text, found '.udc80' wi",
-      ),
-      ('integer', ['a', 1], TypeError, 'string, found 1'),
-  )
-  def test_bad_client_ids_raise(self, ids, error, message):
-    with self.assertRaisesRegex(error, message):
-      client_data.LazyClientArrays(ids, _clients().get, _SPEC)
-
 
 class PackedClientArraysTest(parameterized.TestCase):
 
@@ -158,64 +143,6 @@ class PackedClientArraysTest(parameterized.TestCase):
     )
     self.assertEqual(list(source.element_spec), ['y', 'x'])
     self.assertEqual(source.examples('b')['x'].tolist(), [2.0])
-
-  @parameterized.named_parameters(
-      (
-          'length',
-          [0, 2],
-          None,
-          ValueError,
-          r'be 3 non-decreasing numbers.*found \[0 2\]',
-      ),
-      ('begin', [1, 2, 4], None, ValueError, r'0 to 4.*found \[1 2 4\]'),
-      ('end', [0, 2, 3], None, ValueError, r'from 0 to 4.*found \[0 2 3\]'),
-      ('order', [0, 5, 4], None, ValueError, r'non-decreasing.*\[0 5 4\]'),
-      ('matrix', [[0, 2, 4]], None, ValueError, r'`offsets`.*shape \(1, 3\)'),
-      ('float', [0.0, 2.0, 4.0], None, TypeError, '`offsets`.*float64'),
-      ('index', [0, 1, 2], [0, 4], ValueError, r'\[0, 4\), found 0 to 4'),
-      ('negative', [0, 1, 2], [0, -1], ValueError, 'found -1 to 0'),
-      ('indices', [0, 1, 2], [0.0, 1.0], TypeError, '`indices`.*float64'),
-      ('few_indices', [0, 1, 2], [0], ValueError, 'from 0 to 1, found'),
-  )
-  def test_bad_layout_raises(self, offsets, indices, error, message):
-    with self.assertRaisesRegex(error, message):
-      client_data.PackedClientArrays(
-          {'x': np.zeros([4])}, offsets, ['a', 'b'], indices=indices
-      )
-
-  @parameterized.named_parameters(
-      ('no_client', {}, 'at least one client'),
-      (
-          'lengths',
-          {'a': {'x': [1], 'y': [1, 2]}},
-          "Client 'a'.*the same number",
-      ),
-      (
-          'type',
-          {'a': {'x': [1]}, 'b': {'x': [1.0]}},
-          "Client 'b' has float64.* in field 'x'",
-      ),
-      (
-          'shape',
-          {'a': {'x': np.ones([1, 2])}, 'b': {'x': np.ones([1, 3])}},
-          r"Client 'b' has float64\[\?,3\] in field 'x'",
-      ),
-      ('names', {'a': {'x': [1]}, 'b': {'z': [1]}}, "'b' has the fields"),
-  )
-  def test_from_clients_bad_clients_raise(self, clients, message):
-    with self.assertRaisesRegex(ValueError, message):
-      client_data.PackedClientArrays.from_clients(clients)
-
-  def test_from_partition_bad_rows_raise(self):
-    values = {'x': np.zeros([4])}
-    with self.assertRaisesRegex(TypeError, "client_indices.'b'.*float64"):
-      client_data.PackedClientArrays.from_partition(
-          values, {'a': [1], 'b': [0.5]}
-      )
-    with self.assertRaisesRegex(ValueError, r'\[0, 4\)'):
-      client_data.PackedClientArrays.from_partition(values, {'a': [4]})
-    with self.assertRaisesRegex(ValueError, 'at least one client'):
-      client_data.PackedClientArrays.from_partition(values, {})
 
 
 class LazyClientArraysTest(parameterized.TestCase):
@@ -282,20 +209,3 @@ class LazyClientArraysTest(parameterized.TestCase):
     )
     self.assertEqual(source.total_examples, 40)
     self.assertEmpty(loaded)
-
-  def test_a_client_of_another_size_than_known_raises(self):
-    source, _ = self._source(cache_bytes=0, client_sizes={'0': 9})
-    with self.assertRaisesRegex(ValueError, "'0' must have 9 .*found 10;"):
-      source.examples('0')
-
-  def test_client_that_does_not_match_raises_naming_it(self):
-    spec = {'x': tf.TensorSpec([], tf.float32)}
-    source = client_data.LazyClientArrays(
-        ['a'], lambda _: {'x': np.zeros([2])}, spec
-    )
-    with self.assertRaisesRegex(ValueError, "Client 'a'.*float64.*float32"):
-      source.examples('a')
-
-  def test_negative_room_raises(self):
-    with self.assertRaisesRegex(ValueError, '`cache_bytes`.* -1'):
-      self._source(cache_bytes=-1)

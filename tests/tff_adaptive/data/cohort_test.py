@@ -189,27 +189,6 @@ class CohortTest(parameterized.TestCase):
   def test_empty_cohort(self):
     self.assertEmpty(list(_cohort([])))
 
-  @parameterized.named_parameters(
-      ('client', dict(client_ids=['nobody']), KeyError, "'nobody'"),
-      ('seed', dict(seed=-1), ValueError, '`seed`'),
-      ('round', dict(round_num=-1), ValueError, '`round_num`.* -1'),
-      ('round_type', dict(round_num=1.0), TypeError, '`round_num`.*1.0'),
-      ('plan', dict(plan=20), TypeError, 'plan'),
-      (
-          'limit',
-          dict(step_limits={'ann': -1}),
-          ValueError,
-          r"`step_limits\['ann'\]` .* -1",
-      ),
-  )
-  def test_bad_argument_raises(self, arguments, error, message):
-    with self.assertRaisesRegex(error, message):
-      _cohort(**arguments)
-
-  def test_source_of_another_type_raises(self):
-    with self.assertRaisesRegex(TypeError, 'source'):
-      cohort.Cohort({'ann': _examples([1])}, ['ann'], 0, 0, _PLAN)
-
 
 @pytest.mark.usefixtures('native_runtime')
 class NativeRuntimeTest(absltest.TestCase):

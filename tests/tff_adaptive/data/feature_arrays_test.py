@@ -28,59 +28,6 @@ class FeatureArraysTest(parameterized.TestCase):
     x[0] = 2.0
     self.assertEqual(examples['x'][0], 2.0)
 
-  @parameterized.named_parameters(
-      ('no_mapping', [1, 2], TypeError, 'Data must be a mapping.*list'),
-      ('no_feature', {}, ValueError, 'Data must have at least one feature'),
-      ('scalar', {'x': 1.0}, ValueError, "scalar 1.0 for feature 'x'"),
-      ('nested', {'x': {'a': [1]}}, TypeError, "'x' with a dict"),
-      ('name', {1: [1]}, TypeError, 'strings to arrays, found 1'),
-      (
-          'object',
-          {'x': np.array(['a', None], np.object_)},
-          ValueError,
-          "Data, example 1: feature 'x' must hold strings, found None",
-      ),
-      (
-          'ragged',
-          {'x': [[1], [1, 2]]},
-          ValueError,
-          'Data must .* lists of diff',
-      ),
-      (
-          'large_integer',
-          {'x': [1, 2**63]},
-          ValueError,
-          "Data has the integer 9223372036854775808 in a list for feature 'x'",
-      ),
-      (
-          'very_large_integer',
-          {'x': [2**64]},
-          ValueError,
-          "Data has the integer 18446744073709551616 in a list for feature 'x'",
-      ),
-      (
-          'integer_among_floats',
-          {'x': [[2**53 + 1, 0.5]]},
-          ValueError,
-          "Data has the integer 9007199254740993 in a list for feature 'x'",
-      ),
-      (
-          'surrogate',
-          {'x': np.array([['a', 'b'], ['c', 'd\udfff']])},
-          ValueError,
-          "Data, example 1: feature 'x' must hold text, found 'd.udfff'; it ",
-      ),
-      (
-          'lengths',
-          {'x': [1, 2], 'y': [1]},
-          ValueError,
-          r"Data must have the same number.*\{'x': 2, 'y': 1\}",
-      ),
-  )
-  def test_as_examples_bad_features_raise(self, features, error, message):
-    with self.assertRaisesRegex(error, message):
-      feature_arrays.as_examples(features, 'Data')
-
   def test_as_examples_keeps_the_values_of_lists(self):
     for values in (
         [2**63, 2**64 - 1],
@@ -114,24 +61,6 @@ class FeatureArraysTest(parameterized.TestCase):
     spec = {'x': tf.TensorSpec([None], tf.float64)}
     found = feature_arrays.check_match({'x': np.ones([2, 7])}, spec, 'a')
     self.assertEqual(found['x'].shape, (2, 7))
-
-  @parameterized.named_parameters(
-      ('name', {'z': np.ones([1])}, r"^a has the fields \['z'\]; make"),
-      (
-          'type',
-          {'x': np.ones([1], np.float32)},
-          "float32.*'x'; make it float64",
-      ),
-      (
-          'shape',
-          {'x': np.ones([1, 2])},
-          r"\[\?,2\] in field 'x'; make it \w+\[\?\]",
-      ),
-  )
-  def test_check_match_bad_features_raise(self, examples, message):
-    spec = {'x': tf.TensorSpec([], tf.float64)}
-    with self.assertRaisesRegex(ValueError, message):
-      feature_arrays.check_match(examples, spec, 'a')
 
   def test_num_bytes_counts_the_contents_of_strings(self):
     examples = {

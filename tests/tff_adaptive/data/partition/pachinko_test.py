@@ -111,31 +111,3 @@ class PachinkoTest(partition_testing.PartitionTestCase):
     # The number of the clients after it does not change a client.
     many = _pachinko(100, examples_per_client=[100] + [10] * 99)
     np.testing.assert_array_equal(many['client_000'], _pachinko()['client_000'])
-
-  @parameterized.named_parameters(
-      ('coarse', dict(coarse_labels=[0, 0, 1]), 'each of the 4 labels.* 3'),
-      (
-          'two',
-          dict(coarse_labels=[0, 1, 0, 0]),
-          r'same for all rows of a class, found \[0, 1\] for class 5',
-      ),
-      ('alpha', dict(coarse_alpha=0.0), '`coarse_alpha` must be from 1e-06'),
-      (
-          'fine',
-          dict(fine_alpha=np.inf),
-          '`fine_alpha` must be from .* found inf',
-      ),
-      ('clients', dict(num_clients=0), '`num_clients` must be positive'),
-      ('many', dict(examples_per_client=3), '2 clients would need 6 examples'),
-      ('matrix', dict(coarse_labels=np.zeros([2, 2], int)), '`coarse_labels`'),
-  )
-  def test_bad_argument_raises(self, change, message):
-    arguments = dict(
-        labels=[5, 5, 6, 6], coarse_labels=[0, 0, 1, 1], num_clients=2, seed=1
-    )
-    with self.assertRaisesRegex(ValueError, message):
-      partition.pachinko_allocation(**{**arguments, **change})
-
-  def test_labels_must_be_integers(self):
-    with self.assertRaisesRegex(TypeError, '`coarse_labels`.*float64'):
-      partition.pachinko_allocation([0, 1], [0.0, 1.0], 1, 1)
