@@ -297,7 +297,3 @@ class CheckpointsTest(parameterized.TestCase):
         checkpoints.CheckpointError, "the format 'something else'"
     ):
       self.manager.load_latest(checkpoint_testing.state())
-
-  def test_keep_total_must_be_positive(self):
-    with self.assertRaisesRegex(ValueError, '`keep_total`.*found 0'):
-      checkpoints.CheckpointManager(self.directory, keep_total=0)

@@ -569,7 +569,3 @@ class ClientStateStoreTest(parameterized.TestCase):
     store.load('{}', _TEMPLATE)
     with self.assertRaisesRegex(ValueError, message):
       store.update(1, ['ann'], states)
-
-  def test_negative_bound_raises(self):
-    with self.assertRaisesRegex(ValueError, '`max_bytes`.*found -1'):
-      client_states.ClientStateStore(max_bytes=-1)

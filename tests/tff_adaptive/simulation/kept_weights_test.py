@@ -143,10 +143,6 @@ class BestCheckpointTest(loop_testing.LoopTestCase):
     path.write_bytes(data)
     self.run_loop(callbacks=_make(self.folder / 'run'), **_KWARGS)
 
-  def test_bad_arguments(self):
-    with self.assertRaisesRegex(ValueError, '`mode`'):
-      kept_weights.BestCheckpoint(self.folder, mode='best')
-
 
 # The weights after ten rounds of `loop_testing.Process`.
 _WEIGHTS = [0.1, 0.3, 0.6, 1.0, 1.5, 2.1, 2.8, 3.6, 4.5, 5.5]
@@ -284,30 +280,3 @@ class AveragingTest(loop_testing.LoopTestCase):
     tf.nest.map_structure(
         lambda a, b: self.assertEqual(a.dtype, b.dtype), result, expected
     )
-
-  @parameterized.named_parameters(
-      (
-          'negative',
-          lambda: kept_weights.WeightsMovingAverage(-0.1),
-          'decay.*-0.1',
-      ),
-      (
-          'large',
-          lambda: kept_weights.WeightsMovingAverage(1.1),
-          'decay.*found 1.1',
-      ),
-      ('nan', lambda: kept_weights.WeightsMovingAverage(np.nan), 'decay.*nan'),
-      (
-          'none',
-          lambda: kept_weights.LastWeightsAverage(0),
-          'num_rounds.*found 0',
-      ),
-      (
-          'name',
-          lambda: kept_weights.LastWeightsAverage(2, 'a/b'),
-          "name.*'a/b'",
-      ),
-  )
-  def test_bad_arguments(self, make, message):
-    with self.assertRaisesRegex(ValueError, f'`{message}'):
-      make()

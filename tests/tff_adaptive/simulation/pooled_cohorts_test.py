@@ -170,30 +170,3 @@ class PooledDataTest(parameterized.TestCase):
     self.assertNotEqual(shifts[0], [0.0, 0.0])
     self.assertEqual(shifts[0], shifts[1])
     self.assertNotEqual(shifts[0], shifts[2])
-
-  def test_no_example_raises(self):
-    empty = client_data.PackedClientArrays(
-        {'x': np.zeros([0, 3], np.float32), 'y': np.zeros([0], np.int32)},
-        [0, 0, 0],
-        ['a', 'b'],
-    )
-    task = attrs.evolve(_task(), train_data=empty)
-    with self.assertRaisesRegex(ValueError, "task 'toy' have no training"):
-      cohorts.build_pooled_cohort_fn(task, 0)
-
-  def test_batch_larger_than_the_pool_raises(self):
-    with self.assertRaisesRegex(
-        ValueError, "at most 9, .* of task 'toy', found 10"
-    ):
-      self._build(client_batch_size=10)
-
-  @parameterized.parameters(
-      (-1, 10, ValueError, '`seed`'),
-      (0, 0, ValueError, '`shuffle_buffer` must be positive, found 0'),
-      (0, 1.5, TypeError, '`shuffle_buffer` must be an integer, found 1.5'),
-  )
-  def test_bad_argument_raises(self, seed, shuffle_buffer, error, message):
-    with self.assertRaisesRegex(error, message):
-      cohorts.build_pooled_cohort_fn(
-          _task(), seed, shuffle_buffer=shuffle_buffer
-      )

@@ -125,10 +125,6 @@ class RejectedRoundsTest(loop_testing.LoopTestCase):
     ):
       self._train(*rounds)
 
-  def test_numbers_of_rounds_are_positive(self):
-    with self.assertRaisesRegex(ValueError, 'max_rejected_rounds'):
-      self._train((_HEALTHY,), max_rejected_rounds=0)
-
 
 class LongStepsTest(loop_testing.LoopTestCase):
 
@@ -206,10 +202,6 @@ class RejectedStatesTest(folder_testing.FolderTestCase):
     resumed.drop_unused([])
     with self.assertRaisesRegex(Exception, "'ann' after round 1"):
       other.load(store.index(), {'n': np.zeros([], np.int64)})
-
-  def test_limits_are_positive(self):
-    with self.assertRaisesRegex(ValueError, 'max_rejections'):
-      client_states.ClientStateStore(max_rejections=0)
 
 
 _IDS = ('first', 'second')

@@ -45,6 +45,17 @@ def keras_model() -> tf.keras.Model:
   )
 
 
+def functional_model(
+    input_spec: Any = INPUT_SPEC,
+) -> tff.learning.models.FunctionalModel:
+  """Returns the linear model as a functional one."""
+  return tff.learning.models.functional_model_from_keras(
+      keras_model(),
+      loss_fn=tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+      input_spec=input_spec,
+  )
+
+
 def variable_model() -> tff.learning.models.VariableModel:
   """Returns the linear model with variables."""
   return tff.learning.models.from_keras_model(
