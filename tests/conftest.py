@@ -13,6 +13,8 @@ os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '3')
 os.environ.setdefault('GRPC_ENABLE_FORK_SUPPORT', '0')
 # Tests leave nothing in the folders of a user.
 os.environ.setdefault('JAX_ENABLE_COMPILATION_CACHE', 'false')
+# Programs of tests are small: to compile them takes longer than to run them.
+os.environ.setdefault('JAX_DISABLE_MOST_OPTIMIZATIONS', 'true')
 # Numbers and messages of most tests are those of a CPU.
 if 'TFF_ADAPTIVE_TEST_GPU' not in os.environ:
   os.environ['CUDA_VISIBLE_DEVICES'] = '-1'

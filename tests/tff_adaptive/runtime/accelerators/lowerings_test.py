@@ -43,9 +43,7 @@ def _loop(x):
 
 
 def _branch(x):
-  if tf.reduce_sum(x) > 0:
-    return x * 2
-  return x - 1
+  return tf.cond(tf.reduce_sum(x) > 0, lambda: x * 2, lambda: x - 1)
 
 
 def _rnn(x):
@@ -246,7 +244,8 @@ def _with_gradients(fn):
 def _program_of(fn, inputs):
   """Returns a function of TensorFlow, and the same function in JAX."""
   specs = [tf.TensorSpec(value.shape, value.dtype) for value in inputs]
-  concrete = tf.function(fn).get_concrete_function(*specs)
+  function = tf.function(fn, autograph=False)
+  concrete = function.get_concrete_function(*specs)
   graph_def = concrete.graph.as_graph_def()
   program = graph_programs.GraphProgram(
       graph_def,

@@ -238,7 +238,8 @@ def _program_of(fn, batched, others):
   """Returns a function of TensorFlow, and the same function in JAX."""
   specs = [tf.TensorSpec([None, *x.shape[1:]], x.dtype) for x in batched]
   specs += [tf.TensorSpec(x.shape, x.dtype) for x in others]
-  concrete = tf.function(fn).get_concrete_function(*specs)
+  function = tf.function(fn, autograph=False)
+  concrete = function.get_concrete_function(*specs)
   program = graph_programs.GraphProgram(
       concrete.graph.as_graph_def(),
       [tensor.name for tensor in concrete.inputs],
