@@ -5,7 +5,6 @@
 import collections
 from typing import Any
 
-from absl.testing import parameterized
 import attrs
 import numpy as np
 import pytest
@@ -149,16 +148,6 @@ class ComputationsTest(equality_testing.TestCase):
         self.assertEqual(add_up(2.0), 2.0 * number)
     with runtime.NativeContext(default_num_clients=3):
       self.assertEqual(add_up(2.0), 6.0)
-
-  @parameterized.product(
-      number=(-1, 2.0, True),
-      build=(runtime.CompiledContext, runtime.NativeContext),
-  )
-  def test_default_number_of_clients_is_an_integer(self, number, build):
-    with self.assertRaisesRegex(
-        (TypeError, ValueError), '`default_num_clients` must'
-    ):
-      build(default_num_clients=number)
 
   def test_fields_are_found_by_name(self):
     # TFF goes by place, which swaps them without a word.

@@ -150,52 +150,38 @@ def _stack_states(reports: Any) -> Any:
 @pytest.mark.usefixtures('native_runtime')
 class ElementsTest(equality_testing.TestCase):
 
-  def test_elements(self):
+  @parameterized.parameters(True, False)
+  def test_elements(self, are_rows):
     # All kinds at once: each is a field of what a client has.
-    member_type = tff.StructType(
-        [
-            (name, tff.SequenceType(kind))
-            for name, (kind, _) in _ELEMENTS.items()
-        ]
-    )
+    kinds = {
+        name: kind
+        for name, kind in _ELEMENTS.items()
+        if (name not in _NOT_ROWS) == are_rows
+    }
     digests = _over_clients(
-        lambda value: _Dict((name, _digest(value[name])) for name in _ELEMENTS),
-        member_type,
+        lambda value: _Dict((name, _digest(value[name])) for name in kinds),
+        tff.StructType(
+            [
+                (name, tff.SequenceType(kind))
+                for name, (kind, _) in kinds.items()
+            ]
+        ),
     )
-    clients = [
+    lists = [
         _Dict(
-            (name, _dataset(lists[i] if i < len(lists) else [], kind))
-            for name, (kind, lists) in _ELEMENTS.items()
+            (name, [*of_clients, [], []][i])
+            for name, (_, of_clients) in kinds.items()
         )
         for i in range(3)
     ]
-    with equality_testing.pipelines():
-      self.assert_equals(digests, clients)
-
-  @parameterized.named_parameters(
-      (name, *case, name in _NOT_ROWS) for name, case in _ELEMENTS.items()
-  )
-  @pytest.mark.slow
-  def test_elements_alone(self, element_type, clients, needs_pipelines):
-    with equality_testing.pipelines(needs_pipelines):
-      self.assert_equals(
-          _over_clients(_digest, tff.SequenceType(element_type)),
-          [_dataset(client, element_type) for client in clients],
-      )
-
-  @parameterized.named_parameters(
-      (name, *case, name in _NOT_ROWS)
-      for name, case in _ELEMENTS.items()
-      # TFF's runtime takes no lists of arrays.
-      if name not in ('vectors',)
-  )
-  @pytest.mark.slow
-  def test_lists_of_elements(self, element_type, clients, needs_pipelines):
-    digest = _over_clients(_digest, tff.SequenceType(element_type))
-    expected = digest([_dataset(client, element_type) for client in clients])
-    with equality_testing.pipelines(needs_pipelines):
+    datasets = [
+        _Dict((name, _dataset(client[name], kinds[name][0])) for name in kinds)
+        for client in lists
+    ]
+    with equality_testing.pipelines(not are_rows):
+      expected = self.assert_equals(digests, datasets)
       with equality_testing.compiled():
-        self.assert_same(expected, digest(clients), 1e-6)
+        self.assert_same(expected, digests(lists), 1e-6)
 
   def test_nested_lists(self):
     element_type = _Dict(

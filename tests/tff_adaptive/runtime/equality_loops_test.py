@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tests that clients' loops over datasets are plain loops over rows."""
+"""Tests that clients use sequences as natively, in loops over rows."""
 
 import collections
 
@@ -174,6 +174,13 @@ _AUTOGRAPH = {
 }
 _ONE = lambda dataset: dataset.map(tf.reduce_sum)
 _DERIVED = {
+    'nothing': lambda d: tf.constant(1.0),
+    'two_reductions': lambda d: d.reduce(
+        _digest(d), lambda state, x: 0.7 * state * _weigh(x)
+    ),
+    'reduction_in_reduction': lambda d: d.reduce(
+        0.0, lambda state, x: state + _weigh(x) * _digest(d)
+    ),
     'map': lambda d: _digest(d.map(lambda x: 2.0 * x)),
     'prepared': lambda d: _plain(_prepared(d)),
     'filter': lambda d: _digest(d.filter(lambda x: x[0] > 1.0)),
@@ -469,22 +476,10 @@ class LoopsTest(equality_testing.TestCase):
     self.assert_equals(_over_clients(_together(uses), _ROWS), _clients())
 
   @parameterized.named_parameters(
-      *_AUTOGRAPH.items(), *_DERIVED.items(), *_REBATCHED.items()
-  )
-  @pytest.mark.slow
-  def test_uses_alone(self, use):
-    self.assert_equals(_over_clients(use, _ROWS), _clients())
-
-  @parameterized.named_parameters(
       ('batches', _BATCHED), ('shuffles', _SHUFFLED)
   )
   def test_uses_of_rows(self, uses):
     self.assert_equals(_over_clients(_together(uses), _ROW), _clients_of_rows())
-
-  @parameterized.named_parameters(*_BATCHED.items(), *_SHUFFLED.items())
-  @pytest.mark.slow
-  def test_uses_of_rows_alone(self, use):
-    self.assert_equals(_over_clients(use, _ROW), _clients_of_rows())
 
   @parameterized.parameters(1, 4)
   @pytest.mark.slow
