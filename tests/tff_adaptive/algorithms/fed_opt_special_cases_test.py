@@ -59,6 +59,7 @@ class SpecialCasesTest(tf.test.TestCase, parameterized.TestCase):
       self.assertAllClose(_flat(state), slow, rtol=1e-6)
 
   @parameterized.parameters(compiled_testing.installed, runtime.NativeContext)
+  @pytest.mark.sample(1)
   def test_float16_counts_more_examples_than_its_range(self, context):
     model = testing.least_squares_model(np.float16, num_outputs=1)
     client = [

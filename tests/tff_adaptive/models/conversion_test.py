@@ -15,6 +15,7 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tests import program_testing
+from tests.tff_adaptive import error_testing
 from tff_adaptive import algorithms
 from tff_adaptive import evaluation
 from tff_adaptive import models
@@ -279,13 +280,6 @@ class ToKerasTest(tf.test.TestCase, parameterized.TestCase):
     )
     self.assertAllClose(loaded.predict(x, verbose=0), found)
 
-  def test_other_weights_raise(self):
-    model = _convert(_sequential(keras))
-    with self.assertRaisesRegex(
-        ValueError, r'shapes \[\(5, 3\), \(3,\)\], fou'
-    ):
-      models.to_keras(model, model.initial_weights[0][:1])
-
 
 class _Largest:
   """The largest prediction, a state that is no sum."""
@@ -307,172 +301,160 @@ class _Largest:
     return Largest()
 
 
-class RefusalsTest(parameterized.TestCase):
+def _with_words(version):
+  lookup = version.layers.TextVectorization(output_sequence_length=2, name='l')
+  return _sequential(version, lookup, shape=(1,), dtype='string')
 
-  @parameterized.named_parameters(*_VERSIONS)
-  def test_metric_that_is_no_sum_raises(self, version):
-    metrics = ['accuracy', _Largest(version)]
-    with self.assertRaisesRegex(ValueError, "metric 'largest' is not a sum"):
-      _convert(_sequential(version), metrics=metrics)
 
-  @parameterized.named_parameters(*_VERSIONS)
-  def test_table_without_words_raises(self, version):
-    lookup = version.layers.TextVectorization(
-        output_sequence_length=2, name='lookup'
-    )
-    model = _sequential(version, lookup, shape=(1,), dtype='string')
-    spec = (tf.TensorSpec([None, 1], tf.string), _SPEC[1])
-    with self.assertRaisesRegex(
-        ValueError, "layer 'lookup' looks .* without words: .*`adapt`"
-    ):
-      _convert(model, spec=spec)
+def _counting(version):
+  class Counts(version.layers.Layer):
 
-  def test_table_that_changes_raises(self):
-    class Looks(keras.layers.Layer):
-
-      def build(self, shape):
-        self.table = tf.lookup.experimental.MutableHashTable(
-            tf.int32, tf.float32, 0.0
-        )
-
-      def call(self, x):
-        return tf.ensure_shape(self.table.lookup(x), x.shape)
-
-      def compute_output_spec(self, x):
-        return keras.KerasTensor(x.shape, 'float32')
-
-    model = _sequential(keras, Looks(), dtype='int32')
-    spec = (tf.TensorSpec([None, 5], tf.int32), _SPEC[1])
-    with self.assertRaisesRegex(ValueError, "keeps 'a resource'"):
-      _convert(model, spec=spec)
-
-  def test_unknown_treatment_of_batch_statistics_raises(self):
-    with self.assertRaisesRegex(ValueError, "'batch', 'aggregate', 'local'"):
-      _convert(_sequential(keras), batch_statistics='mean')
-
-  def test_class_weights_that_cannot_be_raise(self):
-    with self.assertRaisesRegex(ValueError, r'0 to their .* found \{1: 2.0\}'):
-      _convert(_sequential(keras), class_weight={1: 2.0})
-    with self.assertRaisesRegex(ValueError, 'models with one output'):
-      _convert(
-          _sequential(keras),
-          spec=(_SPEC[0], [_SPEC[1], _SPEC[1]]),
-          class_weight={0: 1.0, 1: 2.0},
+    def build(self, shape):
+      self.count = self.add_weight(
+          name='count',
+          shape=(),
+          dtype='int32',
+          initializer='zeros',
+          trainable=False,
       )
 
-  @parameterized.named_parameters(*_VERSIONS)
-  def test_integers_without_mean_raise(self, version):
-    class Counts(version.layers.Layer):
+    def call(self, x, training=False):
+      if training:
+        self.count.assign(self.count + 1)
+      return x
 
-      def build(self, shape):
-        self.count = self.add_weight(
-            name='count',
-            shape=(),
-            dtype='int32',
-            initializer='zeros',
-            trainable=False,
-        )
-
-      def call(self, x, training=False):
-        if training:
-          self.count.assign(self.count + 1)
-        return x
-
-    model = _sequential(version, Counts())
-    _convert(model, batch_statistics='local')
-    with self.assertRaisesRegex(ValueError, "count'.* int32 .*'local'"):
-      _convert(model, batch_statistics='aggregate')
-
-  @parameterized.named_parameters(*_VERSIONS)
-  def test_constraint_raises(self, version):
-    dense = version.layers.Dense(3, kernel_constraint='unit_norm', name='dense')
-    with self.assertRaisesRegex(
-        ValueError, "'.*dense/kernel' has a constraint"
-    ):
-      _convert(_sequential(version, dense))
-
-  @parameterized.named_parameters(*_VERSIONS)
-  def test_assigned_trainable_weight_raises(self, version):
-    layer = version.layers.SpectralNormalization(version.layers.Dense(3))
-    with self.assertRaisesRegex(ValueError, "assigns its .* '.*/kernel'"):
-      _convert(_sequential(version, layer))
-
-  @parameterized.named_parameters(*_VERSIONS)
-  def test_model_without_weights_raises(self, version):
-    model = version.Sequential([version.layers.Dense(3)])
-    with self.assertRaisesRegex(ValueError, 'has no weights yet: .*call it'):
-      _convert(model)
-
-  @parameterized.named_parameters(*_VERSIONS)
-  def test_own_training_raises(self, version):
-    class Mine(version.Model):
-
-      def train_step(self, data):
-        raise NotImplementedError
-
-    x = version.Input([5])
-    model = Mine(x, version.layers.Dense(3)(x))
-    with self.assertRaisesRegex(ValueError, 'its own `train_step`'):
-      _convert(model)
-
-  @parameterized.named_parameters(*_VERSIONS)
-  def test_missing_loss_raises(self, version):
-    with self.assertRaisesRegex(ValueError, 'no loss: give `loss`'):
-      _convert(_sequential(version), None)
-
-  def test_hidden_state_raises(self):
-    class Draws(keras.layers.Layer):
-
-      def call(self, x):
-        return x + keras.random.normal((5,))
-
-    class Counts(keras.layers.Layer):
-
-      def build(self, shape):
-        self.count = tf.Variable(1.0, name='count')
-
-      def call(self, x):
-        return x * self.count
-
-    for layer, regex in (
-        (Draws(), 'global seed: .*SeedGenerator'),
-        (Counts(), "'.*count.*', which is none of its weights"),
-    ):
-      with self.assertRaisesRegex(ValueError, regex):
-        _convert(_sequential(keras, layer))
-
-  @parameterized.parameters(
-      (_SPEC[0],), (_SPEC * 2,), ({'a': _SPEC[0], 'y': _SPEC[1]},)
-  )
-  def test_other_parts_raise(self, spec):
-    with self.assertRaisesRegex(ValueError, r'`input_spec` .*\(x, y\) or'):
-      _convert(_sequential(keras), spec=spec)
-
-  def test_ragged_tensors_raise(self):
-    spec = (tf.RaggedTensorSpec([None, None], tf.int32), _SPEC[1])
-    with self.assertRaisesRegex(TypeError, 'pad ragged tensors'):
-      _convert(_sequential(keras), spec=spec)
-
-  @parameterized.parameters(3, keras.layers.Dense(3))
-  def test_other_objects_raise(self, model):
-    with self.assertRaisesRegex(
-        TypeError, '`model` must be a model of Keras 3'
-    ):
-      _convert(model)
-
-  def test_graph_raises(self):
-    model = _sequential(keras)
-    with tf.Graph().as_default():
-      with self.assertRaisesRegex(ValueError, 'outside of graphs'):
-        _convert(model)
-
-  @parameterized.named_parameters(*_VERSIONS)
-  def test_keras_model_without_conversion_raises(self, version):
-    with self.assertRaisesRegex(
-        TypeError, 'convert it by `tff_adaptive.models'
-    ):
-      _build(_sequential(version))
+  return _sequential(version, Counts())
 
 
-if __name__ == '__main__':
-  tf.test.main()
+def _constrained(version):
+  dense = version.layers.Dense(3, kernel_constraint='unit_norm', name='dense')
+  return _sequential(version, dense)
+
+
+def _spectral(version):
+  dense = version.layers.Dense(3)
+  return _sequential(version, version.layers.SpectralNormalization(dense))
+
+
+def _with_own_training(version):
+  class Mine(version.Model):
+
+    def train_step(self, data):
+      raise NotImplementedError
+
+  x = version.Input([5])
+  return Mine(x, version.layers.Dense(3)(x))
+
+
+class _Looks(keras.layers.Layer):
+  """Looks words up in a table that changes."""
+
+  def build(self, shape):
+    self.table = tf.lookup.experimental.MutableHashTable(
+        tf.int32, tf.float32, 0.0
+    )
+
+  def call(self, x):
+    return tf.ensure_shape(self.table.lookup(x), x.shape)
+
+  def compute_output_spec(self, x):
+    return keras.KerasTensor(x.shape, 'float32')
+
+
+class _Draws(keras.layers.Layer):
+
+  def call(self, x):
+    return x + keras.random.normal((5,))
+
+
+class _Counts(keras.layers.Layer):
+
+  def build(self, shape):
+    self.count = tf.Variable(1.0, name='count')
+
+  def call(self, x):
+    return x * self.count
+
+
+def _in_a_graph(version):
+  model = _sequential(version)
+  with tf.Graph().as_default():
+    return _convert(model)
+
+
+_WORDS_SPEC = (tf.TensorSpec([None, 1], tf.string), _SPEC[1])
+_NUMBERS_SPEC = (tf.TensorSpec([None, 5], tf.int32), _SPEC[1])
+_RAGGED = (tf.RaggedTensorSpec([None, None], tf.int32), _SPEC[1])
+_value, _type = error_testing.value_error, error_testing.type_error
+# What is refused, of either version of Keras.
+_REFUSED = (
+    _value(
+        "metric 'largest' is not a sum",
+        lambda v: _convert(_sequential(v), metrics=[_Largest(v)]),
+    ),
+    _value(
+        "layer 'l' .* `adapt`",
+        lambda v: _convert(_with_words(v), spec=_WORDS_SPEC),
+    ),
+    _value(
+        "count'.* int32 .*'local'",
+        lambda v: _convert(_counting(v), batch_statistics='aggregate'),
+    ),
+    _value("dense/kernel' has a const", lambda v: _convert(_constrained(v))),
+    _value("assigns its .* '.*/kernel'", lambda v: _convert(_spectral(v))),
+    _value('no weights', lambda v: _convert(v.Sequential([v.layers.Dense(3)]))),
+    _value('`train_step`', lambda v: _convert(_with_own_training(v))),
+    _value('give `loss`', lambda v: _convert(_sequential(v), None)),
+    _type('convert it by `tff_adapt', lambda v: _build(_sequential(v))),
+)
+
+
+# Of Keras 3.
+def _convert_with(**kwargs):
+  return _convert(_sequential(keras), **kwargs)
+
+
+_REFUSED_OF_3 = (
+    _value(
+        "keeps 'a resource'",
+        lambda: _convert(
+            _sequential(keras, _Looks(), dtype='int32'), spec=_NUMBERS_SPEC
+        ),
+    ),
+    _value('SeedGenerator', lambda: _convert(_sequential(keras, _Draws()))),
+    _value('none of its', lambda: _convert(_sequential(keras, _Counts()))),
+    _value("'batch', 'aggr", _convert_with, batch_statistics='mean'),
+    _value(
+        r'0 to their .* found \{1: 2.0\}', _convert_with, class_weight={1: 2.0}
+    ),
+    _value(
+        'models with one output',
+        _convert_with,
+        spec=(_SPEC[0], [_SPEC[1], _SPEC[1]]),
+        class_weight={0: 1.0, 1: 2.0},
+    ),
+    _value(r'\(x, y\) or', _convert_with, spec=_SPEC[0]),
+    _value(r'\(x, y\) or', _convert_with, spec=_SPEC * 2),
+    _value(r'\(x, y\) or', _convert_with, spec=dict(a=_SPEC[0], y=_SPEC[1])),
+    _type('pad ragged tensors', _convert_with, spec=_RAGGED),
+    _type('`model` must be a model', _convert, 3),
+    _type('`model` must be a model', _convert, keras.layers.Dense(3)),
+    _value('outside of graphs', _in_a_graph, keras),
+    _value(
+        r'shapes \[\(5, 3\), \(3,\)\], fou',
+        lambda: models.to_keras(_convert_with(), [np.zeros([5, 3])]),
+    ),
+)
+test_models_are_refused = error_testing.refused(
+    *_REFUSED_OF_3,
+    *(
+        error_testing.row(error, named, call, version)
+        for error, named, call in _REFUSED
+        for _, version in _VERSIONS
+    ),
+)
+
+
+def test_integers_are_kept_by_each_client():
+  model = _convert(_counting(keras), batch_statistics='local')
+  assert [w.dtype for w in model.initial_weights[1]] == [np.int32]

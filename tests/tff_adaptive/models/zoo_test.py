@@ -88,7 +88,7 @@ class ZooTest(tf.test.TestCase, parameterized.TestCase):
   @parameterized.parameters(
       *(cell for cell in zoo_fits.CELLS if cell[0] != 'moving_scale')
   )
-  @pytest.mark.sample(3)
+  @pytest.mark.sample(2)
   def test_one_client_is_fit(self, name, version):
     with runtime.CompiledContext():
       self._assert_is_fit(name, version)
@@ -177,7 +177,7 @@ class ZooTest(tf.test.TestCase, parameterized.TestCase):
     self._assert_close(output.metrics['client_work']['train'], fitted)
 
   @parameterized.parameters(*_MOVING_CELLS)
-  @pytest.mark.sample(2)
+  @pytest.mark.sample(1)
   def test_aggregated_statistics_are_those_of_fit(self, name, version):
     with runtime.CompiledContext():
       self._assert_is_fit(name, version, 'aggregate')
@@ -186,7 +186,7 @@ class ZooTest(tf.test.TestCase, parameterized.TestCase):
   @parameterized.parameters(
       ('batch_normalization', 'keras_3'), ('moving_scale', 'keras_2')
   )
-  @pytest.mark.sample(1)
+  @pytest.mark.slow
   @pytest.mark.usefixtures('native_runtime')
   def test_aggregated_statistics_of_the_native_runtime(self, name, version):
     self._assert_is_mean_of_fits(name, version, 'aggregate')
@@ -196,7 +196,7 @@ class ZooTest(tf.test.TestCase, parameterized.TestCase):
           zoo_testing.MOVING, zoo_fits.VERSIONS, ('local', 'fedbn')
       )
   )
-  @pytest.mark.sample(3)
+  @pytest.mark.sample(2)
   def test_kept_weights_are_those_of_fit(self, name, version, kind):
     version = zoo_fits.VERSIONS[version]
     animal = zoo_testing.ZOO[name](version)
@@ -253,7 +253,3 @@ class ZooTest(tf.test.TestCase, parameterized.TestCase):
             list(np.where(is_own, _array(initial), _array(mean))),
         )
     self.assertAllClose(received.non_trainable, unmoved, rtol=0, atol=0)
-
-
-if __name__ == '__main__':
-  tf.test.main()
