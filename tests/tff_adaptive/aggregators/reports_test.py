@@ -215,18 +215,6 @@ class ReductionsTest(tf.test.TestCase, parameterized.TestCase):
     result = self._aggregate(factory, 'abc', ([1.0] * 3, 1.0), ([2.0] * 3, 1.0))
     self.assertEqual(result, _Dict(a=1.5, b=3.0, c=3.0))
 
-  def test_unweighted_aggregator_under_weights_by_examples_raises(self):
-    with self.assertRaisesRegex(ValueError, "aggregator of 'a' is unweighted"):
-      _build({'a': 'mean'}, {'a': tff.aggregators.SumFactory()})
-
-  def test_weighted_aggregator_of_a_sum_raises(self):
-    with self.assertRaisesRegex(ValueError, "aggregator of 'b', a sum, must"):
-      _build({'b': 'sum'}, {'b': tff.aggregators.MeanFactory()})
-
-  def test_any_aggregator_of_a_maximum_raises(self):
-    with self.assertRaisesRegex(ValueError, "of 'c' .* a maximum, not a sum"):
-      _build({'c': 'max'}, {'c': tff.aggregators.MeanFactory()}, False)
-
 
 _CLIENT_TYPE = tff.to_type(_Dict(name=np.str_, place=np.int32, num=np.int32))
 

@@ -40,11 +40,6 @@ _OPTIMIZERS |= {
         for name in ('mechanic_adam', 'mechanic_sgd')
     },
 }
-_OF_FEDERATIONS = {
-    'fedcada_adam': optimizers.build_fedcada_adam,
-    'scaffold_sgd': lambda: optimizers.build_scaffold_sgd(10),
-    'fedexp': optimizers.build_fedexp,
-}
 
 
 @functools.cache
@@ -185,27 +180,3 @@ class CentralizedTest(compiled_testing.TestCase):
     self.assertEqual(
         {**build.call_args.kwargs, **options}, build.call_args.kwargs
     )
-
-  def test_a_rule_that_clients_carry_is_named(self):
-    with self.assertRaisesRegex(
-        ValueError, 'found DoG with `carry_state=True`'
-    ):
-      algorithms.build_centralized(
-          testing.least_squares_model(np.float64, 1),
-          optimizers.build_dog(carry_state=True),
-      )
-
-  @parameterized.parameters(*_OF_FEDERATIONS)
-  def test_rule_of_a_federation_raises(self, name):
-    with self.assertRaisesRegex(
-        ValueError, 'works without clients, found [A-Z]'
-    ):
-      algorithms.build_centralized(
-          testing.least_squares_model(np.float64, 1), _OF_FEDERATIONS[name]()
-      )
-
-  def test_values_that_are_no_optimizers_raise(self):
-    with self.assertRaisesRegex(TypeError, 'client optimizer must be a'):
-      algorithms.build_centralized(
-          testing.least_squares_model(np.float64, 1), 'adam'
-      )

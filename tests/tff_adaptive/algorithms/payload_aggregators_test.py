@@ -258,67 +258,6 @@ class PrivateSumTest(tf.test.TestCase, parameterized.TestCase):
 
 class BuildErrorsTest(tf.test.TestCase, parameterized.TestCase):
 
-  @parameterized.named_parameters(
-      (
-          'unknown_name',
-          {'third_moment': None},
-          ValueError,
-          "'third_moment', which no client sends.*'squared_norm'",
-      ),
-      (
-          'no_names',
-          _clipping(1.0),
-          TypeError,
-          '`payload_aggregators` must map names',
-      ),
-      (
-          'no_aggregator',
-          {'first_moment': 'mean'},
-          TypeError,
-          "aggregator of 'first_moment' must be.*str",
-      ),
-  )
-  def test_payload_aggregators(self, aggregators, error, message):
-    with self.assertRaisesRegex(error, message):
-      _build('fedcada', payload_aggregators=aggregators)
-
-  @parameterized.parameters('first_moment', 'squared_norm')
-  def test_unweighted_aggregator_under_weights_by_examples(self, name):
-    with self.assertRaisesRegex(
-        ValueError, f"aggregator of '{name}' is unweighted.*UNIFORM"
-    ):
-      _build(
-          'fedcada',
-          client_weighting=tff.learning.ClientWeighting.NUM_EXAMPLES,
-          payload_aggregators={name: _private(1.0, 1.0)},
-      )
-
-  def test_nothing_but_the_change_is_sent(self):
-    with self.assertRaisesRegex(ValueError, "'mean_loss'.*send nothing"):
-      algorithms.build_fed_opt(
-          testing.functional_model(),
-          optimizers.build_sgd(0.1),
-          payload_aggregators={'mean_loss': None},
-      )
-
-  @parameterized.named_parameters(
-      ('adaalter', lambda: optimizers.build_adaalter()),
-      ('stock_adam', lambda: tff.learning.optimizers.build_adam(0.1)),
-  )
-  def test_rule_without_step_size(self, build):
-    with self.assertRaisesRegex(
-        ValueError, "the clients' step sizes.*has none.*build_armijo"
-    ):
-      algorithms.build_fed_opt(
-          testing.functional_model(),
-          build(),
-          optimizers.build_line_search_step(),
-      )
-
-  def test_no_optimizer(self):
-    with self.assertRaisesRegex(TypeError, 'client optimizer.*str'):
-      algorithms.build_fed_opt(testing.functional_model(), 'armijo')
-
   def test_a_rule_says_its_weighting(self):
     def build(rule):
       return algorithms.build_fed_opt(
@@ -330,25 +269,3 @@ class BuildErrorsTest(tf.test.TestCase, parameterized.TestCase):
     self.assertIsNotNone(build(optimizers.build_scaffold_sgd(4)))
     with self.assertRaisesRegex(ValueError, 'ignore the number of examples'):
       build(optimizers.build_sgd(0.1))
-
-  def test_a_reduction_is_one_of_those_that_there_are(self):
-    with self.assertRaisesRegex(ValueError, "'reduction' must be in.*median"):
-      optimizers.Report(reduction='median')
-
-  def test_client_rule_at_the_server(self):
-    with self.assertRaisesRegex(
-        ValueError, 'must not be a client rule.*FedCAda'
-    ):
-      algorithms.build_fed_opt(
-          testing.functional_model(),
-          optimizers.build_sgd(0.1),
-          optimizers.build_fedcada_adam(),
-      )
-
-  def test_server_rule_at_the_clients(self):
-    with self.assertRaisesRegex(
-        ValueError, 'a rule of servers, found FedExP.*server opt'
-    ):
-      algorithms.build_fed_opt(
-          testing.functional_model(), optimizers.build_fedexp()
-      )

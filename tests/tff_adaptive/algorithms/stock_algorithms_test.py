@@ -58,30 +58,6 @@ class StockFedAvgTest(tf.test.TestCase, parameterized.TestCase):
       )
     self.assertAllClose(found, expected, rtol=0, atol=1e-6)
 
-  @pytest.mark.slow
-  def test_server_rule_with_reports_says_what_to_do(self):
-    with self.assertRaisesRegex(
-        ValueError, 'reports of clients.*build_fed_opt'
-    ):
-      tff.learning.algorithms.build_weighted_fed_avg(
-          testing.functional_model(),
-          client_optimizer_fn=optimizers.build_sgd(0.1),
-          server_optimizer_fn=optimizers.build_fedexp(),
-      )
-
-  @parameterized.named_parameters(
-      ('scaffold', optimizers.build_scaffold_sgd(2), 'SCAFFOLD'),
-      ('fedcada', optimizers.build_fedcada_adam(0.1), 'FedCAda'),
-      ('adaalter', optimizers.build_adaalter(), 'AdaAlter'),
-  )
-  def test_client_rule_across_rounds_says_what_to_do(self, rule, name):
-    with self.assertRaisesRegex(
-        ValueError, f'{name} keeps state .*tff_adaptive.algorithms'
-    ):
-      tff.learning.algorithms.build_weighted_fed_avg(
-          testing.functional_model(), client_optimizer_fn=rule
-      )
-
 
 _STOCK = tff.learning.algorithms
 

@@ -37,18 +37,6 @@ class CountLabelsTest(parameterized.TestCase):
     counts = client_plots.count_labels(labels, parts)
     np.testing.assert_array_equal(counts.sum(axis=0), np.bincount(labels))
 
-  @parameterized.named_parameters(
-      ('large', [0, 5], 3, 'from 0 to 2, found 5'),
-      ('negative', [0, -1], None, 'from 0 to 0, found -1'),
-  )
-  def test_bad_label_raises(self, labels, num_classes, message):
-    with self.assertRaisesRegex(ValueError, message):
-      client_plots.count_labels(labels, {'a': [0, 1]}, num_classes)
-
-  def test_no_client_raises(self):
-    with self.assertRaisesRegex(ValueError, 'at least one client'):
-      client_plots.count_labels([0], {})
-
 
 class PlotTest(figure_testing.FigureTestCase):
 
@@ -128,11 +116,9 @@ class PlotTest(figure_testing.FigureTestCase):
       ('float', {'y': np.zeros([3], np.float32)}),
       ('many', {'y': np.zeros([3, 5], np.int32)}),
   )
-  def test_clients_without_classes_raise(self, examples):
+  def test_clients_without_classes(self, examples):
     source = client_data.PackedClientArrays.from_clients({'a': examples})
     self.assertFalse(client_plots.has_class_labels(source))
-    with self.assertRaisesRegex(ValueError, "feature 'y' with one integer"):
-      client_plots.plot_client_labels(source, 5, self.png)
 
 
 def _metrics(num_clients, seed=1):

@@ -11,7 +11,6 @@ import tensorflow_federated as tff
 from tests.tff_adaptive import testing
 from tests.tff_adaptive.optimizers import federated_testing
 from tff_adaptive import algorithms
-from tff_adaptive import client_works
 from tff_adaptive import optimizers
 from tff_adaptive import runtime
 
@@ -24,31 +23,6 @@ def _first_moment(output):
 
 
 class ClientWorkTest(tf.test.TestCase, parameterized.TestCase):
-
-  @parameterized.parameters(
-      (optimizers.build_sgd(0.1), 'nothing'),
-      (optimizers.build_scaffold_sgd(2), r"\['control'\]"),
-  )
-  def test_aggregator_of_what_is_not_shared_raises(self, optimizer, sent):
-    with self.assertRaisesRegex(
-        ValueError, f"'contrl', which no.* send {sent}"
-    ):
-      client_works.build_local_training_client_work(
-          testing.functional_model(),
-          optimizer,
-          _UNIFORM,
-          shared_aggregators={'contrl': None},
-      )
-
-  def test_models_are_not_kept_for_what_is_averaged_before_training(self):
-    moon = client_works.build_moon(lambda weights, batch: batch['x'])
-    with self.assertRaisesRegex(ValueError, 'previous models.*build_mimelite'):
-      client_works.build_local_training_client_work(
-          testing.functional_model(),
-          optimizers.build_mime(),
-          _UNIFORM,
-          loss_term=moon,
-      )
 
   @pytest.mark.slow
   def test_bytes_are_those_of_the_model_and_what_is_shared(self):

@@ -154,7 +154,3 @@ class DerivedTensorsTest(tf.test.TestCase, parameterized.TestCase):
   def test_other_ops_are_refused_by_the_layer(self, derive, op):
     with self.assertRaisesRegex(ValueError, f"layer 'own'.*{op}.*in `call`"):
       _evaluate(_model_fn(_with_scale(derive)))
-
-
-if __name__ == '__main__':
-  tf.test.main()

@@ -233,10 +233,3 @@ class GradientOptionsTest(tf.test.TestCase, parameterized.TestCase):
         (tf.zeros([3, 1]),), (slices,)
     )
     self.assertAllClose(result, [[3.0], [0.0], [4.0]])
-
-  @parameterized.parameters(
-      (dict(clip_norm=0.0), 'clip_norm'), (dict(weight_decay=-1.0), 'decay')
-  )
-  def test_bad_argument_raises_by_name(self, arguments, name):
-    with self.assertRaisesRegex(ValueError, name):
-      local_training.GradientOptions(**arguments)

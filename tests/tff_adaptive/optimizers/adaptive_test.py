@@ -141,11 +141,6 @@ class AdaptiveTest(tf.test.TestCase, parameterized.TestCase):
     self.assertAllClose(ours, theirs, rtol=1e-6)
     self.assertNotAllClose(kingma, theirs, rtol=1e-2)
 
-  @parameterized.parameters('fedadam', 'fedyogi')
-  def test_epsilon_hat_needs_the_correction(self, name):
-    with self.assertRaisesRegex(ValueError, 'add `bias_correction=True`'):
-      _build(name, epsilon_hat=True)
-
   def test_adagrad_accumulates_from_zero(self):
     _, states = _run(optimizers.build_adagrad(0.1))
     self.assertAllClose(

@@ -164,10 +164,6 @@ class FedDynTest(tf.test.TestCase, parameterized.TestCase):
     with self.assertRaisesRegex(TypeError, 'mapping as state, .* of Nameless'):
       _build(optimizers.build_feddyn(3), Nameless())
 
-  def test_step_that_it_corrects_is_that_of_a_server_optimizer(self):
-    with self.assertRaisesRegex(TypeError, 'The server optimizer must'):
-      _build(optimizers.build_feddyn(3), optimizers.build_fedadam)
-
   @pytest.mark.slow
   def test_alpha_scaled_by_examples_is_alpha_for_the_mean_client(self):
     scaled = optimizers.build_feddyn(3, 0.1, 0.5, mean_num_examples=7.0)
@@ -179,13 +175,6 @@ class FedDynTest(tf.test.TestCase, parameterized.TestCase):
         _build(optimizers.build_feddyn(3, 0.1, 0.5 * 7 / 4)), (('a',), ('a',))
     )
     self.assertAllClose(other, twice, rtol=1e-5)
-
-  def test_weights_by_examples_are_refused(self):
-    with self.assertRaisesRegex(ValueError, 'FedDyn.*UNIFORM'):
-      _build(
-          optimizers.build_feddyn(3),
-          client_weighting=tff.learning.ClientWeighting.NUM_EXAMPLES,
-      )
 
 
 class FedSpeedTest(tf.test.TestCase, parameterized.TestCase):

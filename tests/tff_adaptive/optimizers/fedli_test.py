@@ -93,14 +93,6 @@ class LineSearchStepTest(tf.test.TestCase, parameterized.TestCase):
     self.assertEmpty(rule.get_hparams(state))
     self.assertEqual(rule.set_hparams(state, {}), state)
 
-  @parameterized.parameters(
-      ('largest', "'max', 'unit' or a number.*'largest'"),
-      (-0.5, 'must be at least 0.*-0.5'),
-  )
-  def test_bad_scale_raises(self, scale, message):
-    with self.assertRaisesRegex(ValueError, message):
-      _build(scale)
-
 
 _build_frank_wolfe = optimizers.build_frank_wolfe
 

@@ -67,16 +67,3 @@ class FedNovaTest(tf.test.TestCase, parameterized.TestCase):
         optimizers.build_fednova(tau_eff='steps'), clients, loss_term=term
     )
     self.assertLess(shrunk['tau_eff'], counted['tau_eff'])
-
-  def test_steps_of_unknown_worth_are_refused(self):
-    with self.assertRaisesRegex(ValueError, 'FedNova.*client optimizer Adam'):
-      algorithms.build_fed_opt(
-          testing.functional_model(),
-          optimizers.build_adam(),
-          optimizers.build_fednova(),
-      )
-
-  @parameterized.parameters(('learning_rate', -1.0), ('tau_eff', 'all'))
-  def test_bad_argument_raises_by_name(self, name, value):
-    with self.assertRaisesRegex(ValueError, f'`{name}`.*{value}'):
-      optimizers.build_fednova(**{name: value})

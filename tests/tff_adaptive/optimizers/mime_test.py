@@ -5,13 +5,11 @@
 import numpy as np
 import pytest
 import tensorflow as tf
-import tensorflow_federated as tff
 
 from tests.tff_adaptive import testing
 from tests.tff_adaptive.optimizers import federated_testing
 from tff_adaptive import algorithms
 from tff_adaptive import optimizers
-from tff_adaptive import privacy
 from tff_adaptive import runtime
 
 
@@ -60,17 +58,6 @@ class MimeTest(tf.test.TestCase):
           self.assertAllClose,
           f.state.global_model_weights.trainable,
           e.state.global_model_weights.trainable,
-      )
-
-  def test_mime_is_refused_under_differential_privacy(self):
-    with self.assertRaisesRegex(ValueError, 'Mime averages the gradients'):
-      algorithms.build_fed_opt(
-          testing.functional_model(),
-          optimizers.build_mime(),
-          client_weighting=tff.learning.ClientWeighting.UNIFORM,
-          privacy=privacy.DifferentialPrivacy(
-              noise_multiplier=1.0, clients_per_round=10
-          ),
       )
 
   @pytest.mark.usefixtures('native_runtime')

@@ -63,17 +63,3 @@ class SchedulesTest(tf.test.TestCase, parameterized.TestCase):
     self.assertEqual(
         _factors(schedule, [0, 9, 10, 19, 20, 500]), [2, 2, 0.5, 0.5, 0, 0]
     )
-
-  @parameterized.named_parameters(
-      ('rounds', lambda: schedules.build_step_decay(0), 'total_rounds.*0'),
-      ('part', lambda: schedules.build_step_decay(2.5), 'rounds.*2.5'),  # type: ignore[arg-type]
-      ('rate', lambda: schedules.build_exp_decay(-0.1), 'decay_rate.*-0.1'),
-      ('steps', lambda: schedules.build_exp_decay(0.1, 0), 'rounds_per_decay'),
-      ('start', lambda: schedules.build_table({1: 1.0}), r'round 0.*\[1\]'),
-      ('empty', lambda: schedules.build_table({}), 'round 0'),
-      ('half', lambda: schedules.build_table({0: 1.0, 0.5: 1.0}), 'found 0.5'),  # type: ignore[dict-item]
-      ('factor', lambda: schedules.build_table({0: -1.0}), 'factors.*-1'),
-  )
-  def test_bad_arguments_raise_by_name(self, build, message):
-    with self.assertRaisesRegex((TypeError, ValueError), message):
-      build()

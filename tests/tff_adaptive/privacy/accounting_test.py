@@ -110,21 +110,3 @@ class RoundAccountantTest(parameterized.TestCase):
     self.assertAlmostEqual(privacy.default_delta(10), 10**-1.1)
     with self.assertRaisesRegex(ValueError, 'at least 2 clients, found 1'):
       privacy.default_delta(1)
-
-  @parameterized.named_parameters(
-      ('noise', dict(noise_multiplier=-1.0), ValueError, '`noise_multi.*-1.0'),
-      ('nan', dict(noise_multiplier=math.nan), ValueError, 'noise_multi.*nan'),
-      ('sampling', dict(sampling='fixed'), TypeError, "`sampling`.*'fixed'"),
-      ('too_many', dict(clients_per_round=101), ValueError, 'most 100.*101'),
-      ('none', dict(clients_per_round=0), ValueError, '`clients_per_round`.*0'),
-      ('float', dict(num_clients=10.0), TypeError, '`num_clients`.*10.0'),
-  )
-  def test_bad_argument(self, kwargs, error, message):
-    kwargs = dict(noise_multiplier=1.0, sampling=_POISSON) | kwargs
-    with self.assertRaisesRegex(error, message):
-      _build(**kwargs)
-
-  @parameterized.parameters((-1, 0.1), (1, 0.0), (1, 1.0))
-  def test_bad_argument_of_epsilon(self, num_rounds, delta):
-    with self.assertRaisesRegex(ValueError, 'found'):
-      _build(1.0, _POISSON).get_epsilon(num_rounds, delta)

@@ -114,58 +114,6 @@ class BuildAggregatorsTest(tf.test.TestCase, parameterized.TestCase):
       query = process.initialize().query_state
     self.assertAllClose(query.numerator_state.sum_state.l2_norm_clip, 0.3)
 
-  @parameterized.named_parameters(
-      (
-          'noise',
-          dict(noise_multiplier=-1.0),
-          ValueError,
-          '`noise_multiplier`.*-1.0',
-      ),
-      ('no_number', dict(noise_multiplier='1'), TypeError, 'a number.*str'),
-      ('clients', dict(clients_per_round=2.5), TypeError, 'an integer.*2.5'),
-      (
-          'no_client',
-          dict(clients_per_round=0),
-          ValueError,
-          '`clients_per_round`.*0',
-      ),
-      ('bound', dict(clip_norm=0.0), ValueError, '`clip_norm`.*0.0'),
-      (
-          'payload_bound',
-          dict(payload_clip_norms={'control': math.inf}),
-          ValueError,
-          "payload_clip_norms.'control'.*inf",
-      ),
-      ('no_names', dict(payload_clip_norms=1.0), TypeError, 'map names'),
-      (
-          'adapts',
-          dict(adaptive_clipping=True),
-          TypeError,
-          'or None, found True',
-      ),
-  )
-  def test_bad_argument(self, kwargs, error, message):
-    with self.assertRaisesRegex(error, message):
-      _build(**kwargs)
-
-  @parameterized.parameters(
-      (dict(target_quantile=1.5), '`target_quantile`.*1.5'),
-      (dict(learning_rate=-0.1), '`learning_rate`.*-0.1'),
-      (dict(count_stddev=0.0), '`count_stddev`.*0.0'),
-  )
-  def test_bad_argument_of_adaptive_clipping(self, kwargs, message):
-    with self.assertRaisesRegex(ValueError, message):
-      privacy.AdaptiveClipping(**kwargs)
-
-  def test_payload_without_a_bound_is_refused(self):
-    with self.assertRaisesRegex(ValueError, "'control'.*`payload_clip_norms`"):
-      _build().build_aggregators(['control'])
-
-  def test_bound_of_what_no_client_sends_is_refused(self):
-    built = _build(payload_clip_norms={'control': 1.0})
-    with self.assertRaisesRegex(ValueError, "'control'.*send nothing"):
-      built.build_aggregators()
-
   def test_too_few_clients_for_adaptive_clipping_are_refused(self):
     built = _build(noise_multiplier=2.0, adaptive_clipping=_MEDIAN)
     with self.assertRaisesRegex(ValueError, 'above half.* 1, found 0.5'):

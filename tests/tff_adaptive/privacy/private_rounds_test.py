@@ -203,73 +203,12 @@ class CoverageTest(tf.test.TestCase, parameterized.TestCase):
 
 class RefusalsTest(tf.test.TestCase, parameterized.TestCase):
 
-  @parameterized.named_parameters(
-      (
-          'weights_by_examples',
-          dict(client_weighting=tff.learning.ClientWeighting.NUM_EXAMPLES),
-          ValueError,
-          'client_weighting=.*UNIFORM',
-      ),
-      (
-          'another_aggregator',
-          dict(model_aggregator=tff.aggregators.MeanFactory()),
-          ValueError,
-          'leave out `model_aggregator`',
-      ),
-      (
-          'another_payload_aggregator',
-          dict(payload_aggregators={'control': tff.aggregators.MeanFactory()}),
-          ValueError,
-          'leave out .* `payload_aggregators`',
-      ),
-      ('no_privacy', dict(privacy=1.0), TypeError, "`privacy` must.*'float'"),
-      (
-          'no_bound',
-          dict(
-              privacy=privacy.DifferentialPrivacy(
-                  noise_multiplier=1.0, clients_per_round=2
-              )
-          ),
-          ValueError,
-          "send .'control'.*`payload_clip_norms`",
-      ),
-  )
-  def test_of_arguments(self, kwargs, error, message):
-    kwargs = {'privacy': _privacy('scaffold', 1.0, 1.0)} | kwargs
-    with self.assertRaisesRegex(error, message):
-      _build('scaffold', testing.functional_model(), **kwargs)
-
-  def test_of_a_maximum(self):
-    with self.assertRaisesRegex(
-        ValueError, "'last_step_size'.*not a sum.*needs no maximum"
-    ):
-      algorithms.build_fed_opt(
-          testing.functional_model(),
-          optimizers.build_armijo(),
-          optimizers.build_line_search_step(),
-          client_weighting=_UNIFORM,
-          privacy=_privacy('sgd', 1.0, 1.0),
-      )
-
   def test_of_float64(self):
     with self.assertRaisesRegex(TypeError, 'float32.*float64'):
       _build(
           'sgd',
           testing.least_squares_model(np.float64, 2),
           privacy=_privacy('sgd', 1.0, 1.0),
-      )
-
-  def test_of_a_private_change_beside_the_gradients_of_mime(self):
-    aggregator = tff.learning.dp_aggregator(0.1, 10.0)
-    with self.assertRaisesRegex(
-        ValueError, 'Mime averages the .*build_mimelite'
-    ):
-      algorithms.build_fed_opt(
-          testing.functional_model(),
-          optimizers.build_mime(),
-          client_weighting=tff.learning.ClientWeighting.UNIFORM,
-          model_aggregator=aggregator,
-          payload_aggregators={'momentum': aggregator},
       )
 
   @parameterized.parameters(True, False)

@@ -192,10 +192,6 @@ class AsyncContextTest(compiled_testing.TestCase):
       context.close()
     close.assert_called_once_with()
 
-  def test_arguments_are_those_of_the_compiled_context(self):
-    with self.assertRaisesRegex(ValueError, 'max_cache_bytes'):
-      runtime.AsyncCompiledContext(max_cache_bytes=-1)
-
 
 class WithoutItTest(compiled_testing.TestCase):
   """What people meet who take the other context; the guide names the errors."""

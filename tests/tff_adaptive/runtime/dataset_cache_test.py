@@ -481,13 +481,6 @@ class DatasetsTest(tf.test.TestCase, parameterized.TestCase):
       self.assertEqual(count([texts]), 4000)
       self.assertGreaterEqual(context.num_cache_bytes, 4000)
 
-  @parameterized.parameters(-1, 1.5, True)
-  def test_limits_that_are_none(self, limit):
-    with self.assertRaisesRegex(
-        (TypeError, ValueError), '`max_cache_bytes` must'
-    ):
-      runtime.CompiledContext(max_cache_bytes=limit)
-
   def test_vanish_with_their_context(self):
     dataset = testing.dataset(9)
     with runtime.CompiledContext(strict=True) as context:

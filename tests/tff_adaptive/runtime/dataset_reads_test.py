@@ -84,7 +84,3 @@ class PrefixesTest(tf.test.TestCase, parameterized.TestCase):
     ops, _ = self._keep(large.shuffle(2))
     # The numbers are kept, from which the rows are made.
     self.assertEqual(ops.count('MapDataset'), 1)
-
-
-if __name__ == '__main__':
-  tf.test.main()

@@ -121,7 +121,3 @@ class RandomPipelinesTest(tf.test.TestCase):
       for left, right in zip(expected, found):
         self.assertEqual(left.dtype, right.dtype, chain.text)
         np.testing.assert_allclose(right, left, rtol=1e-6, err_msg=chain.text)
-
-
-if __name__ == '__main__':
-  tf.test.main()

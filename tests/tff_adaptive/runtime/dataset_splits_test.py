@@ -303,7 +303,3 @@ class SplitTest(tf.test.TestCase, parameterized.TestCase):
       reads.append(str(self._elements(graph.build(dataset.element_spec))))
     self.assertEqual(reads[0], reads[1])
     self.assertNotEqual(reads[0], reads[2])
-
-
-if __name__ == '__main__':
-  tf.test.main()

@@ -162,7 +162,3 @@ class ElementMapsTest(tf.test.TestCase, parameterized.TestCase):
   def test_others_are_read_in_each_round(self, change):
     source = self._source(change(_rows()))
     self.assertIsInstance(source, dataset_reads.FreshRows)
-
-
-if __name__ == '__main__':
-  tf.test.main()

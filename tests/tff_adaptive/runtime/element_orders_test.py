@@ -199,7 +199,3 @@ class RunTest(tf.test.TestCase, parameterized.TestCase):
       ]
       found = element_orders.ranges(starts, np.array(lengths))
       self.assertAllEqual(found, expected)
-
-
-if __name__ == '__main__':
-  tf.test.main()

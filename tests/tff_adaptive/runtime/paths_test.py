@@ -79,7 +79,3 @@ class PathsTest(absltest.TestCase):
 
     self.assertEqual(total([3, 4]), 2)
     self.assertEqual(self.context.path_of(total), 'native')
-
-
-if __name__ == '__main__':
-  absltest.main()

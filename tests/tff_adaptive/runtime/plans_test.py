@@ -100,11 +100,6 @@ class PlansTest(compiled_testing.TestCase):
     self.assertEqual(size, expected)
     self.assertEqual(-(-num_clients // size), num_chunks)
 
-  @parameterized.parameters((0, ValueError), ('loop', TypeError))
-  def test_clients_at_once_that_cannot_be(self, number, error):
-    with self.assertRaisesRegex(error, f'`num_parallel_clients`.*{number}'):
-      runtime.CompiledContext(num_parallel_clients=number)
-
   @parameterized.parameters(
       ('CPU:0', plans.num_cores()), ('GPU:0', 1), ('GPU:1', 1)
   )
@@ -206,11 +201,6 @@ class DevicesTest(tf.test.TestCase, parameterized.TestCase):
   def test_names_of_the_cpu(self, devices):
     context = runtime.CompiledContext(devices=devices)
     self.assertEqual(context.device, 'CPU:0')
-
-  @parameterized.parameters('CPU:1', '/device:GPU:99', '')
-  def test_unknown_devices(self, devices):
-    with self.assertRaisesRegex(ValueError, "must name one of \\['CPU:0'"):
-      runtime.CompiledContext(devices=devices)
 
   def test_gpu_where_there_is_none(self):
     with mock.patch.object(tf.config, 'list_physical_devices', return_value=[]):

@@ -6,7 +6,6 @@ import collections
 import os
 import tempfile
 
-from absl.testing import absltest
 import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
@@ -154,7 +153,3 @@ class MadeDatasetsTest(equality_testing.TestCase):
     with equality_testing.compiled():
       with self.assertRaisesRegex(TypeError, 'list with one entry per client'):
         digest(3)
-
-
-if __name__ == '__main__':
-  absltest.main()

@@ -77,7 +77,3 @@ class ActsOnRowsTest(tf.test.TestCase, parameterized.TestCase):
   )
   def test_of_batches(self, fn):
     self.assertFalse(self._acts_on_rows(fn))
-
-
-if __name__ == '__main__':
-  tf.test.main()

@@ -5,7 +5,6 @@
 import collections
 from typing import Any
 
-from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 import tensorflow as tf
@@ -217,7 +216,3 @@ class SequenceReadsTest(equality_testing.TestCase):
         run,
         [collections.OrderedDict(x=x, y=y), collections.OrderedDict(x=y, y=x)],
     )
-
-
-if __name__ == '__main__':
-  absltest.main()

@@ -6,7 +6,6 @@ import contextlib
 from typing import Any
 from unittest import mock
 
-from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 import tensorflow as tf
@@ -304,7 +303,3 @@ class OrdersTest(equality_testing.TestCase):
           self._order(_shuffled())
         found.append(draw())
     self.assertAllEqual(*found)
-
-
-if __name__ == '__main__':
-  absltest.main()

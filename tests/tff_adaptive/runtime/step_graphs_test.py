@@ -6,7 +6,6 @@ import contextlib
 from typing import Any
 from unittest import mock
 
-from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 import tensorflow as tf
@@ -220,7 +219,3 @@ class StepGraphsTest(equality_testing.TestCase):
         run([np.float32(1.5), np.float32(2)])
       with self.assertRaisesRegex(TypeError, 'found one of shape'):
         run(list(np.ones([2, 3], np.int32)))
-
-
-if __name__ == '__main__':
-  absltest.main()

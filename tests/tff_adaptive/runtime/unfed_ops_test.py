@@ -153,7 +153,3 @@ class UnfedOpsTest(tf.test.TestCase, parameterized.TestCase):
         ValueError, r"Python code in '[^ ]*python/EagerPyFunc'.*TensorFlow ops"
     ):
       _losses(lambda: [_Python()], _NUMBERS, kind)
-
-
-if __name__ == '__main__':
-  tf.test.main()

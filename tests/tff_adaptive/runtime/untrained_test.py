@@ -148,7 +148,3 @@ class UntrainedTest(tf.test.TestCase, parameterized.TestCase):
         after.global_model_weights.trainable,
     ):
       self.assertNotAllEqual(old, new)
-
-
-if __name__ == '__main__':
-  tf.test.main()

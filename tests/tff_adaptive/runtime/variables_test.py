@@ -192,7 +192,3 @@ class ReadOrderTest(tf.test.TestCase, parameterized.TestCase):
     errors = np.exp(scores) / np.exp(scores).sum(1, keepdims=True)
     expected = -np.log(errors[range(3), labels]).mean()
     self.assertAllClose(losses, [expected] * 4, rtol=1e-5)
-
-
-if __name__ == '__main__':
-  tf.test.main()

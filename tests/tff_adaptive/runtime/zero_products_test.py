@@ -80,7 +80,3 @@ class ZeroProductsTest(tf.test.TestCase, parameterized.TestCase):
             result.name, {'x:0': np.float32([np.nan, np.inf, -np.inf])}
         )
     np.testing.assert_array_equal(found, expected)
-
-
-if __name__ == '__main__':
-  tf.test.main()

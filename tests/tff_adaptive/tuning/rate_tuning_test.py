@@ -180,11 +180,3 @@ class BuildRateTunerTest(tf.test.TestCase):
     )
     with self.assertRaisesRegex(ValueError, 'bypasses differential privacy'):
       tuning.build_rate_tuner(process, self.model, self._cohort_fn(_source()))
-
-  def test_arguments_are_checked(self):
-    for options in ({'step_size': 0.0}, {'num_rounds': 0}):
-      (name,) = options
-      with self.assertRaisesRegex(ValueError, name):
-        tuning.build_rate_tuner(
-            self.process, self.model, self._cohort_fn(_source()), **options
-        )
