@@ -192,9 +192,7 @@ class ReportsTest(tf.test.TestCase, parameterized.TestCase):
     )
 
   def test_a_report_that_the_optimizer_does_not_make_is_named(self):
-    with self.assertRaisesRegex(
-        ValueError, "reads 'theta' of each step.*reports \\['step_size'\\]"
-    ):
+    with self.assertRaisesRegex(ValueError, "'theta'.*'step_size'"):
       training_testing.train(
           testing.functional_model(),
           optimizers.build_sgd(0.5),

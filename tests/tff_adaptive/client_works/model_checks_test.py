@@ -284,9 +284,7 @@ class ChecksTest(tf.test.TestCase, parameterized.TestCase):
       return _chain(image, contrast, *layers, _LAYERS.Flatten())
 
     optimizer = optimizers.build_sgd(0.1)
-    with self.assertRaisesRegex(
-        ValueError, 'no gradient of the op AdjustContrastv2.*`tf.stop_gradient`'
-    ):
+    with self.assertRaisesRegex(ValueError, 'AdjustContrastv2.*stop_gradient'):
       algorithms.build_fed_opt(_model(form, build), optimizer)
     mended = _model(form, lambda: build(stop))
     algorithms.build_fed_opt(mended, optimizer)

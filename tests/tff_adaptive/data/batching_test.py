@@ -121,9 +121,7 @@ class AugmentationTest(absltest.TestCase):
   def test_checks_what_comes_out(self):
     examples = {'raw': np.float32([1, 2])}
     generator = np.random.default_rng(0)
-    with self.assertRaisesRegex(
-        ValueError, "2, but Augmented client 'ann' has 1"
-    ):
+    with self.assertRaisesRegex(ValueError, "2, but.* 'ann' has 1"):
       batching.Augmentation(
           lambda examples, _: {'x': np.zeros([1, 2], np.float32)}, _SPEC
       )(examples, generator, 'ann')
@@ -134,9 +132,7 @@ class AugmentationTest(absltest.TestCase):
     evaluating = batching.Augmentation(
         lambda examples, _: examples, _SPEC, lambda examples: {'x': np.ones(2)}
     )
-    with self.assertRaisesRegex(
-        ValueError, '^The result of `evaluation_fn` has float64'
-    ):
+    with self.assertRaisesRegex(ValueError, '`evaluation_fn` has float64'):
       evaluating.for_evaluation(examples)
 
 

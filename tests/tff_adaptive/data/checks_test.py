@@ -109,9 +109,7 @@ class CheckClientsTest(parameterized.TestCase):
     source = client_data.PackedClientArrays.from_clients(
         {'bad': {'y': np.array([0.0, 1.5])}}
     )
-    with self.assertRaisesRegex(
-        ValueError, "^Client 'bad' has labels of type float64, .* 0 to 9"
-    ):
+    with self.assertRaisesRegex(ValueError, "'bad'.* float64, .* 0 to 9"):
       checks.check_clients(source, num_classes=10)
 
   def test_labels_are_not_looked_at_without_classes(self):

@@ -138,9 +138,7 @@ class SqliteDataTest(folder_testing.FolderTestCase):
 
   def test_a_missing_table_or_column_raises(self):
     self._execute('CREATE TABLE examples (client_id TEXT)')
-    with self.assertRaisesRegex(
-        ValueError, 'table examples .*split_name, serialized.* is missing'
-    ):
+    with self.assertRaisesRegex(ValueError, 'examples .*split_name.*missing'):
       self._load()
     self._execute('DROP TABLE examples')
     with self.assertRaisesRegex(ValueError, 'the table is missing'):
@@ -163,9 +161,7 @@ class SqliteDataTest(folder_testing.FolderTestCase):
   def test_other_features_raise_when_they_are_read(self):
     self._write()
     clients = self._load(spec={'pixels': tf.TensorSpec([3], tf.float32)})
-    with self.assertRaisesRegex(
-        ValueError, r"client 'ann'.*pixels \(float32 of shape \(3,\)\)"
-    ):
+    with self.assertRaisesRegex(ValueError, r"'ann'.*pixels.*float32.*\(3,\)"):
       clients.examples('ann')
 
   @parameterized.parameters((300, tf.uint8), (-1, tf.uint32), (2, tf.bool))
@@ -175,9 +171,7 @@ class SqliteDataTest(folder_testing.FolderTestCase):
     )
     sqlite.write_sqlite_clients(self.path, {'train': clients})
     source = self._load(spec={'label': tf.TensorSpec([], dtype)})
-    with self.assertRaisesRegex(
-        ValueError, f"'ann': feature 'label' has the value {value}, which"
-    ):
+    with self.assertRaisesRegex(ValueError, f"'ann'.*'label'.* {value},"):
       source.examples('ann')
 
   @parameterized.parameters(
@@ -213,9 +207,7 @@ class SqliteDataTest(folder_testing.FolderTestCase):
     self._write()
     self._execute('ALTER TABLE examples RENAME TO old')
     self._execute(statement)
-    with self.assertRaisesRegex(
-        ValueError, 'view, or a table WITHOUT ROWID, .* `CREATE TABLE copy AS'
-    ):
+    with self.assertRaisesRegex(ValueError, 'view, or .* `CREATE TABLE copy'):
       self._load()
     self._execute('CREATE TABLE copy AS SELECT * FROM old')
     self._execute(f'DROP {"VIEW" if "VIEW" in statement else "TABLE"} examples')
@@ -232,18 +224,14 @@ class SqliteDataTest(folder_testing.FolderTestCase):
   def test_examples_that_are_no_bytes_raise(self, value, found):
     self._write()
     self._execute(f'UPDATE examples SET serialized_example_proto = {value}')
-    with self.assertRaisesRegex(
-        ValueError, f"client 'ann': an example must be a BLOB, found {found}; "
-    ):
+    with self.assertRaisesRegex(ValueError, f"'ann'.* BLOB, found {found}"):
       self._load().examples('ann')
 
   def test_examples_of_an_unknown_client_raise_where_they_are_seen(self):
     self._write()
     self._execute('DROP INDEX clients')
     self._execute("DELETE FROM client_metadata WHERE client_id = 'bob'")
-    with self.assertRaisesRegex(
-        ValueError, "examples of client 'bob' in split 'train', but no such "
-    ):
+    with self.assertRaisesRegex(ValueError, "'bob' in split 'train'"):
       self._load()
 
   def test_an_unknown_client_raises(self):
@@ -362,9 +350,7 @@ class WriteSqliteClientsTest(folder_testing.FolderTestCase):
     )
 
   def test_a_float_that_would_become_infinite_raises(self):
-    with self.assertRaisesRegex(
-        ValueError, "^Client 'a': feature 'x' has the value 1e.300, but the fi"
-    ):
+    with self.assertRaisesRegex(ValueError, "^Client 'a'.*'x'.* 1e.300"):
       sqlite.write_sqlite_clients(
           self.path, {'train': _clients(x=np.array([1.0, 1e300]))}
       )

@@ -129,9 +129,7 @@ class MapClientsTest(parameterized.TestCase):
   )
   def test_shared_rows_whose_number_is_not_kept_raise(self, source):
     num_rows = len(source.values['x'])
-    with self.assertRaisesRegex(
-        ValueError, f'`keeps_sizes=True`, but turned {num_rows} into'
-    ):
+    with self.assertRaisesRegex(ValueError, f'`keeps_sizes=.* {num_rows} into'):
       transforms.map_clients(
           source,
           lambda raw: {'x': np.repeat(raw['x'], 2)},
@@ -143,9 +141,7 @@ class MapClientsTest(parameterized.TestCase):
     mapped = transforms.map_clients(
         _lazy(), lambda raw: {'x': raw['x'][:2]}, _SPEC, keeps_sizes=True
     )
-    with self.assertRaisesRegex(
-        ValueError, "'ann' must have 4 .*`keeps_sizes`"
-    ):
+    with self.assertRaisesRegex(ValueError, "'ann'.* 4 .*`keeps_sizes`"):
       mapped.examples('ann')
 
 
@@ -218,9 +214,7 @@ class SplitExamplesTest(parameterized.TestCase):
     self.assertNotEqual(tests[0], tests[2])
 
   def test_too_few_examples_raise(self):
-    with self.assertRaisesRegex(
-        ValueError, 'too few.* of 0.1: the largest client has 8, .* all 12 are'
-    ):
+    with self.assertRaisesRegex(ValueError, '0.1.* has 8, .* all 12 are'):
       transforms.split_examples(_packed(), 0.1, 0)
     same = client_data.PackedClientArrays.from_clients({'a': {'x': [1.0] * 9}})
     for fraction in (0.1, 0.9):

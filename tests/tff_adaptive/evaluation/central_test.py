@@ -189,7 +189,5 @@ class EvaluationTest(tf.test.TestCase, parameterized.TestCase):
     arrays = _arrays()
     arrays['y'][3] = 7
     evaluate = evaluation.build_central_evaluation(_functional_model(), arrays)
-    with self.assertRaisesRegex(
-        ValueError, "^TensorFlow rejected the clients' data.* 7 "
-    ):
+    with self.assertRaisesRegex(ValueError, '^TensorFlow rejected .* 7 '):
       evaluate(_weights(1))

@@ -238,9 +238,7 @@ class RandomNumbersTest(compiled_testing.TestCase):
     draw = _build_noise()
     with runtime.CompiledContext(strict=True) as context:
       context.begin_round(1, 0, ['a', 'b'])
-      with self.assertRaisesRegex(
-          ValueError, 'given 2 client ids, but .* has 1 clients; call it again'
-      ):
+      with self.assertRaisesRegex(ValueError, '2 client ids, .* 1 clients'):
         draw([0.0])
       # Where nothing is drawn, ids do not matter.
       add_up = sequence_testing.over_clients(lambda value: value, np.float32)

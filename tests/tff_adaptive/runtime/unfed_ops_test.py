@@ -149,7 +149,5 @@ class UnfedOpsTest(tf.test.TestCase, parameterized.TestCase):
 
   @parameterized.parameters('functional', 'variable')
   def test_python_is_refused_by_its_op(self, kind):
-    with self.assertRaisesRegex(
-        ValueError, r"Python code in '[^ ]*python/EagerPyFunc'.*TensorFlow ops"
-    ):
+    with self.assertRaisesRegex(ValueError, 'EagerPyFunc.*TensorFlow ops'):
       _losses(lambda: [_Python()], _NUMBERS, kind)

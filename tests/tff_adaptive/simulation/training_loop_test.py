@@ -205,9 +205,7 @@ class TrainingLoopTest(loop_testing.LoopTestCase):
         'Interrupted after round 4 of 10; run the same command again to '
         'continue.',
     )
-    with self.assertRaisesRegex(
-        KeyboardInterrupt, 'after round 4 of 10; no checkpoints are kept'
-    ):
+    with self.assertRaisesRegex(KeyboardInterrupt, '4 of 10; no checkpoints'):
       self.run_loop(
           'other', process=loop_testing.Process(interrupt), checkpoints=None
       )
@@ -266,9 +264,7 @@ class TrainingLoopTest(loop_testing.LoopTestCase):
     whole = file_testing.read_files(self.folder / 'whole')
     size = len(whole['checkpoints/checkpoint_00000009.npz'])
     with file_testing.max_file_size(size - 1):
-      with self.assertRaisesRegex(
-          OSError, 'checkpoint_00000003.npz: File too large; earlier'
-      ):
+      with self.assertRaisesRegex(OSError, '00000003.npz: File too large'):
         self.run_loop()
     for round_num in range(3, 10):
       # Rows are smaller than the checkpoint: what the file holds does not fit.
