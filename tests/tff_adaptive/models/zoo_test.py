@@ -111,7 +111,7 @@ class ZooTest(tf.test.TestCase, parameterized.TestCase):
       ('two_outputs', 'keras_2'),
       ('sample_weights', 'keras_2'),
   )
-  @pytest.mark.sample(1)
+  @pytest.mark.slow
   def test_clients_are_the_weighted_mean_of_fits(self, name, version):
     with runtime.CompiledContext():
       self._assert_is_mean_of_fits(name, version)
@@ -177,10 +177,17 @@ class ZooTest(tf.test.TestCase, parameterized.TestCase):
     self._assert_close(output.metrics['client_work']['train'], fitted)
 
   @parameterized.parameters(*_MOVING_CELLS)
-  @pytest.mark.sample(1)
-  def test_aggregated_statistics_are_those_of_fit(self, name, version):
+  @pytest.mark.slow
+  def test_aggregated_statistics_of_one_client_are_those_of_fit(
+      self, name, version
+  ):
     with runtime.CompiledContext():
       self._assert_is_fit(name, version, 'aggregate')
+
+  @parameterized.parameters(*_MOVING_CELLS)
+  @pytest.mark.sample(1)
+  def test_aggregated_statistics_are_the_mean_of_fits(self, name, version):
+    with runtime.CompiledContext():
       self._assert_is_mean_of_fits(name, version, 'aggregate')
 
   @parameterized.parameters(
