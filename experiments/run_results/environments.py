@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Records of the versions and the machine that train a run, in its folder."""
 
-import contextlib
 from importlib import metadata
 import json
 import os
@@ -15,7 +14,13 @@ import tff_adaptive
 from tff_adaptive import _files
 
 _FILE = 'environment.json'
-_PACKAGES = ('tensorflow', 'tensorflow-federated', 'numpy')
+_PACKAGES = (
+    'tensorflow',
+    'tensorflow-federated',
+    'keras',
+    'tf_keras',
+    'numpy',
+)
 _CPU_INFO = pathlib.Path('/proc/cpuinfo')
 
 
@@ -29,8 +34,6 @@ def collect() -> dict[str, Any]:
   return {
       'tff_adaptive': _own_version(),
       **{package: _version(package) for package in _PACKAGES},
-      # Beside TensorFlow 2.21, `keras` is Keras 3, which nothing uses.
-      'keras': _version('tf_keras', 'keras'),
       'python': platform.python_version(),
       'system': f'{platform.system()} {platform.machine()}',
       'processor': processor(),
@@ -56,12 +59,12 @@ def _own_version() -> str:
   return f'{tff_adaptive.__version__} ({commit})'
 
 
-def _version(*packages: str) -> str:
-  """Returns the version of the first package that is installed."""
-  for package in packages:
-    with contextlib.suppress(metadata.PackageNotFoundError):
-      return metadata.version(package)
-  return 'not installed'
+def _version(package: str) -> str:
+  """Returns the version of a package."""
+  try:
+    return metadata.version(package)
+  except metadata.PackageNotFoundError:
+    return 'not installed'
 
 
 def processor() -> str:

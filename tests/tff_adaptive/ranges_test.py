@@ -11,8 +11,8 @@ from tff_adaptive import ranges
 
 # From the smallest to the largest; 1e-50 is 0 in float32, 1e39 infinite, and
 # 1 - 1e-9 is 1 in seven decimals.
-_NUMBERS = (-math.inf, -1, 0, 1e-50, 0.5, 1 - 1e-9, 1, 1.5, 1e38, 1e39)
-_NUMBERS += (math.inf, math.nan)
+_NUMBERS = [-math.inf, -1, 0, 1e-50, 0.5, 1 - 1e-9, 1, 1.5, 1e38, 1e39]
+_NUMBERS += [math.inf, math.nan]
 
 
 class RangesTest(parameterized.TestCase):

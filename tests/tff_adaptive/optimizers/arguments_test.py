@@ -50,7 +50,11 @@ class ArgumentsTest(tf.test.TestCase, parameterized.TestCase):
     self.assertIn(str(value), message)
 
   @parameterized.parameters(
-      *(dict(eta=value) for value in ('0.1', b'0.1', None, {}, (0.1, 0.2))),
+      dict(eta='0.1'),
+      dict(eta=b'0.1'),
+      dict(eta=None),
+      dict(eta={}),
+      dict(eta=(0.1, 0.2)),
       dict(steps=1.0),
       dict(steps=True),
   )
