@@ -25,6 +25,7 @@ MODELS = {
     'resnet18_v2': 'tasks.images.resnet_v2:build_resnet18_v2',
     'resnet50_v2': 'tasks.images.resnet_v2:build_resnet50_v2',
     'simple_cnn': 'tasks.images.simple_cnn:build_simple_cnn',
+    'lenet': 'tasks.images.lenet:build_lenet',
     'cnn_dropout': 'tasks.images.emnist_models:build_cnn_dropout',
 }
 

@@ -105,6 +105,13 @@ _MODELS = (
         {'augmentation': 'fedopt'},
     ),
     _Model(
+        'cifar10/lenet',
+        62_006,
+        '5x5x3x6 5x5x6x16 400x120 120x84 84x10',
+        'fan_in',
+        {'augmentation': 'none'},
+    ),
+    _Model(
         'cifar10/cnn_dropout',
         1_626_442,
         '3x3x3x32 3x3x32x64 12544x128 128x10',
