@@ -30,9 +30,8 @@ def build(
 
   Example:
 
-    >>> run = run_folder.read_run(pathlib.Path('runs/demo'))
-    >>> build([({'method': 'Delta-SGD', 'seed': 0}, run)]).seconds.sum()
-    12.5
+    >>> build([], labels=['method', 'seed']).columns[:3].tolist()
+    ['method', 'seed', 'run']
   """
   rows = [
       {

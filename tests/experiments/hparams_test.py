@@ -175,8 +175,8 @@ class HparamsTest(parameterized.TestCase):
     built = choice.build_keras_model(seed=1)
     self.assertEqual(built.count_params(), num_weights)
     # Names that do not depend on what was built before.
-    names = [variable.name for variable in built.variables]
-    self.assertEqual(names[-2:], ['logits/kernel:0', 'logits/bias:0'])
+    names = [variable.path for variable in built.variables]
+    self.assertEqual(names[-2:], ['logits/kernel', 'logits/bias'])
     self.assertLen(set(names), len(names))
 
   def test_unrecorded_flags_have_their_defaults(self):

@@ -16,7 +16,6 @@ import tensorflow_federated as tff
 
 from tests import program_testing
 from tests.tff_adaptive import error_testing
-from tests.tff_adaptive.runtime import compiled_testing
 from tff_adaptive import algorithms
 from tff_adaptive import evaluation
 from tff_adaptive import models
@@ -122,10 +121,8 @@ class FromKerasTest(tf.test.TestCase, parameterized.TestCase):
     process = _build(_convert(model))
 
     def train(seed):
-      with compiled_testing.installed():
-        state = process.initialize()
-        compiled_testing.context().begin_round(seed, 0)
-        output = process.next(state, _clients())
+      with runtime.CompiledContext(seed=seed):
+        output = process.next(process.initialize(), _clients())
       weights = process.get_model_weights(output.state).trainable
       return np.concatenate([np.ravel(weight) for weight in weights])
 

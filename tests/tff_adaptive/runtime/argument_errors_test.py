@@ -22,7 +22,7 @@ _FIVE = tff.TensorType(np.float32, [5])
 _count = lambda elements: elements.reduce(0, lambda n, _: n + 1)
 # What clients do, and with what.
 _WORK = {
-    'pairs': (tf.reduce_sum, tff.TensorType(np.float32, [2])),
+    'pairs': (lambda x: tf.reduce_sum(x), tff.TensorType(np.float32, [2])),
     'numbers': (lambda x: x, np.int32),
     'words': (_count, tff.SequenceType(np.str_)),
     'x': (
