@@ -138,7 +138,7 @@ def format_cells(tables: Sequence[published.Table]) -> Iterator[str]:
   Raises:
     HparamError: If two flags of a cell conflict.
     absl.flags.Error: If a flag does not exist.
-    OSError: If a flagfile cannot be read.
+    OSError: If a file of flags cannot be read.
 
   Example:
 

@@ -159,7 +159,7 @@ def of_cell(cell: published.Cell, seed: int) -> WantedHparams:
   Raises:
     HparamError: If two flags of the cell conflict.
     absl.flags.Error: If a flag does not exist or has an invalid value.
-    OSError: If a flagfile cannot be read.
+    OSError: If a file of flags cannot be read.
   """
   given = published.expand(cell.flags)
   return of_arguments(
