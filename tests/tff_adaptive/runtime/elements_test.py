@@ -50,3 +50,17 @@ class ToArraysTest(parameterized.TestCase):
   def test_other_values_are_refused(self, component, dtype, error, sentence):
     with self.assertRaisesRegex(error, sentence):
       self._convert(component, dtype)
+
+
+class NumAtOnceTest(parameterized.TestCase):
+
+  @parameterized.parameters(
+      ([], tf.int64, 256),
+      ([784], tf.float32, 256),
+      ([2**16], tf.float32, 16),
+      ([2**30], tf.float32, 1),
+      ([None], tf.float32, 256),
+      ([], tf.string, 256),
+  )
+  def test_large_elements_are_read_alone(self, shape, dtype, count):
+    self.assertEqual(elements.num_at_once([tf.TensorSpec(shape, dtype)]), count)

@@ -34,9 +34,6 @@ _MAX_CLIENT_BYTES = 4 * 1024**3
 _ARRAY_BYTES = 128
 # The largest part that is put into a graph, which is copied in each round.
 _MAX_KEPT_BYTES = 2**25
-# Elements that are read at once, if they are small.
-_READ_SIZE = 256
-_READ_BYTES = 2**22
 _READ_FILES = (
     "What clients' datasets read from files is kept in memory, within "
     '`max_cache_bytes`; a file that changes is read again if a dataset names '
@@ -191,9 +188,8 @@ def _read_alike(dataset: tf.data.Dataset) -> dataset_rows.ClientRows:
   specs = tf.nest.flatten(dataset.element_spec)
   if not elements_lib.are_alike(specs):
     raise dataset_rows.NotRowsError('elements differ in shape')
-  size = sum(spec.shape.num_elements() * spec.dtype.size for spec in specs)
-  num_read = max(1, min(_READ_SIZE, _READ_BYTES // max(1, size)))
-  rows = _read_batches(dataset.batch(num_read), specs)
+  batches = dataset.batch(elements_lib.num_at_once(specs))
+  rows = _read_batches(batches, specs)
   return dataset_rows.ClientRows(rows, np.ones(len(rows[0]), np.int64))
 
 
@@ -315,7 +311,7 @@ def _keep(graph: dataset_graphs.DatasetGraph, node: Any) -> Optional[list[Any]]:
   ):
     return None
   below = graph.ending_at(node.name, graph.nodes)
-  dataset = below.build(tuple(specs)).batch(_READ_SIZE)
+  dataset = below.build(tuple(specs)).batch(elements_lib.num_at_once(specs))
   try:
     arrays = _read_batches(dataset, specs, _MAX_KEPT_BYTES)
   except dataset_rows.NotRowsError:

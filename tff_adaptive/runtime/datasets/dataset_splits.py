@@ -18,6 +18,7 @@ from tff_adaptive import _dataset_elements
 from tff_adaptive import _graph_defs
 from tff_adaptive.runtime.datasets import dataset_graphs
 from tff_adaptive.runtime.datasets import element_orders
+from tff_adaptive.runtime.datasets import elements
 from tff_adaptive.runtime.datasets import row_functions
 
 # Ops that do not change elements.
@@ -32,7 +33,7 @@ _PASSED = (
 )
 _BATCHES = (*_graph_defs.BATCH_OPS, 'PaddedBatchDatasetV2')
 _FILTERS = ('FilterDataset', 'ParallelFilterDataset')
-# Rows that are computed at once.
+# Answers of a filter that are computed at once.
 _READ_SIZE = 256
 # The place of `drop_remainder` among the arguments of batch ops, from the end
 # for padded ones, which have several padded shapes.
@@ -306,8 +307,12 @@ def _can_batch(
 def _read_many(node: Any, nodes: dict[str, Any]) -> None:
   """Lets a batch op make large batches, of all rows, in place."""
   places = range(1, len(node.input))
+  rows = [
+      tf.TensorSpec(spec.shape[1:], spec.dtype)
+      for spec in dataset_graphs.specs_of(node)
+  ]
   for place, value in (
-      (places[0], np.int64(_READ_SIZE)),
+      (places[0], np.int64(elements.num_at_once(rows))),
       (places[_DROP_PLACES[node.op]], False),
   ):
     constant = type(node)()

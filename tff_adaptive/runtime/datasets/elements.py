@@ -17,6 +17,10 @@ from tff_adaptive.data import specs as specs_lib
 from tff_adaptive.runtime import values
 from tff_adaptive.runtime.datasets import dataset_graphs
 
+# Elements that are read at once, if they are small.
+_READ_SIZE = 256
+_READ_BYTES = 2**22
+
 
 def element_spec(leaf_type: tff.SequenceType) -> Any:
   """Returns the spec of an element, in the containers of its values.
@@ -169,6 +173,17 @@ def empty_array(spec: tf.TensorSpec) -> np.ndarray:
 def are_alike(specs: list[tf.TensorSpec]) -> bool:
   """Returns whether all elements have the same shape."""
   return all(spec.shape.is_fully_defined() for spec in specs)
+
+
+def num_at_once(specs: Iterable[tf.TensorSpec]) -> int:
+  """Returns how many elements of some specs a read takes as one batch.
+
+  TensorFlow allocates a whole batch for its first element, so large elements
+  are read alone.
+  """
+  # Of an unknown shape this is a guess.
+  size = sum((s.shape.num_elements() or 1) * s.dtype.size for s in specs)
+  return max(1, min(_READ_SIZE, _READ_BYTES // max(1, size)))
 
 
 def are_batches(specs: list[tf.TensorSpec]) -> bool:
