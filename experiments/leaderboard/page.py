@@ -33,7 +33,7 @@ _AREAS_LEGEND = (
     'since others shared the machine. *Free* marks methods that need no tuning '
     'according to their authors.'
 )
-NOTHING = 'Nothing to compare yet: no method has its first trial.'
+_NOTHING = 'Nothing to compare yet: no method has its first trial.'
 _LEGEND = (
     'A metric is the mean ± the standard deviation over the seeds, of a run '
     'the mean of its last ten evaluations on the test data. The difference to '
@@ -149,7 +149,7 @@ def _introduce(
 ) -> str:
   """Returns what is compared, and how much of it is luck."""
   if not curves:
-    return NOTHING
+    return _NOTHING
   tasks = ', '.join(
       f'{task} ({len(found.scores)} methods, up to {found.budget} trials)'
       for task, found in curves.items()

@@ -53,6 +53,9 @@ class Results:
     }
     self._runs: dict[trials_lib.Trial, run_folder.Run] = {}
     self._is_finished: dict[trials_lib.Trial, bool] = {}
+    # Caches of this object, which end with it.
+    self.trials = functools.cache(self.trials)  # type: ignore[method-assign]
+    self.budget = functools.cache(self.budget)  # type: ignore[method-assign]
 
   def unfinished(
       self, trials: Sequence[trials_lib.Trial]
@@ -77,7 +80,6 @@ class Results:
         default=0,
     )
 
-  @functools.cache
   def trials(self, task: str, method: str) -> pd.DataFrame:
     """Returns the trials of the largest budget that is done, in their order.
 
@@ -115,7 +117,6 @@ class Results:
     place = search_statistics.choose(selection)
     return self.plan.assignments(method)[place]
 
-  @functools.cache
   def budget(self, task: str) -> int:
     """Returns the number of trials with which tuned methods are compared.
 
