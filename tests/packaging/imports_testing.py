@@ -21,6 +21,7 @@ _DISTRIBUTIONS = {
     'absl': 'absl-py',
     'google': 'protobuf',
     'grpc': 'grpcio',
+    'PIL': 'pillow',
     'sklearn': 'scikit-learn',
     'yaml': 'pyyaml',
 }

@@ -4,16 +4,18 @@
 
 from collections.abc import Mapping, Sequence
 import contextlib
+import io
 import os
 import pathlib
 import textwrap
-from typing import Any, Optional
+from typing import Any, IO, Optional
 
 import matplotlib
 from matplotlib import figure
 from matplotlib import text as text_lib
 from matplotlib import ticker
 from matplotlib.backends import backend_agg
+from PIL import Image
 
 from tff_adaptive import _files
 
@@ -181,6 +183,16 @@ def _show_as_written(drawing: figure.Figure):
       label.set_parse_math(is_log)
 
 
+def _save_in_few_colors(drawing: figure.Figure, file: IO[bytes]):
+  """Writes a PNG of 256 colors: a third of the bytes, and it looks the same."""
+  drawn = io.BytesIO()
+  drawing.savefig(drawn, format='png', dpi=_DPI)
+  with Image.open(drawn) as picture:
+    picture.convert('RGB').quantize().save(
+        file, 'PNG', optimize=True, dpi=(_DPI, _DPI)
+    )
+
+
 def save(drawing: figure.Figure, path: _files.PathLike, title: str = ''):
   """Writes a figure with a title, which may be empty, to a file atomically.
 
@@ -200,6 +212,9 @@ def save(drawing: figure.Figure, path: _files.PathLike, title: str = ''):
     drawing.suptitle(title, x=0.02, ha='left', fontweight='bold', fontsize=11)
   _show_as_written(drawing)
   with _files.replacing(path) as file, matplotlib.rc_context(_FILES):
-    drawing.savefig(
-        file, format=suffix[1:], dpi=_DPI, metadata=_METADATA[suffix]
-    )
+    if suffix == '.png':
+      _save_in_few_colors(drawing, file)
+    else:
+      drawing.savefig(
+          file, format=suffix[1:], dpi=_DPI, metadata=_METADATA[suffix]
+      )

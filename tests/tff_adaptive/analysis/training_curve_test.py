@@ -136,7 +136,7 @@ class TrainingCurveTest(figure_testing.FigureTestCase):
     self._write({'clients/loss': 1.0})
     self._draw()
     before = file_testing.read_files(self.png.parent)
-    with file_testing.max_file_size(5000):
+    with file_testing.max_file_size(500):
       with self.assertRaisesRegex(
           OSError, f'^could not write {self.png}: File too large$'
       ):
