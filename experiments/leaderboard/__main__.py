@@ -53,10 +53,11 @@ class _Flags:
   """The flags.
 
   Attributes:
-    tasks: The tasks by name, or all. Default: the five of the data file; with
-      --list all. One of your own is 'package.module:VALUE'.
-    methods: The methods by name, or all. Default: those of the data file; with
-      --list all. A rule of your own is 'package.module:build_NAME'.
+    tasks: The tasks by name; all and default stand for several. Default: those
+      of the data file; with --list all. One of your own is
+      'package.module:VALUE'.
+    methods: The methods by name, likewise. A rule of your own is
+      'package.module:build_NAME'.
     trials: The number of trials per method, including its defaults. Default:
       that of the data file.
     total_rounds: The number of rounds of a run. Default: that of the data file.

@@ -20,8 +20,9 @@ from tasks import definitions
 from tff_adaptive import _metric_modes
 
 _PATH = published.ROOT / 'experiments' / 'presets' / 'leaderboard.yaml'
-# The value of --methods for all methods.
+# What stands for all methods or tasks in a list of them, and for the defaults.
 ALL = 'all'
+DEFAULT = 'default'
 # The sources of a method's defaults; 'other' is another method's paper or code.
 OURS = 'ours'
 _SOURCES = ('paper', 'code', 'other', OURS)
@@ -136,7 +137,9 @@ class Method:
   flags: tuple[str, ...]
   search: tuple[Range, ...]
   tuning_free: bool = False
-  defaults: str = OURS
+  defaults: str = attrs.field(
+      default=OURS, validator=attrs.validators.in_(_SOURCES)
+  )
   not_on: tuple[str, ...] = ()
   place: Optional[str] = None
 
@@ -216,11 +219,11 @@ class Leaderboard:
     """Returns a part of the leaderboard, or one with other numbers.
 
     Args:
-      tasks: The names of the tasks, or 'all'; None for the default ones. Those
-        of a user's own are 'package.module:VALUE', with the rules of
-        `OWN_TASK`.
-      methods: The names of the methods, or 'all'; None for the default ones.
-        Client optimizers of a user's own are 'package.module:build_NAME'.
+      tasks: The names of the tasks, among which 'all' and 'default' stand for
+        several; None for the default ones. Those of a user's own are
+        'package.module:VALUE', with the rules of `OWN_TASK`.
+      methods: The names of the methods, likewise. Rules of a user's own are
+        'package.module:build_NAME'.
       num_trials: The largest budget; None for that of the rules.
       **numbers: Other values of `Protocol`, and of `Task` for all tasks, by
         their names; None leaves them as they are.
@@ -284,19 +287,18 @@ def _choose(
     names: Optional[Sequence[str]],
 ) -> dict[str, Any]:
   """Returns the entries that a flag names, by default the known defaults."""
-  if names is None:
-    names = [name for name in defaults if name in known]
-  elif not names:
+  names = [DEFAULT] if names is None else names
+  if not names:
     raise hparams.HparamError(
         f'--{flag} is empty; give names, or {ALL}: {", ".join(known)}'
     )
-  if list(names) == [ALL]:
-    names = list(known)
-  of_keys = {to_key(name): name for name in known}
-  names = [of_keys.get(to_key(name), name) for name in names]
-  for name in names:
+  of_keys = {to_key(name): [name] for name in known}
+  of_keys[ALL] = list(known)
+  of_keys[DEFAULT] = [name for name in defaults if name in known]
+  chosen = [one for name in names for one in of_keys.get(to_key(name), [name])]
+  for name in chosen:
     flag_table.check_name(flag, name, known)
-  return {name: known[name] for name in names}
+  return {name: known[name] for name in chosen}
 
 
 def to_key(name: str) -> str:
@@ -330,14 +332,16 @@ def create_method(kind: str, name: str) -> Method:
   """Returns the method that has a rule, with SGD on the clients.
 
   It searches the learning rates, or the first number of a rule that has no
-  learning rate.
+  learning rate, unless the module of a user's own rule has a `SUBMISSION`: a
+  dictionary with other values of `Method`, of which `flags` are added.
 
   Args:
     kind: The kind of the rule.
     name: Its name, or the place of one of the user's own.
 
   Raises:
-    HparamError: If the user's own rule cannot be loaded.
+    HparamError: If the user's own rule cannot be loaded, or its `SUBMISSION` is
+      invalid.
   """
   hparams.load_own(kind, name)
   row = registry.ROWS[kind][name]
@@ -348,8 +352,21 @@ def create_method(kind: str, name: str) -> Method:
   rates = [flag for flag in known if flag.endswith('learning_rate')]
   search = rates if set(rates) & set(of_rule) else [*rates, *of_rule[:1]]
   ranges = tuple(known[flag] for flag in search)
-  place = name if registry.is_own(name) else None
-  return Method(row.label, flags, ranges, place=place)
+  if not registry.is_own(name):
+    return Method(row.label, flags, ranges)
+  given = registry.find_submission(name)
+  place = f'{registry.SUBMISSION} of {name}'
+  raw = {'name': row.label, 'flags': [], 'search': [], **given}
+  try:
+    found = yaml_files.structure(raw, Method, place)
+  except yaml_files.DataFileError as error:
+    raise hparams.HparamError(str(error)) from error
+  return attrs.evolve(
+      found,
+      flags=(*flags, *found.flags),
+      search=found.search if 'search' in given else ranges,
+      place=name,
+  )
 
 
 def _other_methods(methods: Iterable[Method]) -> Iterator[Method]:

@@ -11,11 +11,13 @@ signature of its builder.
 from experiments.registry import rules
 from experiments.registry import tasks
 from experiments.registry.own import find as find_own
+from experiments.registry.own import find_submission
 from experiments.registry.own import form_of as form_of_own
 from experiments.registry.own import is_own
 from experiments.registry.own import kind_of as kind_of_own
 from experiments.registry.own import KINDS as OWN_KINDS
 from experiments.registry.own import load as load_own
+from experiments.registry.own import SUBMISSION
 from experiments.registry.rows import ALGORITHM
 from experiments.registry.rows import Argument
 from experiments.registry.rows import CLIENT_OPTIMIZER

@@ -6,7 +6,7 @@ They are `--task=package.module:VALUE`, and `--client_optimizer`,
 `--server_optimizer` and `--loss_term=package.module:build_NAME`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 import contextlib
 import dataclasses
 import hashlib
@@ -14,6 +14,7 @@ import importlib
 import os
 import pathlib
 import re
+from typing import Any
 
 from experiments import flag_table
 from experiments.registry import methods
@@ -27,6 +28,8 @@ from tasks import definitions
 KINDS = (rows.TASK, *rows.RULES)
 _NAME = re.compile(r'[a-z][a-z0-9_]*')
 _SEPARATOR = ':'
+# What a module says of its rule for the leaderboard.
+SUBMISSION = 'SUBMISSION'
 
 
 class _OwnError(Exception):
@@ -60,6 +63,30 @@ def kind_of(name: str) -> str:
   except (KeyError, ModuleNotFoundError, SyntaxError, ValueError):
     return rows.CLIENT_OPTIMIZER
   return rules.kind_of(builder)
+
+
+def find_submission(name: str) -> Mapping[str, Any]:
+  """Returns the `SUBMISSION` of the module of a user's own rule; {} if none.
+
+  Args:
+    name: The place of the rule, which can be loaded.
+
+  Raises:
+    HparamError: If it is not a dictionary that is written out.
+  """
+  module, _, _ = name.partition(_SEPARATOR)
+  try:
+    found = signatures.constant(module, SUBMISSION)
+  except KeyError:
+    return {}
+  except ValueError:
+    found = None
+  if not isinstance(found, Mapping):
+    raise flag_table.HparamError(
+        f'{SUBMISSION} of {module} must be a dictionary of texts, numbers and '
+        'lists, without calls'
+    )
+  return found
 
 
 def load(kind: str, name: str) -> rows.Row:

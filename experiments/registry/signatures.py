@@ -341,14 +341,19 @@ def _evaluate(module: str, node: ast.expr) -> Any:
     if node.value.id == 'math':
       return getattr(math, node.attr)
     package, name = _imports(module)[node.value.id]
-    return _constant(f'{package}.{name}', node.attr)
+    return constant(f'{package}.{name}', node.attr)
   if isinstance(node, ast.Name):
-    return _constant(module, node.id)
+    return constant(module, node.id)
   return ast.literal_eval(node)
 
 
-def _constant(module: str, name: str) -> Any:
-  """Returns the value of a constant of a module."""
+def constant(module: str, name: str) -> Any:
+  """Returns the value of a constant of a module, which is not imported.
+
+  Raises:
+    KeyError: If the module has no such constant.
+    ValueError: If its value is not written out.
+  """
   for node in _parse(module).body:
     if isinstance(node, ast.Assign) and any(
         isinstance(target, ast.Name) and target.id == name

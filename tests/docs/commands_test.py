@@ -49,6 +49,7 @@ _RUN_ELSEWHERE = {
     f'{_PYTHON}experiments.leaderboard': 'tests/experiments/leaderboard',
     f'{_PYTHON}experiments.sweep': 'tests/experiments/sweep',
     f'{_PYTHON}experiments.train --compare': 'tests/experiments/train',
+    f'{_PYTHON}tools.results': 'tests/packaging/results_tool_test.py',
     f'{_PYTHON}tests.pipelines': 'tests/pipelines/table_test.py',
     # Of docs/results/hypergradient.md, which takes minutes.
     f'{_PYTHON}experiments.train --task=digits --client_optimizer=sgd '

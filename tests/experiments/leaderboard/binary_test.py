@@ -173,10 +173,12 @@ class LeaderboardTest(folder_testing.FolderTestCase):
 
   @pytest.mark.slow
   def test_real_runs_are_compared(self):
-    arguments = (*_SMALL, *self.places, '--tasks=digits')
+    methods = '--methods=FedAvg,docs.examples.submission:build_normalized_sgd'
+    arguments = (*_SMALL, methods, *self.places, '--tasks=digits')
     result = program_testing.run('experiments.leaderboard', *arguments)
     self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
     text = (self.folder / 'results' / 'leaderboard.md').read_text()
     self.assertIn('One budget for all on digits (2 methods, up to 2 ', text)
+    self.assertRegex(text, r'\| Normalized-SGD \| \d')
     again = _call(*arguments)
     self.assertLen(again.splitlines(), 1)
