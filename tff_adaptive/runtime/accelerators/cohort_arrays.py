@@ -3,20 +3,22 @@
 """The data of a cohort as arrays of JAX, in shapes that seldom change.
 
 XLA compiles a program for each shape. So rows that stay are put on the device
-once; what changes from round to round (the rows of a cohort that does not stay,
-row numbers, numbers of batches and clients) is padded to powers of two, which
-grow but never fall, and the true numbers are inputs.
+once, and where they do not fit, those of a cohort travel; what changes from
+round to round (the rows of a cohort that does not stay, row numbers, numbers of
+batches and clients) is padded to powers of two, which grow but never fall, and
+the true numbers are inputs.
 """
 
 import collections
 from collections.abc import Hashable, Sequence
-from typing import Any
+from typing import Any, Optional
 import weakref
 
 import attrs
 import jax
 import jax.numpy as jnp
 import numpy as np
+import tensorflow as tf
 
 from tff_adaptive.data import batching
 from tff_adaptive.runtime.accelerators import client_rows
@@ -37,6 +39,11 @@ _MAX_CHANGES = 2
 _MIN_ROOM = 8
 # The most rows for which there is room, as a share of those that there are.
 _MAX_SHARE = 1.75
+# The share of a device's memory for rows that stay there.
+_ROWS_SHARE = 0.5
+# The arrays of rows that stay, which rounds share: by device, and by the id of
+# the tensor that lives elsewhere.
+_resident = collections.defaultdict[Any, dict[int, Any]](dict)
 
 
 @attrs.frozen
@@ -173,18 +180,29 @@ def _rooms(largest: int, lengths: np.ndarray) -> set[int]:
   return set(found)
 
 
+def find_max_bytes(device: Any) -> Optional[int]:
+  """Returns the most bytes of rows that stay on a device; None for no limit."""
+  known = device.memory_stats() or {}
+  limit = known.get('bytes_limit')
+  return None if limit is None else int(_ROWS_SHARE * limit)
+
+
 class CohortArrays:
   """Puts cohorts on a device."""
 
-  def __init__(self, device: Any, num_side_by_side: int):
+  def __init__(
+      self, device: Any, num_side_by_side: int, max_bytes: Optional[int] = None
+  ):
     """Initializes the arrays.
 
     Args:
-      device: The device.
+      device: The device, or JAX's placement on several.
       num_side_by_side: The number of clients that train at once, if all batches
         have one size.
+      max_bytes: See `find_max_bytes`. Defaults to None.
     """
     self._device = device
+    self._max_bytes = max_bytes
     self._num_side_by_side = num_side_by_side
     # Whether a program has room for batches that are smaller than others.
     self.pads = True
@@ -192,8 +210,7 @@ class CohortArrays:
     self._rooms: dict[Hashable, int] = {}
     # By the place of a leaf.
     self._sizes = collections.defaultdict[int, _Sizes](_Sizes)
-    # By the id of a tensor that lives elsewhere: its array on the device.
-    self._resident: dict[int, Any] = {}
+    self._resident = _resident[device]
 
   def of(
       self, leaves: Sequence[Any], num_clients: int, is_exact: bool
@@ -211,9 +228,14 @@ class CohortArrays:
     described, rows, numbers = [], [], []
     for place, leaf in enumerate(leaves):
       if isinstance(leaf, batching.PackedClients):
+        leaf, stays = self._fitting(leaf)
         one, of_leaf = self._of_sequence(place, leaf, num_padded)
-        tables = enumerate(leaf.rows)
-        rows.append([self._rows((place, n), table) for n, table in tables])
+        rows.append(
+            [
+                self._rows((place, n), table, stays)
+                for n, table in enumerate(leaf.rows)
+            ]
+        )
       else:
         one, of_leaf = _Leaf(False), ((),) * len(NUMBERS)
         rows.append(pad(self._numbers_of(leaf), num_padded))
@@ -263,16 +285,37 @@ class CohortArrays:
     self._rooms[what] = max(size, self._rooms.get(what, 0))
     return self._rooms[what]
 
-  def _rows(self, place: tuple[int, int], tensor: Any) -> Any:
+  def _fitting(
+      self, leaf: batching.PackedClients
+  ) -> tuple[batching.PackedClients, bool]:
+    """Returns a sequence, and whether its rows may stay on the device.
+
+    If they would not fit beside those that are there, it is one of those rows
+    alone that the cohort takes.
+    """
+    new = [table for table in leaf.rows if id(table) not in self._resident]
+    num_bytes = sum(
+        table.shape.num_elements() * table.dtype.size for table in new
+    )
+    num_bytes += sum(rows.nbytes for rows in self._resident.values())
+    fits = self._max_bytes is None or not new or num_bytes <= self._max_bytes
+    if fits or isinstance(leaf.order, tuple):
+      return leaf, fits
+    picks, order = np.unique(leaf.order.numpy(), return_inverse=True)
+    rows = [tf.gather(table, picks) for table in leaf.rows]
+    return leaf._replace(rows=rows, order=tf.constant(order)), False
+
+  def _rows(self, place: tuple[int, int], tensor: Any, stays: bool) -> Any:
     """Returns rows on the device; those of a tensor that stays, once."""
     found = self._resident.get(id(tensor))
     if found is None:
       rows = self._numbers_of(tensor)
-      if rows.nbytes > _LARGE_BYTES:
-        room = bucket(len(rows), 8)
-      else:
-        room = self._room(('rows', *place), bucket(len(rows)))
+      is_large = rows.nbytes > _LARGE_BYTES
+      room = bucket(len(rows), 8 if is_large else 1)
+      if not is_large or not stays:
+        room = self._room(('rows', stays, *place), room)
       found = jax.device_put(pad(rows, room), self._device)
-      self._resident[id(tensor)] = found
-      weakref.finalize(tensor, self._resident.pop, id(tensor), None)
+      if stays:
+        self._resident[id(tensor)] = found
+        weakref.finalize(tensor, self._resident.pop, id(tensor), None)
     return found

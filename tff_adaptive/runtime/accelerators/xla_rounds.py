@@ -240,7 +240,9 @@ class XlaRound(rounds.Round):
       number = self._choose_num_side_by_side()
       setting.plan = attrs.evolve(setting.plan, num_parallel_clients=number)
     self._arrays = cohort_arrays.CohortArrays(
-        self._placement, setting.plan.num_parallel_clients
+        self._placement,
+        setting.plan.num_parallel_clients,
+        cohort_arrays.find_max_bytes(self._devices[0]),
     )
     self._programs: dict[Any, Any] = {}
 

@@ -3,8 +3,11 @@
 """Tests of the shapes for which programs are compiled."""
 
 from absl.testing import parameterized
+import jax
 import numpy as np
+import tensorflow as tf
 
+from tff_adaptive.data import batching
 from tff_adaptive.runtime.accelerators import cohort_arrays
 
 
@@ -38,3 +41,47 @@ class SizesTest(parameterized.TestCase):
   @parameterized.parameters((1, 16), (16, 16), (17, 32), (33, 64))
   def test_sizes_are_rounded_up(self, size, expected):
     self.assertEqual(cohort_arrays.bucket(size), expected)
+
+
+class RowsTest(parameterized.TestCase):
+
+  def _put(self, arrays, table, order, sizes):
+    """Returns the rows on the device, and the rows of all batches."""
+    leaf = batching.PackedClients(
+        *tf.nest.map_structure(
+            tf.constant,
+            batching.of_batches([table], np.array(order), sizes, [1, 1]),
+        )
+    )
+    leaf = leaf._replace(rows=[table])
+    with jax.enable_x64(True):
+      _, ((rows,),), ((picks, *_),) = arrays.of([leaf], 2, is_exact=False)
+    return rows, np.asarray(rows)[picks[: len(order)]]
+
+  @parameterized.parameters((None, 2048), (2**20, 2048), (16_000, 16))
+  def test_rows_travel_where_they_do_not_fit(self, max_bytes, size):
+    table = tf.random.stateless_normal([2000, 3], seed=[0, 0])
+    arrays = cohort_arrays.CohortArrays(jax.devices('cpu')[0], 1, max_bytes)
+    before = None
+    for order in ([1999, 5, 5], [7, 1]):
+      rows, found = self._put(arrays, table, order, [len(order) - 1, 1])
+      np.testing.assert_array_equal(found, table.numpy()[order])
+      self.assertLen(rows, size)
+      if before is not None:
+        self.assertEqual(rows is before, size == 2048)
+      before = rows
+
+  def test_what_stays_counts(self):
+    arrays = cohort_arrays.CohortArrays(jax.devices('cpu')[0], 1, 40_000)
+    tables = [tf.fill([2000, 4], value) for value in (1.0, 2.0)]
+    sizes = [len(self._put(arrays, t, [0, 1], [1, 1])[0]) for t in tables]
+    self.assertEqual(sizes, [2048, 16])
+    # Of another round, too, as long as the tensor lives.
+    other = cohort_arrays.CohortArrays(jax.devices('cpu')[0], 1, 40_000)
+    self.assertLen(self._put(other, tables[1], [0, 1], [1, 1])[0], 16)
+    del tables[0]
+    self.assertLen(self._put(other, tables[0], [0, 1], [1, 1])[0], 2048)
+
+  def test_cpus_have_no_limit(self):
+    device = jax.devices('cpu')[0]
+    self.assertIsNone(cohort_arrays.find_max_bytes(device))
