@@ -165,11 +165,11 @@ def main():
   from experiments.benchmark import measurement  # pylint: disable=import-outside-toplevel
 
   settings = measurement.Settings(
-      flags.FLAGS.rounds,
-      flags.FLAGS.devices,
-      flags.FLAGS.num_parallel_clients,
-      flags.FLAGS.inter_op_threads,
-      flags.FLAGS.intra_op_threads,
+      num_rounds=flags.FLAGS.rounds,
+      devices=flags.FLAGS.devices,
+      num_parallel_clients=flags.FLAGS.num_parallel_clients,
+      inter_op_threads=flags.FLAGS.inter_op_threads,
+      intra_op_threads=flags.FLAGS.intra_op_threads,
   )
   with command_line.errors_as(command_line.UserError, ValueError):
     settings.apply()

@@ -52,10 +52,10 @@ class Settings:
   """
 
   num_rounds: int
-  devices: str = runtime_lib.AUTO
-  num_parallel_clients: Optional[int] = None
-  inter_op_threads: int = 0
-  intra_op_threads: int = 0
+  devices: str = attrs.field(default=runtime_lib.AUTO, kw_only=True)
+  num_parallel_clients: Optional[int] = attrs.field(default=None, kw_only=True)
+  inter_op_threads: int = attrs.field(default=0, kw_only=True)
+  intra_op_threads: int = attrs.field(default=0, kw_only=True)
 
   def apply(self) -> None:
     """Sets the numbers of threads, before any TensorFlow op runs."""

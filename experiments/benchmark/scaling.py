@@ -226,7 +226,8 @@ def main(flag_values: flags.FlagValues = flags.FLAGS):
   # pylint: enable=import-outside-toplevel
 
   settings = measurement.Settings(
-      flag_values.rounds, flag_values.num_parallel_clients
+      num_rounds=flag_values.rounds,
+      num_parallel_clients=flag_values.num_parallel_clients,
   )
   settings.apply()
   workload = workloads.WORKLOADS[flag_values.workload]

@@ -70,8 +70,7 @@ class ScalingTest(parameterized.TestCase):
     process = program_testing.run(
         'experiments.benchmark',
         *('--mode=scaling', '--workload=tiny_many', '--rounds=1'),
-        *('--predict=1,100'),
-        *('--clients=5000', f'--output_dir={folder}'),
+        *('--predict=1,100', '--clients=5000', f'--output_dir={folder}'),
     )
     self.assertEqual(process.returncode, 0, process.stderr)
     self.assertRegex(process.stdout, r'ray_2 logistic')
