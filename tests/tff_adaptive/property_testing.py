@@ -69,17 +69,6 @@ def sequences(
   )
 
 
-@st.composite
-def weighted_changes(draw: Any) -> tuple[np.ndarray, np.ndarray]:
-  """Returns the changes of a few clients, [clients, SIZE], and their shares."""
-  changes = draw(sequences())
-  num_examples = st.lists(
-      st.integers(1, 500), min_size=len(changes), max_size=len(changes)
-  ).map(lambda sizes: np.array(sizes, np.float64))
-  weights = draw(num_examples)
-  return changes, weights / np.sum(weights)
-
-
 class Batches(NamedTuple):
   """The losses 1/2 x'Ax + b'x + c of a few steps, one batch each.
 

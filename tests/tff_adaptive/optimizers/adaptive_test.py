@@ -17,7 +17,6 @@ for s, g in enumerate(gradients, 1):
 
 from absl.testing import parameterized
 import hypothesis
-import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
@@ -119,14 +118,6 @@ class AdaptiveTest(tf.test.TestCase, parameterized.TestCase):
     # Hyperparameters are float32: 1 - 0.999 has five digits.
     self.assertAllClose(_run(optimizer)[0], expected, rtol=0, atol=1e-5)
 
-  def test_adam_equals_keras(self):
-    keras = tf.keras.optimizers.Adam(0.1, epsilon=1e-9)
-    variable = tf.Variable(_START)
-    points, _ = _run(optimizers.build_adam(0.1, epsilon=1e-9))
-    for gradient, point in zip(_GRADIENTS, points):
-      keras.apply_gradients([(tf.constant(gradient), variable)])
-      self.assertAllClose(variable, point, atol=1e-5)
-
   @parameterized.parameters(
       ('fedadam', tff.learning.optimizers.build_adam),
       ('fedyogi', tff.learning.optimizers.build_yogi),
@@ -141,32 +132,12 @@ class AdaptiveTest(tf.test.TestCase, parameterized.TestCase):
     self.assertAllClose(ours, theirs, rtol=1e-6)
     self.assertNotAllClose(kingma, theirs, rtol=1e-2)
 
-  def test_adagrad_accumulates_from_zero(self):
-    _, states = _run(optimizers.build_adagrad(0.1))
-    self.assertAllClose(
-        [state['preconditioner'] for state in states],
-        [[1.0, 0.25], [5.0, 0.5], [6.0, 0.5625]],
-    )
-
   def test_yogi_stands_still_where_the_accumulator_is_the_square(self):
     optimizer = optimizers.build_fedyogi(
         0.1, beta_1=0.0, initial_second_moment=0.25
     )
     _, states = _run(optimizer, [(0.5, 0.5)])
     self.assertAllEqual(states[0]['preconditioner'], [0.25, 0.25])
-
-  def test_initial_second_moment_is_the_square_of_epsilon(self):
-    for name in _RULES:
-      state = _build(name, epsilon=0.5).initialize(
-          tf.TensorSpec([2], tf.float32)
-      )
-      self.assertAllClose(state['preconditioner'], [0.25, 0.25])
-
-  def test_without_average_none_is_held(self):
-    state = optimizers.build_fedadagrad().initialize(
-        tf.TensorSpec([2], tf.float32)
-    )
-    self.assertNotIn('accumulator', state)
 
   def test_bfloat16_averages_although_its_shares_round_to_one(self):
     optimizer = optimizers.build_adam(0.5)
@@ -185,11 +156,6 @@ class AdaptiveTest(tf.test.TestCase, parameterized.TestCase):
     )
 
 
-_CLIENT_RULES = ('adam', 'adagrad')
-_RATES = property_testing.positive(0.0625, 2.0)
-_EPSILONS = property_testing.positive(2.0**-10, 1.0)
-
-
 def _run_path(name, gradients, **arguments):
   """Steps; in the server rules' own terms the changes are `-gradients`."""
   return path_testing.run(
@@ -200,33 +166,6 @@ def _run_path(name, gradients, **arguments):
 
 
 class AdaptivePropertiesTest(tf.test.TestCase, parameterized.TestCase):
-
-  @parameterized.parameters(*_CLIENT_RULES)
-  @hypothesis.given(
-      property_testing.vectors(), _RATES, property_testing.shares()
-  )
-  def test_first_step_depends_on_epsilon_alone(
-      self, name, gradient, rate, epsilon
-  ):
-    path = _run_path(name, [gradient], learning_rate=rate, epsilon=epsilon)
-    sizes = np.abs(gradient)
-    # Without a gradient it is 0, even if epsilon is.
-    expected = -rate * gradient / np.where(sizes > 0.0, sizes + epsilon, 1.0)
-    # 1 - 0.999 has five digits in float32.
-    self.assertAllClose(path.points[-1], expected, rtol=1e-4, atol=0.0)
-
-  @parameterized.parameters('adagrad', 'fedadagrad')
-  @hypothesis.given(property_testing.sequences(), _RATES)
-  def test_adagrad_never_forgets_and_steps_at_most_the_rate(
-      self, name, gradients, rate
-  ):
-    path = _run_path(name, gradients, learning_rate=rate)
-    v = path.states['preconditioner']
-    start = 1e-6 * (name == 'fedadagrad')
-    expected = start + np.cumsum(np.square(gradients), axis=0)
-    self.assertAllClose(v, expected, rtol=1e-6, atol=1e-12)
-    self.assertTrue(np.all(np.diff(v, axis=0) >= 0.0))
-    self.assertAllLessEqual(np.abs(np.diff(path.points, axis=0)), rate)
 
   @parameterized.product(name=_RULES, second_moment_of=['update', 'momentum'])
   @hypothesis.given(
@@ -250,97 +189,3 @@ class AdaptivePropertiesTest(tf.test.TestCase, parameterized.TestCase):
         for c in (1.0, scale)
     ]
     self.assertAllClose(paths[0].points, paths[1].points, rtol=1e-5, atol=1e-7)
-
-  @parameterized.parameters(*_RULES)
-  @hypothesis.given(property_testing.sequences(), property_testing.shares())
-  def test_without_adaptivity_is_damped_momentum(self, name, changes, beta_1):
-    # epsilon to infinity, with a rate that grows with it.
-    path = _run_path(
-        name,
-        changes,
-        learning_rate=1e9,
-        beta_1=beta_1,
-        epsilon=1e9,
-        initial_second_moment=0.0,
-    )
-    momentum = path_testing.run(
-        optimizers.build_fedavgm,
-        property_testing.linear((1.0 - beta_1) * changes),
-        momentum=beta_1,
-    )
-    self.assertAllClose(path.points, momentum.points, rtol=1e-5, atol=1e-5)
-
-  @parameterized.parameters(*_RULES)
-  @hypothesis.given(property_testing.sequences())
-  def test_without_adaptivity_the_start_damps(self, name, changes):
-    path = _run_path(
-        name, changes, learning_rate=1e9, beta_1=0.875, epsilon=1e9
-    )
-    # The start decays in FedAdam alone.
-    kept = np.float32(0.99) if name == 'fedadam' else 1.0
-    divisors = 1 + kept ** (np.arange(1, len(changes) + 1) / 2)
-    self.assertAllClose(
-        np.diff(path.points, axis=0),
-        -path.states['accumulator'] / divisors[:, np.newaxis],
-        rtol=1e-4,
-        atol=1e-6,
-    )
-
-  @parameterized.product(name=_RULES, start=[None, 0.0])
-  @hypothesis.given(
-      property_testing.vectors(), property_testing.shares(), _RATES, _EPSILONS
-  )
-  def test_first_step_is_bounded_by_the_change_over_epsilon(
-      self, name, start, change, beta_1, rate, epsilon
-  ):
-    path = _run_path(
-        name,
-        [change],
-        learning_rate=rate,
-        beta_1=beta_1,
-        epsilon=epsilon,
-        initial_second_moment=start,
-    )
-    bound = rate * (1 - beta_1) * np.abs(change) / epsilon
-    self.assertAllLessEqual(np.abs(path.points[-1]) - bound * (1 + 1e-6), 0.0)
-    self.assertAllEqual(np.sign(path.points[-1]), -np.sign(change))
-
-  @hypothesis.given(property_testing.sequences(), _EPSILONS)
-  def test_fedyogi_changes_by_a_share_of_the_square_or_not_at_all(
-      self, changes, epsilon
-  ):
-    v = _run_path('fedyogi', changes, epsilon=epsilon).states['preconditioner']
-    start = np.square(np.float32(epsilon))
-    before = np.concatenate([np.full_like(v[:1], start), v[:-1]])
-    squares = np.square(changes)
-    expected = 0.01 * squares * np.sign(squares - before)
-    self.assertAllClose(v - before, expected, rtol=1e-4, atol=1e-9)
-    # So it loses at most that share of itself, and else grows.
-    self.assertTrue(np.all(v >= 0.99 * before * (1 - 1e-6)))
-    self.assertTrue(np.all(v[squares > before] > before[squares > before]))
-
-
-class FedAMSPropertiesTest(tf.test.TestCase, parameterized.TestCase):
-
-  @parameterized.product(option=[1, 2], bias_correction=[False, True])
-  @hypothesis.given(property_testing.sequences(), _EPSILONS)
-  def test_maximum_never_falls_and_bounds_the_second_moment(
-      self, option, bias_correction, changes, epsilon
-  ):
-    # The changes shrink, so that the second moment would.
-    scales = 0.125 ** np.arange(len(changes))
-    path = _run_path(
-        'fedams',
-        changes * scales[:, np.newaxis],
-        beta_2=0.5,
-        epsilon=epsilon,
-        option=option,
-        bias_correction=bias_correction,
-    )
-    v, largest = (
-        path.states[key] for key in ('preconditioner', 'max_preconditioner')
-    )
-    self.assertTrue(np.all(np.diff(largest, axis=0) >= 0.0))
-    self.assertTrue(np.all(largest >= v))
-    if option == 1:
-      self.assertAllGreaterEqual(largest, epsilon)

@@ -62,30 +62,6 @@ class AdGDTest(tf.test.TestCase, parameterized.TestCase):
     )
     self.assertAllClose(found, expected, rtol=1e-6)
 
-  def test_first_rate_hardly_matters_with_an_infinite_theta(self):
-    sizes = [
-        _steps(optimizers.build_adgd(rate, version='2020'))[0][1:]
-        for rate in (1e-6, 1e-4)
-    ]
-    self.assertAllClose(*sizes, rtol=5e-3)
-
-  @parameterized.parameters('2020', '2023_root', '2023')
-  def test_scaled_loss_has_the_same_iterates(self, version):
-    _, points = _steps(optimizers.build_adgd(0.01, version=version))
-    _, scaled = _steps(
-        optimizers.build_adgd(0.01 / 8, version=version), factor=8.0
-    )
-    self.assertAllClose(scaled, points, rtol=1e-6)
-
-  def test_steps_of_2023_are_longer(self):
-    older, newer = (
-        _steps(optimizers.build_adgd(0.2, version=version), 3)[0]
-        for version in ('2023_root', '2023')
-    )
-    # The smoothness is at most 10.
-    self.assertAllGreater(newer, 1 / (math.sqrt(2.0) * 10.0))
-    self.assertGreater(newer[1], older[1])
-
   def test_infinite_limits_are_not_reported(self):
     rule = optimizers.build_adgd(0.01, version='2020')
     state = rule.initialize(tf.TensorSpec([2]))

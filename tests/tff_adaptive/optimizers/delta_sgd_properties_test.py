@@ -86,23 +86,6 @@ class DeltaSgdPropertiesTest(tf.test.TestCase, parameterized.TestCase):
     self.assertTrue(np.all(lowest <= steps[1:]))
     self.assertTrue(np.all(steps[1:] <= highest))
 
-  @hypothesis.given(
-      property_testing.positive(0.125, 32.0), property_testing.STARTS, _DELTAS
-  )
-  def test_isotropic_quadratic_takes_the_curvature_or_grows(
-      self, curvature, start, delta
-  ):
-    # With gamma 2 the second step is exact, and no gradient is left.
-    path = _run(
-        property_testing.quadratic(curvature * np.eye(len(start)), _NUM_STEPS),
-        start,
-        gamma=1.0,
-        delta=delta,
-        previous_gradient='recompute',
-    )
-    expected = np.minimum(0.5 / curvature, _grown(path.step_sizes, delta))
-    self.assertAllClose(path.step_sizes[1:], expected, rtol=1e-6)
-
   @parameterized.parameters(*_VARIANTS)
   @hypothesis.given(
       property_testing.batch_sequences(),
@@ -124,26 +107,6 @@ class DeltaSgdPropertiesTest(tf.test.TestCase, parameterized.TestCase):
     )
     self.assertAllClose(one.points, other.points, rtol=1e-12, atol=0.0)
     self.assertAllClose(one.step_sizes, scale * other.step_sizes, rtol=1e-12)
-
-  @hypothesis.given(
-      property_testing.vectors(property_testing.positive()),
-      property_testing.positive(),
-      _DELTAS,
-  )
-  def test_linear_loss_grows_by_the_theta_recursion(
-      self, gradient, rate, delta
-  ):
-    path = _run(
-        property_testing.linear([gradient] * _NUM_STEPS),
-        learning_rate=rate,
-        delta=delta,
-    )
-    theta, expected = 1.0, [rate]
-    for _ in range(_NUM_STEPS - 1):
-      theta = math.sqrt(1 + delta * theta)
-      expected.append(theta * expected[-1])
-    self.assertAllClose(path.step_sizes, expected, rtol=1e-6)
-    self.assertAllGreater(np.diff(path.step_sizes), 0.0)
 
   @hypothesis.given(
       property_testing.hessians(), property_testing.STARTS, _DELTAS
@@ -185,28 +148,3 @@ class DeltaSgdEdgeCasesTest(tf.test.TestCase, parameterized.TestCase):
     self.assertAllEqual(path.points[1], start)
     second = 0.2 * math.sqrt(1.1) if growth == 'always' else 0.2
     self.assertAllClose(path.step_sizes, [0.2, second])
-
-  @hypothesis.given(property_testing.positive(0.0625, 8.0), _DELTAS)
-  def test_without_gradients_theta_converges(self, theta, delta):
-    path = _run(
-        property_testing.quadratic(np.eye(property_testing.SIZE), 60),
-        theta=theta,
-        delta=delta,
-        growth='always',
-    )
-    limit = (delta + math.sqrt(delta**2 + 4)) / 2
-    self.assertAllClose(path.reports['theta'][-1], limit, rtol=1e-6)
-    self.assertAllEqual(path.points, np.zeros_like(path.points))
-
-  @parameterized.parameters(*_VARIANTS)
-  @hypothesis.given(property_testing.positive(0.0625, 8.0), _DELTAS)
-  def test_without_gradients_the_step_size_stays(
-      self, previous_gradient, theta, delta
-  ):
-    path = _run(
-        property_testing.quadratic(np.eye(property_testing.SIZE), 60),
-        theta=theta,
-        delta=delta,
-        previous_gradient=previous_gradient,
-    )
-    self.assertAllClose(path.step_sizes, np.full(60, 0.2))

@@ -68,19 +68,6 @@ class FafedTest(tf.test.TestCase, parameterized.TestCase):
           rounds.shared['second_moment'], v, **federated_testing.EXACT
       )
 
-  def test_warm_up_is_one_step_and_costs_one_gradient(self):
-    rounds = federated_testing.Rounds(optimizers.build_fafed(0.125))
-    for batches in (_CLIENT, _CLIENT[:1]):
-      points, sent, _ = rounds.train(batches)
-      gradient = _CLIENT[0](points[0])[1]
-      self.assertAllClose(
-          points[-1], points[0] - 0.125 * gradient, **federated_testing.EXACT
-      )
-      self.assertAllClose(sent['momentum'], gradient, **federated_testing.EXACT)
-      self.assertAllClose(
-          sent['second_moment'], gradient**2, **federated_testing.EXACT
-      )
-
   @parameterized.parameters((0, [1, 0, 0]), (1, [1, 2, 2]))
   def test_reports_what_a_step_costs(self, round_num, expected):
     optimizer = optimizers.build_fafed()

@@ -168,20 +168,14 @@ def run_process(optimizer, num_rounds=2, clients=None, **kwargs) -> list[Any]:
 
   Returns the rounds' outputs, by default of clients of 10 and 7 examples.
   """
-  with runtime.CompiledContext(strict=True):
-    return run_natively(optimizer, num_rounds, clients, **kwargs)
-
-
-def run_natively(
-    optimizer, num_rounds=2, clients=None, model=None, **kwargs
-) -> list[Any]:
-  """Returns the same on the default runtime."""
   clients = clients or testing.clients([10, 7])
-  model = model or testing.functional_model()
-  process = algorithms.build_fed_opt(model, optimizer, **kwargs)
-  state = process.initialize()
+  process = algorithms.build_fed_opt(
+      testing.functional_model(), optimizer, **kwargs
+  )
   outputs = []
-  for _ in range(num_rounds):
-    outputs.append(process.next(state, clients))
-    state = outputs[-1].state
+  with runtime.CompiledContext(strict=True):
+    state = process.initialize()
+    for _ in range(num_rounds):
+      outputs.append(process.next(state, clients))
+      state = outputs[-1].state
   return outputs

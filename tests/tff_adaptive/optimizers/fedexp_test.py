@@ -76,6 +76,18 @@ class FedExPTest(tf.test.TestCase, parameterized.TestCase):
     )
     self.assertAllClose(step.report['server_step_size'], 2.0)
 
+  @parameterized.parameters(
+      (optimizers.build_fedexp, 'squared_norm', 1.0),
+      (optimizers.build_fedexprox_grads, 'squared_norm', 1.0),
+      (optimizers.build_fednova, 'normalizer', 0.0),
+  )
+  def test_noise_does_not_make_the_server_ascend(self, build, name, step):
+    rule = build()
+    state = rule.initialize(tf.TensorSpec([2], tf.float32))
+    reports = {name: tf.constant(-3.0)}
+    _, x = rule.next(state, tf.zeros([2]), tf.ones([2]), reports=reports)
+    self.assertAllClose(x, [-step] * 2)
+
   def test_without_reports_says_what_to_do(self):
     rule = optimizers.build_fedexp()
     state = rule.initialize(tf.TensorSpec([2], tf.float32))

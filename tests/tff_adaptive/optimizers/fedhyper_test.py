@@ -4,14 +4,10 @@
 
 from absl.testing import parameterized
 import numpy as np
-import pytest
 import tensorflow as tf
 
-from tests.tff_adaptive import testing
 from tests.tff_adaptive.optimizers import federated_testing
-from tff_adaptive import algorithms
 from tff_adaptive import optimizers
-from tff_adaptive import runtime
 
 _SPEC = tf.TensorSpec([2], tf.float64)
 
@@ -37,27 +33,6 @@ class FedHyperServerTest(tf.test.TestCase, parameterized.TestCase):
     self.assertAllClose(state['scale'], expected, atol=1e-6)
     self.assertAllClose(moved, expected * np.array(change), atol=1e-6)
     self.assertAllClose(state['previous_change'], change)
-
-  @pytest.mark.slow
-  def test_server_sets_the_rate_of_clients_in_the_next_round(self):
-    process = algorithms.build_fed_opt(
-        testing.functional_model(),
-        optimizers.build_sgd(0.1),
-        optimizers.build_fedhyper_server_local(hyper_learning_rate=20.0),
-    )
-    rates = []
-    with runtime.CompiledContext(strict=True):
-      state = process.initialize()
-      for _ in range(3):
-        scale = float(state.finalizer['scale'])
-        output = process.next(state, testing.clients([10, 7]))
-        state = output.state
-        rates.append(scale * 0.1)
-        clients = output.metrics['client_work']['clients']
-        self.assertAllClose(clients['step_size_mean'], rates[-1], rtol=1e-6)
-    self.assertGreater(rates[-1], rates[0])
-    hparams = process.get_hparams(state)['client_work']
-    self.assertAllClose(hparams['learning_rate'], 0.1)
 
 
 class FedHyperClientTest(tf.test.TestCase):

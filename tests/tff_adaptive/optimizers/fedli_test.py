@@ -14,38 +14,9 @@ import numpy as np
 import tensorflow as tf
 
 from tests.tff_adaptive.optimizers import reports_testing
-from tests.tff_adaptive.optimizers import step_size_testing
 from tff_adaptive import optimizers
 
 _build = optimizers.build_line_search_step
-
-
-def _loss(client, x):
-  """Returns the loss of a client, a pair (scale, center); [size of x] each."""
-  scale, center = client
-  return 0.5 * np.sum(scale * (x - center) ** 2)
-
-
-def _train(client, x, num_steps):
-  """Returns the change of a client, and its last step size."""
-  scale, center = client
-  # The quadratic around zero, at the distance from the center.
-  loss_fn = step_size_testing.quadratic(tf.constant(scale))
-  run = step_size_testing.run(
-      optimizers.build_armijo(), [loss_fn] * num_steps, x - center
-  )
-  return (run.points[-1] - run.points[0]).numpy(), run.step_sizes[-1]
-
-
-def _round(rule, clients, x, num_steps=1):
-  """Returns the server's weights after a round, and each client's."""
-  trained = [_train(client, x, num_steps) for client in clients]
-  deltas, step_sizes = zip(*trained)
-  if isinstance(rule, optimizers.ServerOptimizer):
-    moved = reports_testing.step(rule, x, deltas, step_sizes=step_sizes).x
-  else:
-    moved = _step(rule, x, deltas)
-  return moved, [x + delta for delta in deltas]
 
 
 def _step(rule, x, deltas):
@@ -64,20 +35,6 @@ class LineSearchStepTest(tf.test.TestCase, parameterized.TestCase):
         _step(_build(scale), x, deltas),
         _step(optimizers.build_fedavg(rate), x, deltas),
     )
-
-  def test_loss_of_all_clients_together_may_rise(self):
-    # Each line search succeeds, and both clients are convex.
-    clients = [(np.array([10.0]), 1.0), (np.array([1.0]), -1.0)]
-
-    def mean_loss(x):
-      return np.mean([_loss(client, x) for client in clients])
-
-    minimizer = np.array([9 / 11])
-    moved, ends = _round(_build('unit'), clients, minimizer)
-    self.assertAllClose(mean_loss(minimizer), 0.909, atol=5e-4)
-    self.assertAllClose(mean_loss(moved), 2.487, atol=5e-4)
-    for client, end in zip(clients, ends):
-      self.assertLess(_loss(client, end), _loss(client, minimizer))
 
   @parameterized.parameters(tf.float16, tf.bfloat16, tf.float64)
   def test_keeps_the_dtype(self, dtype):
@@ -147,19 +104,6 @@ class FrankWolfeTest(tf.test.TestCase, parameterized.TestCase):
     self.assertAllClose(moves[:3], [0.019, 0.0271, 0.03439], atol=1e-6)
     self.assertAllClose(moves[-1], 0.1, atol=2e-3)
 
-  def test_damped_step_is_that_of_polyak(self):
-    step = _frank_wolfe_step(_build_frank_wolfe(epsilon=0.0), [3.0, 4.0], 5.0)
-    self.assertAllClose(step.x, [-0.6, -0.8])  # 5 / 25 of the change.
-
-  @parameterized.parameters(
-      ('local_mean', 'mean_loss'),
-      ('received_model', 'received_model_loss'),
-      ('last', 'last_loss'),
-  )
-  def test_asks_for_the_loss_of(self, objective_at, name):
-    rule = _build_frank_wolfe(objective_at=objective_at)
-    self.assertEqual(list(rule.client_reports), [name])
-
   @parameterized.product(
       dtype=[tf.float16, tf.bfloat16, tf.float64], momentum=[0.0, 0.5]
   )
@@ -181,20 +125,6 @@ class FrankWolfeTest(tf.test.TestCase, parameterized.TestCase):
     # 1 - .5 * (.25 + 1), and .5 * -.5 * 1.25 of the velocity.
     expected = 0.375 - 0.625 * momentum
     self.assertAllClose(moved, {'a': [expected] * 2, 'b': expected}, atol=1e-2)
-
-  def test_hyperparameters(self):
-    rule = _build_frank_wolfe(0.5, 0.1, 0.9, 1e-3)
-    state = rule.initialize(tf.TensorSpec([2], tf.float64))
-    hparams = rule.get_hparams(state)
-    self.assertAllClose(
-        hparams,
-        dict(learning_rate=0.5, weight_decay=0.1, momentum=0.9, epsilon=1e-3),
-    )
-    hparams['learning_rate'] *= 2.0
-    step = _frank_wolfe_step(
-        rule, [1.0, 2.0], 50.0, state=rule.set_hparams(state, hparams)
-    )
-    self.assertAllClose(step.x, [-1.9, -3.8])
 
   def test_without_momentum_nothing_is_held_of_it(self):
     rule = _build_frank_wolfe()

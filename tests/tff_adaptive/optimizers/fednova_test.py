@@ -51,14 +51,6 @@ class FedNovaTest(tf.test.TestCase, parameterized.TestCase):
     self.assertAllClose(worth, expected, rtol=1e-6)
 
   @pytest.mark.slow
-  def test_equal_numbers_of_steps_are_fedavg(self):
-    clients = testing.clients([6, 6])
-    weights, metrics = _run(optimizers.build_fednova(), clients)
-    expected, _ = _run(None, clients)
-    tf.nest.map_structure(self.assertAllClose, weights, expected)
-    self.assertGreaterEqual(metrics['tau_eff'], 1.0)
-
-  @pytest.mark.slow
   def test_steps_are_counted_without_the_term(self):
     term = client_works.build_fedprox(1.0)
     clients = testing.clients([12, 2])

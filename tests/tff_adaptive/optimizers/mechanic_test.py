@@ -43,19 +43,6 @@ class MechanicTest(tf.test.TestCase, parameterized.TestCase):
     self.assertAllClose(found[0], expected, rtol=1e-6)
     self.assertAllClose(state['scale'], 0.25)
 
-  def test_rate_of_the_base_and_initial_scale_are_one(self):
-    first, second = (
-        optimizers.build_mechanic_sgd(
-            rate, initial_scale=0.5 / rate, weight_decay=0.0
-        )
-        for rate in (1.0, 8.0)
-    )
-    self.assertAllClose(_run(first)[0], _run(second)[0], rtol=1e-5)
-
-  def test_scale_grows_by_itself(self):
-    _, state = _run(optimizers.build_mechanic_sgd(), 200)
-    self.assertGreater(float(state['scale']), 1e-3)
-
   @parameterized.parameters(
       optimizers.build_mechanic_sgd, optimizers.build_mechanic_adam
   )

@@ -15,61 +15,29 @@ from tff_adaptive import runtime
 
 class MimeTest(tf.test.TestCase):
 
-  @pytest.mark.slow
-  def test_momentum_is_of_the_gradients_at_the_received_model(self):
-    # One batch of all examples: a step of SGD with rate 1 is the gradient.
-    clients = testing.clients([1, 1])
-    outputs = federated_testing.run_process(
-        optimizers.build_mimelite(0.5, momentum=0.75), 2, clients
-    )
-    sgd = federated_testing.run_process(optimizers.build_sgd(1.0), 1, clients)
-    update = sgd[0].metrics['finalizer']['update_norm']
-    shared = outputs[0].state.client_work['shared']['momentum']
-    self.assertAllClose(
-        np.linalg.norm(federated_testing.flat(shared)), 0.25 * update
-    )
-    # The first change is a quarter of the gradient, times the rate.
-    found = outputs[0].metrics['finalizer']['update_norm']
-    self.assertAllClose(found, 0.5 * 0.25 * update, rtol=1e-5)
-
   @pytest.mark.usefixtures('native_runtime')
-  def test_costs_of_both_exchanges(self):
+  def test_mime_exchanges_twice_which_is_run_step_by_step(self):
     mimelite, mime = (
-        federated_testing.run_natively(build(0.5), 1)[0].metrics['client_work'][
-            'clients'
-        ]
+        algorithms.build_fed_opt(testing.functional_model(), build(0.5))
         for build in (optimizers.build_mimelite, optimizers.build_mime)
     )
-    for clients, gradients_per_step in ((mimelite, 2), (mime, 3)):
+    clients = testing.clients([10, 7])
+    lite, expected = (
+        process.next(process.initialize(), clients)
+        for process in (mimelite, mime)
+    )
+    costs = [o.metrics['client_work']['clients'] for o in (lite, expected)]
+    for measured, gradients_per_step in zip(costs, (2, 3)):
       self.assertEqual(
-          clients['num_gradient_evaluations'],
-          gradients_per_step * clients['num_steps'],
+          measured['num_gradient_evaluations'],
+          gradients_per_step * measured['num_steps'],
       )
     model = 2 * 4 * 3 * (testing.NUM_FEATURES + 1)  # Of two clients.
     for name, more in (('bytes_up', model + 2 * 4), ('bytes_down', model)):
-      self.assertEqual(mime[name] - mimelite[name], more, name)
-
-  @pytest.mark.slow
-  def test_without_momentum_it_is_sgd(self):
-    found = federated_testing.run_process(optimizers.build_mimelite(0.5, 0.0))
-    expected = federated_testing.run_process(optimizers.build_sgd(0.5))
-    for f, e in zip(found, expected):
-      tf.nest.map_structure(
-          self.assertAllClose,
-          f.state.global_model_weights.trainable,
-          e.state.global_model_weights.trainable,
-      )
-
-  @pytest.mark.usefixtures('native_runtime')
-  def test_mime_exchanges_twice_which_is_run_step_by_step(self):
-    process = algorithms.build_fed_opt(
-        testing.functional_model(), optimizers.build_mime(0.5, momentum=0.5)
-    )
-    clients = testing.clients([2, 5])
-    expected = process.next(process.initialize(), clients)
+      self.assertEqual(costs[1][name] - costs[0][name], more, name)
     with runtime.CompiledContext(strict=True) as context:
-      found = process.next(process.initialize(), clients)
-      self.assertEqual(context.path_of(process.next), 'steps')
+      found = mime.next(mime.initialize(), clients)
+      self.assertEqual(context.path_of(mime.next), 'steps')
     self.assertAllClose(
         testing.trainable(expected.state), testing.trainable(found.state)
     )

@@ -80,10 +80,6 @@ class ScheduleFreeTest(tf.test.TestCase, parameterized.TestCase):
     self.assertAllClose(points, expected, atol=1e-6)
     self.assertAllClose(sent, averages, atol=1e-6)
 
-  def test_one_step_is_sgd(self):
-    _, sent, _ = _run(optimizers.build_schedule_free_sgd(0.25), 1)
-    self.assertAllClose(sent[0], _START - 0.25 * _SCALE * _START)
-
   def test_without_a_gradient_weight_decay_moves_nothing(self):
     rule = optimizers.build_schedule_free_sgd(0.25, weight_decay=0.5)
     weights = (tf.constant([1.0 / 3.0]), tf.constant(2.0))

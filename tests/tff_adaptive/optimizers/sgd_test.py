@@ -20,18 +20,6 @@ class SgdTest(tf.test.TestCase, parameterized.TestCase):
     )
     return points
 
-  def test_literal_numbers(self):
-    # x - 0.1 * [1, .5], then x - 0.1 * [2, .5].
-    self.assertAllClose(
-        self._run(sgd.build_sgd(0.1), 2), [[0.9, -2.05], [0.7, -2.1]]
-    )
-
-  def test_literal_numbers_with_momentum(self):
-    # u = [1, .5]; then u = .9 [1, .5] + [2, .5] = [2.9, .95].
-    self.assertAllClose(
-        self._run(sgd.build_sgd(0.1, 0.9), 2), [[0.9, -2.05], [0.61, -2.145]]
-    )
-
   @parameterized.parameters(0.0, 0.5, 0.9)
   def test_equals_tff(self, momentum):
     ours = self._run(sgd.build_sgd(0.3, momentum))
@@ -61,12 +49,6 @@ class FedAvgTest(tf.test.TestCase):
     change = tf.constant([0.25, -1.0])
     _, weights = optimizer.next(state, tf.constant([1.0, 2.0]), -change)
     self.assertAllClose(weights, [1.125, 1.5])
-
-  def test_default_takes_the_mean_of_the_clients(self):
-    optimizer = optimizers.build_fedavg()
-    state = optimizer.initialize(tf.TensorSpec([], tf.float32))
-    _, weights = optimizer.next(state, tf.constant(3.0), tf.constant(2.0))
-    self.assertAllEqual(weights, 1.0)
 
 
 class FedAvgMTest(tf.test.TestCase):

@@ -24,17 +24,6 @@ def _preconditioners(gradients, version):
     yield nu
 
 
-def _covers(version):
-  """Returns what bounds each coordinate, by step, from the rule's states."""
-  rule = optimizers.build_sm3(version=version)
-  _, states = path_testing.follow(rule, _GRADIENTS)
-  rows, columns = zip(*(state['accumulators'][0] for state in states))
-  rows, columns = (
-      np.reshape(axis, [len(states), -1]) for axis in (rows, columns)
-  )
-  return np.minimum(rows[:, :, np.newaxis], columns[:, np.newaxis, :])
-
-
 class SM3Test(tf.test.TestCase, parameterized.TestCase):
 
   @parameterized.product(version=['ii', 'i'], delay=[1, 2])
@@ -46,12 +35,6 @@ class SM3Test(tf.test.TestCase, parameterized.TestCase):
     for k, (point, g) in enumerate(zip(points, _GRADIENTS)):
       x = x - 0.5 * g / (np.sqrt(refreshed[k // delay]) + 0.125)
       self.assertAllClose(point, x, atol=1e-7)
-
-  def test_covers_are_above_the_sums_of_squares(self):
-    sums = np.cumsum(_GRADIENTS**2, 0)
-    first, second = map(_covers, ('i', 'ii'))
-    self.assertAllLessEqual(sums - second, 1e-6)
-    self.assertAllLessEqual(second - first, 1e-6)
 
   @parameterized.parameters('ii', 'i')
   def test_vector_is_adagrad(self, version):

@@ -21,13 +21,14 @@ class Run(NamedTuple):
   backtracks: list[int]
 
 
-def quadratic(scale):
-  """1/2 sum(scale * x^2) and its gradient, for structures of weights."""
+def quadratic(scale, lowered=0.0):
+  """1/2 sum(scale * x^2) - lowered and its gradient, of nested weights."""
 
   def value_and_grad_fn(x):
     gradients = tf.nest.map_structure(lambda s, t: s * t, scale, x)
     pairs = zip(tf.nest.flatten(x), tf.nest.flatten(gradients))
-    return 0.5 * sum(tf.reduce_sum(t * g) for t, g in pairs), gradients
+    half = 0.5 * sum(tf.reduce_sum(t * g) for t, g in pairs)
+    return half - lowered, gradients
 
   return value_and_grad_fn
 
