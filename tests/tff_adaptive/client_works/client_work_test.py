@@ -10,16 +10,10 @@ import tensorflow_federated as tff
 
 from tests.tff_adaptive import testing
 from tests.tff_adaptive.optimizers import federated_testing
-from tff_adaptive import algorithms
 from tff_adaptive import optimizers
-from tff_adaptive import runtime
 
 _UNIFORM = tff.learning.ClientWeighting.UNIFORM
 _NUM_WEIGHTS = (testing.NUM_FEATURES + 1) * testing.NUM_CLASSES
-
-
-def _first_moment(output):
-  return output.state.client_work['shared']['first_moment'][0]
 
 
 class ClientWorkTest(tf.test.TestCase, parameterized.TestCase):
@@ -48,50 +42,3 @@ class ClientWorkTest(tf.test.TestCase, parameterized.TestCase):
       measured = output.metrics['client_work']['clients']
       self.assertEqual(measured['num_rejected'], 0)
     self.assertEqual(output.state.client_work['round_num'], 0)
-
-  @pytest.mark.slow
-  def test_schedule_reaches_a_federated_optimizer(self):
-    norms = []
-    for schedule in (None, lambda round_num: tf.constant(0.5)):
-      (output,) = federated_testing.run_process(
-          optimizers.build_adaalter(0.1),
-          num_rounds=1,
-          clients=[testing.client(4, seed=0)],
-          client_schedule=schedule,
-      )
-      norms.append(output.metrics['finalizer']['update_norm'])
-    self.assertAllClose(norms[0], 2 * norms[1], rtol=1e-5)
-    self.assertEqual(output.state.client_work['inner']['round_num'], 1)
-
-  @pytest.mark.slow
-  def test_weights_of_the_change_are_those_of_what_is_sent(self):
-    clients = [testing.client(12, 0), testing.client(4, 1)]
-    outputs = []
-    with runtime.CompiledContext(strict=True):
-      for weighting, cohorts in (
-          (_UNIFORM, [clients[:1], clients[1:], clients]),
-          (tff.learning.ClientWeighting.NUM_EXAMPLES, [clients]),
-      ):
-        process = algorithms.build_fed_opt(
-            testing.functional_model(),
-            optimizers.build_fedcada_adam(0.1),
-            client_weighting=weighting,
-        )
-        state = process.initialize()
-        outputs += [process.next(state, cohort) for cohort in cohorts]
-    first, second, uniform, examples = map(_first_moment, outputs)
-    self.assertAllClose(uniform, (first + second) / 2, atol=1e-7)
-    self.assertAllClose(examples, (3 * first + second) / 4, atol=1e-7)
-
-  @pytest.mark.slow
-  def test_trace_tells_clients_apart(self):
-    (output,) = federated_testing.run_process(
-        optimizers.build_adaalter(),
-        num_rounds=1,
-        clients=[*testing.clients([10, 7]), []],
-        trace_steps=True,
-    )
-    steps = output.metrics['client_work']['steps']
-    self.assertCountEqual(steps['num_steps'], [3, 2, 0])
-    self.assertLen(steps['loss'], 5)
-    self.assertTrue(np.isfinite(steps['loss']).all())

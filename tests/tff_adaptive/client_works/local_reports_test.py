@@ -8,11 +8,9 @@ from absl.testing import parameterized
 import numpy as np
 import pytest
 import tensorflow as tf
-import tensorflow_federated as tff
 
 from tests.tff_adaptive import testing
 from tests.tff_adaptive.client_works import training_testing
-from tff_adaptive import client_works
 from tff_adaptive import optimizers
 from tff_adaptive.client_works import local_training
 from tff_adaptive.optimizers import optimizer as optimizer_lib
@@ -228,33 +226,6 @@ class ReportsTest(tf.test.TestCase, parameterized.TestCase):
     self.assertAllEqual(_norm(result.update), 0.0)
     self.assertEqual(result.reports['squared_norm'], 0.0)
 
-  @parameterized.product(
-      kind=['functional', 'variable'],
-      loop=list(tff.learning.LoopImplementation),
-  )
-  @pytest.mark.sample(2)
-  def test_trace_has_every_step(self, kind, loop):
-    batches = testing.client(10, seed=0)
-    result = training_testing.train(
-        testing.either_model(kind),
-        optimizers.build_sgd(0.5),
-        batches,
-        loop_implementation=loop,
-        trace_steps=True,
-    )
-    _, losses = training_testing.plain_loop(batches, [0.5] * 3)
-    self.assertEqual(list(result.trace), ['loss', 'step_size'])
-    self.assertAllClose(result.trace['loss'], losses)
-    self.assertAllEqual(result.trace['step_size'], [0.5] * 3)
-
-  def test_nothing_is_traced_unless_asked_for(self):
-    result = training_testing.train(
-        testing.functional_model(),
-        optimizers.build_sgd(0.5),
-        testing.client(4, seed=0),
-    )
-    self.assertEmpty(result.trace)
-
   @parameterized.parameters('functional', 'variable')
   @pytest.mark.slow
   def test_skipped_step_counts_nowhere(self, kind):
@@ -315,55 +286,3 @@ class SentAndKeptTest(tf.test.TestCase, parameterized.TestCase):
     self.assertEqual(result.num_examples, 0)
     self.assertEqual(result.statistics['sum']['num_healthy'], 0)
     self.assertEqual(result.statistics['sum']['num_clients'], 1)
-
-  def test_empty_client_sends_zeros(self):
-    result = training_testing.train(
-        testing.functional_model(), _Sends(), [], start=_start(shared=5.0)
-    )
-    self.assertFalse(result.is_healthy)
-    self.assertEqual(result.sent['number'], 0.0)
-
-  @parameterized.parameters('functional', 'variable')
-  @pytest.mark.slow
-  def test_previous_model_is_the_trained_one(self, kind):
-    received = testing.keras_model().get_weights()
-
-    def represent(weights, batch):
-      return tf.matmul(batch['x'], weights[0])
-
-    result = training_testing.train(
-        testing.either_model(kind),
-        optimizers.build_sgd(0.5),
-        testing.client(10, seed=0),
-        loss_term=client_works.build_moon(represent),
-        start=_Start(kept={'previous_model': tuple(received)}),
-    )
-    expected = [r - u for r, u in zip(received, result.update)]
-    self.assertAllClose(result.kept['previous_model'], expected, atol=1e-6)
-    update, _ = training_testing.plain_loop(
-        testing.client(10, seed=0), [0.5] * 3
-    )
-    # It was the received one before: the term has no gradient in the first
-    # step, and both of its models are the same in the others.
-    self.assertAllClose(result.update, update, atol=1e-6)
-
-  def test_scaffold_keeps_the_mean_gradient_and_sends_its_change(self):
-    batches = testing.client(10, seed=0)
-    kept = tuple(np.full_like(z, 0.25) for z in _zeros())
-    result = training_testing.train(
-        testing.functional_model(),
-        optimizers.build_scaffold_sgd(1, 0.5),
-        batches,
-        start=_Start(
-            collections.OrderedDict(control=kept),
-            {'optimizer': collections.OrderedDict(control=kept)},
-        ),
-    )
-    # Both controls cancel out of the steps.
-    update, _ = training_testing.plain_loop(batches, [0.5] * 3)
-    self.assertAllClose(result.update, update, atol=1e-6)
-    control = [u / (3 * 0.5) for u in update]
-    self.assertAllClose(result.kept['optimizer']['control'], control, atol=1e-6)
-    self.assertAllClose(
-        result.sent['control'], [c - 0.25 for c in control], atol=1e-6
-    )

@@ -20,10 +20,14 @@ from tff_adaptive.client_works import loss_terms
 
 class FedProxTest(tf.test.TestCase):
 
-  def test_is_zero_at_the_received_model(self):
-    term = client_works.build_fedprox(5.0)
-    weights = (tf.ones([2, 2]), tf.ones([3], tf.bfloat16))
-    self.assertAllEqual(term(weights, weights, None), 0.0)
+  def test_pulls_to_the_received_model(self):
+    weights, received = tf.constant([1.0, -2.0]), tf.constant([0.5, 4.0])
+    with tf.GradientTape() as tape:
+      tape.watch(weights)
+      value = client_works.build_fedprox(3.0)((weights,), (received,), None)
+    self.assertAllClose(value, 1.5 * (0.25 + 36.0))
+    gradient = tape.gradient(value, weights)
+    self.assertAllClose(gradient, 3.0 * (weights - received))
 
   def test_squares_of_half_precision_are_summed_in_float32(self):
     term = client_works.build_fedprox(2.0)
@@ -95,17 +99,6 @@ class MoonTest(tf.test.TestCase, parameterized.TestCase):
     loss, _ = _value_and_gradient(term, point, received, previous)
     self.assertAllClose(loss, mu * np.mean(terms), rtol=1e-12, atol=0.0)
     self.assertGreater(loss, 0.0)
-
-  def test_gradient_descent_turns_to_the_global_model(self):
-    point, received, previous = _points()
-    term = client_works.build_moon(_represent)
-    losses = []
-    for _ in range(20):
-      loss, gradient = _value_and_gradient(term, point, received, previous)
-      losses.append(float(loss))
-      point = (point[0] - 0.1 * gradient,)
-    self.assertEqual(losses, sorted(losses, reverse=True))
-    self.assertLess(losses[-1], 0.9 * losses[0])
 
   def test_received_and_previous_model_are_constants(self):
     point, received, previous = _points()
@@ -239,20 +232,6 @@ class MoonProcessTest(tf.test.TestCase, parameterized.TestCase):
     self.assertNotAllClose(weights[0][0], weights[1][0], atol=1e-4)
     self.assertCountEqual(moon.kept, ['a', 'b'])
     self.assertEmpty(plain.kept)
-
-  @pytest.mark.slow
-  @pytest.mark.usefixtures('native_runtime')
-  def test_runtimes_agree(self):
-    optimizer = optimizers.build_sgd(0.1)
-    with runtime.CompiledContext(strict=True):
-      compiled = _store('functional', optimizer, 1.0)
-      for cohort in _cohorts():
-        compiled.next(cohort)
-    native = _store('functional', optimizer, 1.0)
-    for cohort in _cohorts():
-      native.next(cohort)
-    self.assertAllClose(compiled.state, native.state, atol=1e-6)
-    self.assertAllClose(compiled.kept, native.kept, atol=1e-6)
 
 
 _LAYERS = tf.keras.layers
