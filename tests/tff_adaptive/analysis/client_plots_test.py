@@ -31,12 +31,6 @@ class CountLabelsTest(parameterized.TestCase):
     counts = client_plots.count_labels([0, 1], {'a': [1]}, num_classes=4)
     self.assertEqual(counts.tolist(), [[0, 1, 0, 0]])
 
-  def test_true_partition_counts_every_row(self):
-    labels = np.arange(500) % 7
-    parts = partition.dirichlet_per_class(labels, 9, 0.3, seed=1)
-    counts = client_plots.count_labels(labels, parts)
-    np.testing.assert_array_equal(counts.sum(axis=0), np.bincount(labels))
-
 
 class PlotTest(figure_testing.FigureTestCase):
 
@@ -110,15 +104,6 @@ class PlotTest(figure_testing.FigureTestCase):
     drawing = self.draw(client_plots.plot_client_labels, source, 5, self.png)
     points = drawing.axes[1].collections[0].get_offsets()
     np.testing.assert_array_equal(points, [[0, 0], [0, 2]])
-
-  @parameterized.named_parameters(
-      ('no_label', {'x': np.zeros([3], np.float32)}),
-      ('float', {'y': np.zeros([3], np.float32)}),
-      ('many', {'y': np.zeros([3, 5], np.int32)}),
-  )
-  def test_clients_without_classes(self, examples):
-    source = client_data.PackedClientArrays.from_clients({'a': examples})
-    self.assertFalse(client_plots.has_class_labels(source))
 
 
 def _metrics(num_clients, seed=1):

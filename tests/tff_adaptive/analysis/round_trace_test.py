@@ -148,14 +148,6 @@ class RoundTraceTest(parameterized.TestCase):
     np.testing.assert_allclose(trace.values['loss'][first], expected, 1e-5)
 
   @pytest.mark.slow
-  def test_rounds_draw_other_batches(self):
-    process = _process()
-    with compiled_testing.installed():
-      later = analysis.trace_round(process, process.initialize(), _cohort(3))
-    self.assertEqual(later.round_num, 3)
-    self.assertTrue(np.any(later.values['loss'] != _trace().values['loss']))
-
-  @pytest.mark.slow
   def test_states_of_clients_come_and_go_with_the_round(self):
     process, store = _process(True, 'scaffold'), simulation.ClientStateStore()
     first = _trace('scaffold')

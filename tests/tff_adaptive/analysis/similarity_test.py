@@ -34,13 +34,6 @@ class LinearCKATest(parameterized.TestCase):
     found = similarity.linear_cka(_TWO_COLUMNS, _TWO_COLUMNS[:, :1])
     self.assertAlmostEqual(found, 5 / (2 * np.sqrt(10)), places=14)
 
-  def test_equals_the_form_with_kernels_of_rows(self):
-    x, y = _random(7, 3), _random(7, 12, seed=2)
-    centering = np.eye(7) - 1 / 7
-    a, b = (centering @ z @ z.T @ centering for z in (x, y))
-    expected = np.sum(a * b) / (np.linalg.norm(a) * np.linalg.norm(b))
-    self.assertAlmostEqual(similarity.linear_cka(x, y), expected, places=12)
-
   def test_wide_matrices_need_no_products_of_columns(self):
     x = _random(2, 10**6)
     self.assertAlmostEqual(similarity.linear_cka(x, x), 1.0, places=12)
@@ -61,22 +54,6 @@ class LinearCKATest(parameterized.TestCase):
     self.assertAlmostEqual(
         similarity.linear_cka(x, y), similarity.linear_cka(y, x), places=12
     )
-
-  def test_is_invariant_to_rotation_scale_and_offset(self):
-    x, y = _random(9, 4), _random(9, 6, seed=2)
-    rotation, _ = np.linalg.qr(_random(6, 6, seed=3))
-    expected = similarity.linear_cka(x, y)
-    for other in (y @ rotation, -3.0 * y, y + _random(1, 6, seed=4)):
-      self.assertAlmostEqual(similarity.linear_cka(x, other), expected, 12)
-    # It is not to any invertible map: that tells it from CCA.
-    stretched = similarity.linear_cka(x, y * [100, 1, 1, 1, 1, 1])
-    self.assertNotAlmostEqual(stretched, expected, 2)
-
-  def test_is_in_the_unit_interval(self):
-    for seed in range(50):
-      x, y = _random(6, 3, seed=seed), _random(6, 2, seed=seed + 100)
-      self.assertBetween(similarity.linear_cka(x, y), 0.0, 1.0)
-      self.assertBetween(similarity.linear_cka(x, x), 1.0 - 1e-12, 1.0)
 
   def test_is_zero_without_a_common_direction(self):
     x, y = np.array([[1.0], [-1.0], [0.0]]), np.array([[1.0], [1.0], [-2.0]])

@@ -88,15 +88,6 @@ class ClientMetricsTest(parameterized.TestCase):
         [f'{name}_mean', f'{name}_weighted_mean', f'{name}_median'],
     )
 
-  def test_every_metric_is_summarized_in_order(self):
-    metrics = evaluation.ClientMetrics(
-        ['a'], [2], {'loss': [0.5], 'accuracy': [1.0]}
-    )
-    self.assertEqual(
-        [name.partition('_')[0] for name in metrics.summarize()],
-        ['loss'] * 4 + ['accuracy'] * 4,
-    )
-
   def test_clients_without_examples_have_no_statistics(self):
     summary = _metrics([1.0], [0]).summarize()
     self.assertTrue(all(map(math.isnan, summary.values())))
@@ -222,17 +213,6 @@ class ClientEvaluationTest(tf.test.TestCase, parameterized.TestCase):
     evaluation.build_client_evaluation(
         model, _clients(1), modes={'turnover': 'min'}
     )
-
-  @pytest.mark.slow
-  def test_variable_model_equals_each_client_alone(self):
-    source = _clients(1)
-    evaluate = evaluation.build_client_evaluation(
-        _variable_model, source, batch_size=7
-    )
-    for seed in (1, 2):
-      found = evaluate(_weights(seed))
-      self.assertEqual(found.client_ids, _WITH_EXAMPLES)
-      self._check(found, source, _weights(seed))
 
   @pytest.mark.slow
   def test_clients_go_through_in_several_calls(self):
