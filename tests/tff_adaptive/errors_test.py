@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests that bad arguments are refused by name; data and simulations apart."""
 
+import collections
 import functools
 import math
 from typing import Any
@@ -24,6 +25,7 @@ from tff_adaptive import simulation
 from tff_adaptive import tuning
 from tff_adaptive.aggregators import reports
 from tff_adaptive.aggregators import weighting
+from tff_adaptive.algorithms import scaled_rates
 from tff_adaptive.analysis import client_plots
 from tff_adaptive.analysis import similarity
 from tff_adaptive.client_works import local_training
@@ -78,6 +80,12 @@ test_algorithms_are_refused = error_testing.refused(
     ),
     _value(
         'no learning', _fed_opt, _rule('sps'), _rule('fedhyper_server_local')
+    ),
+    _value(
+        'client optimizer is an integer',
+        scaled_rates._check_has_rate,
+        tff.to_type(collections.OrderedDict(learning_rate=np.int32)),
+        'client optimizer',
     ),
     _value('optimizer Adam', _fed_opt, _rule('adam'), _rule('fednova')),
     _value(

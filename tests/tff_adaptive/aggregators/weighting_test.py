@@ -13,33 +13,6 @@ import tensorflow_federated as tff
 from tff_adaptive import aggregators
 from tff_adaptive.aggregators import weighting
 
-_WEIGHTED = tff.aggregators.WeightedAggregationFactory
-
-
-class ToWeightedTest(tf.test.TestCase, parameterized.TestCase):
-
-  @parameterized.parameters(True, False)
-  def test_default_is_the_mean(self, weighs_examples):
-    found = weighting.to_weighted(None, weighs_examples, '`a`')
-    self.assertIsInstance(found, tff.aggregators.MeanFactory)
-
-  @parameterized.parameters(True, False)
-  def test_weighted_stays(self, weighs_examples):
-    given = tff.learning.robust_aggregator()
-    self.assertIs(weighting.to_weighted(given, weighs_examples, '`a`'), given)
-
-  def test_unweighted_ignores_weights_that_are_uniform(self):
-    given = tff.aggregators.SumFactory()
-    self.assertIsInstance(weighting.to_weighted(given, False, '`a`'), _WEIGHTED)
-
-
-class CheckNamesTest(tf.test.TestCase, parameterized.TestCase):
-
-  @parameterized.parameters(({},), ({'b': 1},), ({'b': 1, 'a': 2},))
-  def test_names_that_are_sent_pass(self, given):
-    weighting.check_names(given, ['a', 'b'], '`x`')
-
-
 _WEIGHT = tff.TensorType(np.float32)
 _HALF = np.float16
 _HALF_TYPE = tff.to_type(

@@ -149,24 +149,6 @@ class CentralizedTest(compiled_testing.TestCase):
     ]
     self.assertNotAllClose(accumulators[0][0], accumulators[1][0])
 
-  @pytest.mark.slow
-  @pytest.mark.usefixtures('native_runtime')
-  def test_native_runtime_gives_the_same(self):
-    rounds = _rounds()
-    process = _build('adam')
-    state = process.initialize()
-    for batches in rounds:
-      state = process.next(state, [batches]).state
-    compiled = _run(process, rounds)[-1].state
-    self.assertAllClose(
-        testing.trainable(state), testing.trainable(compiled), rtol=1e-12
-    )
-    self.assertAllClose(
-        tf.nest.flatten(state.client_work),
-        tf.nest.flatten(compiled.client_work),
-        rtol=1e-12,
-    )
-
   def test_options_reach_the_clients_work(self):
     options = dict(
         clip_norm=0.5,

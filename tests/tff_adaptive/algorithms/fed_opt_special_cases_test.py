@@ -77,33 +77,6 @@ class SpecialCasesTest(tf.test.TestCase, parameterized.TestCase):
     self.assertAllEqual(*models)
     self.assertNotAllClose(models[0], _flat(state))
 
-  @pytest.mark.slow
-  def test_full_batches_of_all_clients_are_a_step_of_gradient_descent(self):
-    batches = _batches([3, 7, 2])
-    process = algorithms.build_fed_opt(_MODEL, optimizers.build_sgd(0.1))
-    state = process.initialize()
-    x = _flat(state)
-    everything = tuple(np.concatenate(parts) for parts in zip(*batches))
-    for _ in range(3):
-      x = x - 0.1 * _gradient(x, everything)
-      state = process.next(state, [[batch] for batch in batches]).state
-      self.assertAllClose(_flat(state), x, rtol=1e-6)
-
-  @pytest.mark.slow
-  def test_state_of_the_client_optimizer_is_new_in_every_round(self):
-    # A server that stands still sends the same model again.
-    process = algorithms.build_fed_opt(
-        _MODEL, optimizers.build_adam(0.1), optimizers.build_fedavg(0.0)
-    )
-    state = process.initialize()
-    norms = []
-    for _ in range(2):
-      output = process.next(state, [_batches([4, 4])])
-      state = output.state
-      norms.append(output.metrics['finalizer']['update_norm'])
-    self.assertGreater(norms[0], 0.1)
-    self.assertEqual(norms[0], norms[1])
-
   @parameterized.named_parameters(
       ('fedcm', optimizers.build_fedcm(0.1, alpha=1.0)),
       (

@@ -100,33 +100,6 @@ class FedOptTest(tf.test.TestCase, parameterized.TestCase):
     self.assertAllClose(weights.trainable['w'], [1.0, 0.0])
     self.assertAllClose(weights.trainable['b'], 1.0)
 
-  @parameterized.product(
-      kind=['functional', 'variable'], weighting=[_UNIFORM, _BY_EXAMPLES]
-  )
-  @pytest.mark.sample(1)
-  def test_unhealthy_clients_have_no_effect(self, kind, weighting):
-    process = algorithms.build_fed_opt(
-        testing.either_model(kind),
-        optimizers.build_delta_sgd(),
-        client_weighting=weighting,
-    )
-    healthy = fed_opt_testing.run_round(process)
-    mixed = fed_opt_testing.run_round(
-        process, [[], *fed_opt_testing.clients(), testing.unhealthy_client()]
-    )
-    for w, v in zip(
-        testing.trainable(healthy.state), testing.trainable(mixed.state)
-    ):
-      self.assertAllEqual(w, v)
-    expected, found = (
-        output.metrics['client_work'] for output in (healthy, mixed)
-    )
-    self.assertAllEqual(expected['train'], found['train'])
-    self.assertEqual(found['clients']['num_clients'], 4)
-    self.assertEqual(found['clients']['num_rejected'], 2)
-    for key in ('loss', 'num_examples', 'num_steps', 'step_size_max'):
-      self.assertEqual(expected['clients'][key], found['clients'][key])
-
   @parameterized.named_parameters(
       ('uniform', _UNIFORM, 0.5), ('by_examples', _BY_EXAMPLES, 10 / 17)
   )

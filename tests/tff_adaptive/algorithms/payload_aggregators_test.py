@@ -22,10 +22,6 @@ _UNIFORM = tff.learning.ClientWeighting.UNIFORM
 _PAYLOADS = {
     'fedcada': ('first_moment', 'second_moment', 'squared_norm'),
     'fedli_lu': ('mean_loss',),
-    **{
-        name: payloads_testing.RULES[name][2]
-        for name in ('fedlion', 'fedmuon_lmo')
-    },
 }
 
 
@@ -47,12 +43,10 @@ def _clipping(norm):
 
 
 def _build(algorithm, **kwargs):
-  """Builds FedCAda's rule with FedExP, FedLi-LU, or a row; all unweighted."""
+  """Builds FedCAda's rule with FedExP, or FedLi-LU; both unweighted."""
   if algorithm == 'fedcada':
     client = optimizers.build_fedcada_adam(0.01)
     server = optimizers.build_fedexp()
-  elif algorithm != 'fedli_lu':
-    client, server = (b() for b in payloads_testing.RULES[algorithm][:2])
   else:
     client = optimizers.build_sgd(0.1)
     server = optimizers.build_frank_wolfe(learning_rate=3.0, momentum=0.5)
@@ -68,8 +62,7 @@ def _run_round(algorithm, **kwargs):
   """Returns the state after a round, and the server's measurements."""
   with compiled_testing.installed(1):
     process = _build(algorithm, **kwargs)
-    cohort = testing.with_ids(process, testing.clients([10, 7]))
-    output = process.next(process.initialize(), cohort)
+    output = process.next(process.initialize(), testing.clients([10, 7]))
   return output.state, output.metrics['finalizer']
 
 

@@ -76,41 +76,6 @@ class UnhealthyClientsTest(compiled_testing.TestCase):
         )
 
 
-class ServerStepsTest(tf.test.TestCase, parameterized.TestCase):
-
-  @pytest.mark.slow
-  def test_fedexp_and_fedli_ls_are_formulas_of_what_each_client_does(self):
-    cohort = testing.clients([10, 3])
-    found = {}
-    with compiled_testing.installed(1):
-      for server in ('fedexp', 'fedli_ls'):
-        process = _process(server)
-        state = process.initialize()
-        start = _start(state)
-        # The second client takes one step, on one batch.
-        outputs = [process.next(state, c) for c in ([c] for c in cohort)]
-        outputs.append(process.next(state, cohort))
-        found[server] = [
-            (
-                _start(output.state) - start,
-                output.metrics['finalizer']['server_step_size'],
-            )
-            for output in outputs
-        ]
-    # Alone each client's step is 1, and the server moves by its change.
-    (first, one), (second, two), (moved, step_size) = found['fedexp']
-    self.assertEqual((one, two), (1.0, 1.0))
-    mean = (10 * first + 3 * second) / 13
-    squares = (10 * first @ first + 3 * second @ second) / 13
-    expected = max(1.0, squares / (2 * (mean @ mean + 1e-3)))
-    self.assertAllClose(step_size, expected, rtol=1e-5)
-    self.assertAllClose(moved, expected * mean, rtol=1e-4, atol=1e-6)
-    (_, one), (_, two), (moved, step_size) = found['fedli_ls']
-    self.assertNotEqual(one, two)
-    self.assertEqual(step_size, max(one, two))
-    self.assertAllClose(moved, step_size * mean, rtol=1e-4, atol=1e-6)
-
-
 def _add_gradient_norm(total, step):
   with tf.GradientTape() as tape:
     tape.watch(step.received)

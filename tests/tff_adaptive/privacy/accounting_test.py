@@ -92,15 +92,6 @@ class RoundAccountantTest(parameterized.TestCase):
     self.assertLess(quieter, epsilons[5])
 
   @parameterized.parameters(_POISSON, _FIXED)
-  def test_sampling_amplifies(self, sampling):
-    few, all_clients = (
-        _build(4.0, sampling, clients_per_round=size) for size in (1, 100)
-    )
-    self.assertLess(
-        few.get_epsilon(10, 1e-3), 0.5 * all_clients.get_epsilon(10, 1e-3)
-    )
-
-  @parameterized.parameters(_POISSON, _FIXED)
   def test_without_noise_epsilon_is_infinite(self, sampling):
     accountant = _build(0.0, sampling)
     self.assertEqual(accountant.get_epsilon(1, 1e-3), math.inf)
@@ -108,5 +99,3 @@ class RoundAccountantTest(parameterized.TestCase):
 
   def test_default_delta(self):
     self.assertAlmostEqual(privacy.default_delta(10), 10**-1.1)
-    with self.assertRaisesRegex(ValueError, 'at least 2 clients, found 1'):
-      privacy.default_delta(1)
