@@ -67,12 +67,6 @@ class BatchingTest(parameterized.TestCase):
       order = batching.example_order(plan, 3, np.random.default_rng(0))
       self.assertEqual(order.dtype, np.int64)
 
-  def test_plan_is_frozen_and_compares_by_value(self):
-    plan = batching.BatchPlan(2)
-    self.assertEqual(plan, batching.BatchPlan(2, num_epochs=1))
-    with self.assertRaises(AttributeError):
-      plan.batch_size = 3
-
 
 _SPEC = {'x': tf.TensorSpec([2], tf.float32)}
 

@@ -199,9 +199,14 @@ class SplitExamplesTest(parameterized.TestCase):
       )
       self.assertEqual(kept, sorted(kept))
 
-  def test_packed_and_lazy_clients_are_split_alike(self):
-    packed = transforms.split_examples(_packed(), 0.5, seed=3)
-    lazy = transforms.split_examples(_lazy(), 0.5, seed=3)
+  @parameterized.parameters(
+      (_packed, _lazy, 0.5), (_repeating, _lazily_repeating, 0.3)
+  )
+  def test_packed_and_lazy_clients_are_split_alike(self, packed, lazy, part):
+    packed, lazy = (
+        transforms.split_examples(source(), part, seed=3)
+        for source in (packed, lazy)
+    )
     for one, other in zip(packed, lazy):
       self.assertEqual(_values(one), _values(other))
 
@@ -238,12 +243,6 @@ class SplitExamplesTest(parameterized.TestCase):
       for name in source.client_ids:
         share = test.num_examples(name) / source.num_examples(name)
         self.assertAlmostEqual(share, fraction, delta=0.15)
-
-  def test_repeating_clients_are_split_alike_if_lazy(self):
-    packed = transforms.split_examples(_repeating(), 0.3, seed=3)
-    lazy = transforms.split_examples(_lazily_repeating(), 0.3, seed=3)
-    for one, other in zip(packed, lazy):
-      self.assertEqual(_values(one), _values(other))
 
   def test_a_part_of_a_part_is_its_fraction(self):
     rest, _ = transforms.split_examples(_repeating(), 0.3, seed=0)
