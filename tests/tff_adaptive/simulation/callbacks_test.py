@@ -114,11 +114,6 @@ class CallbackTest(loop_testing.LoopTestCase):
     callback.start.get_evaluation()
     self.assertLen(evaluated, 2)
 
-  def test_the_base_class_does_nothing(self):
-    self.run_loop(callbacks=[callbacks.Callback()])
-    self.run_loop('other')
-    self.assertEqual(self.rows(), self.rows('other'))
-
 
 def _round_end(evaluation=None, evaluate=lambda weights: {}, **metrics):
   return loop_testing.round_end(
@@ -236,10 +231,6 @@ class EarlyStoppingTest(loop_testing.LoopTestCase):
         callbacks=[stopping], evaluate_fn=_peaked, rounds_per_evaluation=2
     )
     self.assertEqual(result.round_num, 8)
-
-  def test_a_metric_of_every_round(self):
-    stopping = callbacks.EarlyStopping('clients/loss', 3, mode='max')
-    self.assertEqual(self.run_loop(callbacks=[stopping]).round_num, 4)
 
   def test_a_loss_is_better_when_lower(self):
     for metric, expected in (

@@ -535,22 +535,6 @@ class ClientStateStoreTest(parameterized.TestCase):
     ):
       store.load(store.index(), _TEMPLATE)
 
-  def test_a_full_disk_keeps_what_was_there(self):
-    store = self._store()
-    store.update(1, ['ann'], _stacked(1))
-    store.save()
-    index, files = store.index(), file_testing.read_files(self.folder)
-    store.update(2, ['ann', 'bob'], _stacked(3, 4))
-    with file_testing.max_file_size(100):
-      with self.assertRaisesRegex(OSError, r'-00000002.npz: File too large'):
-        store.save()
-    self.assertEqual(file_testing.read_files(self.folder), files)
-    # There is room again.
-    store.save()
-    self.assertLen(self._file_names(), 3)
-    store.load(index, _TEMPLATE)
-    self.assert_states(store, {'ann': 1})
-
   @parameterized.parameters(
       (_Dict(b=np.zeros([1, 2], np.float32)), 'lack `a/0`'),
       (

@@ -75,10 +75,6 @@ class RejectedRoundsTest(loop_testing.LoopTestCase):
     ):
       self.run_loop(process=process)
 
-  def test_no_limit_continues(self):
-    result = self._train(*[_FAILED] * 9, max_rejected_rounds=None)
-    self.assertEqual(result.round_num, 9)
-
   def test_rounds_with_a_healthy_client_end_the_series(self):
     rounds = [_FAILED, _FAILED, (_NOT_FINITE, _HEALTHY)] * 3
     self.assertEqual(self._train(*rounds).round_num, 9)

@@ -186,16 +186,6 @@ class TakeClientsTest(absltest.TestCase):
     )
 
 
-class HoldOutExamplesTest(absltest.TestCase):
-
-  def test_a_part_of_every_client(self):
-    task = task_testing.build_task([4, 8])
-    held_out = task_lib.hold_out_examples(task, 0.25, seed=0)
-    self.assertEqual(held_out.train_data.total_examples, 9)
-    self.assertEqual(held_out.test_data.total_examples, 3)
-    self.assertLen(held_out.central_test['y'], 3)
-
-
 class HoldOutValidationTest(absltest.TestCase):
 
   def test_a_part_of_every_client_next_to_the_test_data(self):

@@ -269,21 +269,6 @@ class MLflowWriterTest(_TrackerTestCase):
         {'seconds', 'evaluation/accuracy'}, run.data.metrics
     )
 
-  def test_more_rounds_are_a_tag(self):
-    make_writer = functools.partial(self._make_writer, total_rounds=4)
-    self.run_to_the_end(make_writer, total_rounds=4)
-    make_writer = functools.partial(self._make_writer, total_rounds=6)
-    self.run_to_the_end(make_writer, total_rounds=6)
-    ((run, losses),) = self._find_runs()
-    self.assertLen(losses, 6)
-    self.assertEqual(run.data.params['total_rounds'], '4')
-    self.assertEqual(run.data.tags['total_rounds'], '6')
-
-  def test_a_run_that_starts_afresh_is_another_run(self):
-    for _ in range(2):
-      self.run_to_the_end(self._make_writer, checkpoints=None)
-    self.assertEqual([len(losses) for _, losses in self._find_runs()], [10, 10])
-
   def test_a_refusal_is_an_error_of_its_own(self):
     self.enter_context(
         mock.patch.dict(os.environ, MLFLOW_TRACKING_URI='no-such-scheme://x')
@@ -371,9 +356,3 @@ class WandbWriterTest(_TrackerTestCase):
     self.assertEqual(first['losses'], {n: losses[n] for n in range(1, 6)})
     # From the checkpoint of round 3 on.
     self.assertEqual(second['losses'], {n: losses[n] for n in range(4, 11)})
-
-  def test_a_run_that_starts_afresh_is_another_run(self):
-    for _ in range(2):
-      self.run_to_the_end(self._make_writer, checkpoints=None)
-    first, second = self._find_runs()
-    self.assertNotEqual(first['id'], second['id'])

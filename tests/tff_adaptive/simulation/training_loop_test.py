@@ -238,13 +238,6 @@ class TrainingLoopTest(loop_testing.LoopTestCase):
     self.assertEqual(again.num_new_rounds, 0)
     self.assertEqual(again.evaluation, result.evaluation)
 
-  def test_callbacks_see_every_round(self):
-    average = _Average()
-    self.run_loop(total_rounds=4, callbacks=[average, callbacks.Callback()])
-    self.assertEqual(
-        average.seen, [(1, False), (2, False), (3, False), (4, True)]
-    )
-
   def test_metrics_that_were_lost_are_an_error(self):
     self.run_loop(total_rounds=5)
     (self.folder / 'run' / 'metrics.csv').unlink()
