@@ -378,19 +378,6 @@ class BagOfWordsDenseTest(tf.test.TestCase, parameterized.TestCase):
     self.assertIsInstance(gradient, tf.IndexedSlices)
     self.assertAllEqual(gradient.values.shape, [_WORDS.size, _NUM_OUTPUTS])
 
-  def test_output_shape(self):
-    layer, _ = _layers()
-    self.assertEqual(
-        layer.compute_output_shape([None, 9]), [None, _NUM_OUTPUTS]
-    )
-
-  def test_is_made_again_from_its_configuration(self):
-    layer, _ = _layers(use_bias=False)
-    again = layers.BagOfWordsDense.from_config(layer.get_config())
-    again.build([None, 4])
-    again.set_weights(layer.get_weights())
-    self.assertAllEqual(again(_WORDS), layer(_WORDS))
-
   @parameterized.parameters((layers, tf.keras), (keras_3, keras))
   def test_saved_model_is_loaded_without_custom_objects(self, fast, version):
     model = version.Sequential(
@@ -404,31 +391,3 @@ class BagOfWordsDenseTest(tf.test.TestCase, parameterized.TestCase):
     model.save(path)
     loaded = version.models.load_model(path)
     self.assertAllEqual(loaded(_WORDS), model(_WORDS))
-
-  @pytest.mark.slow
-  def test_trains_as_a_dense_layer(self):
-    labels = np.eye(_NUM_OUTPUTS, dtype=np.float32)
-    trained = []
-    for each, inputs in zip(_layers(), (_WORDS, _FREQUENCIES)):
-      spec = collections.OrderedDict(
-          x=tf.TensorSpec([None, *inputs.shape[1:]], inputs.dtype),
-          y=tf.TensorSpec([None, _NUM_OUTPUTS], tf.float32),
-      )
-      model = tff.learning.models.functional_model_from_keras(
-          tf.keras.Sequential(
-              [tf.keras.Input(inputs.shape[1:], dtype=inputs.dtype), each]
-          ),
-          tf.keras.losses.BinaryCrossentropy(from_logits=True),
-          spec,
-      )
-      process = algorithms.build_fed_opt(
-          model,
-          client_optimizer=optimizers.build_sgd(0.5),
-          server_optimizer=optimizers.build_fedavg(),
-      )
-      batch = collections.OrderedDict(x=inputs, y=labels)
-      cohort = [[batch, batch], [batch]]
-      with runtime.CompiledContext(devices='CPU', strict=True):
-        trained.append(compiled_testing.train(process, cohort, cohort))
-    for found, expected in zip(*trained):
-      self.assertAllClose(found, expected, rtol=1e-5, atol=1e-6)

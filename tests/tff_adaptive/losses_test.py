@@ -16,10 +16,6 @@ _SCORES = np.array(
 
 class MulticlassHingeTest(tf.test.TestCase, parameterized.TestCase):
 
-  def test_literals(self):
-    loss = losses.MulticlassHinge(reduction=tf.keras.losses.Reduction.NONE)
-    self.assertAllClose(loss(_LABELS, _SCORES), [0.5, 0.0, 4.0, 1.0])
-
   def test_equals_the_formula_and_is_never_negative(self):
     generator = np.random.default_rng(1)
     scores = generator.normal(scale=2.0, size=[50, 4])
