@@ -13,6 +13,7 @@ import tensorflow_federated as tff
 
 from tests.tff_adaptive import testing
 from tests.tff_adaptive.client_works import training_testing
+from tff_adaptive import client_works
 from tff_adaptive import optimizers
 from tff_adaptive.client_works import local_training
 from tff_adaptive.optimizers import optimizer as optimizer_lib
@@ -169,6 +170,23 @@ class LocalTrainingTest(tf.test.TestCase, parameterized.TestCase):
     )
     self.assertEqual(result.num_examples, 0)
     self.assertEqual(result.statistics['sum']['payload'], 0.0)
+
+  @parameterized.parameters('functional', 'variable')
+  @pytest.mark.sample(1)
+  def test_loss_term_pulls_back(self, kind):
+    batches = testing.client(12, seed=6)
+    norms, losses = [], []
+    for term in (None, client_works.build_fedprox(3.0)):
+      result = training_testing.train(
+          testing.either_model(kind),
+          optimizers.build_sgd(0.1),
+          batches,
+          loss_term=term,
+      )
+      norms.append(tf.linalg.global_norm(result.update).numpy())
+      losses.append(result.statistics['sum']['loss'])
+    self.assertLess(norms[1], 0.95 * norms[0])
+    self.assertNotEqual(*losses)
 
 
 class GradientOptionsTest(tf.test.TestCase, parameterized.TestCase):

@@ -178,7 +178,7 @@ _evaluation: Any = lambda *args, **kwargs: (
 )
 _functional = functools.partial(_adapt, 'functional')
 _variable = functools.partial(_evaluation, 'variable')
-_with = functools.partial(dict, testing.INPUT_SPEC)
+_with: Any = functools.partial(dict, testing.INPUT_SPEC)
 _of_layer: Any = lambda build, *args, **kwargs: (
     lambda: _chain(build(*args, **kwargs))
 )

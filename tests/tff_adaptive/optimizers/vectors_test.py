@@ -22,6 +22,28 @@ class VectorsTest(tf.test.TestCase, parameterized.TestCase):
     tensor = tf.fill([10000], tf.constant(1.0, tf.bfloat16))
     self.assertAllClose(vectors.norm([tensor], tf.float32), 100.0)
 
+  def test_all_finite_looks_at_every_floating_point_entry(self):
+    finite = (tf.ones([2]), {'count': tf.constant(3)})
+    self.assertTrue(vectors.all_finite(finite))
+    self.assertTrue(vectors.all_finite(()))
+    for bad in (float('nan'), float('-inf')):
+      self.assertFalse(vectors.all_finite((*finite, tf.constant([0.0, bad]))))
+
+  @parameterized.parameters(tf.float32, tf.float64)
+  def test_ratio_of_a_failing_client_is_nan(self, dtype):
+    ratio = tf.function(vectors.ratio)
+    found = [
+        ratio(tf.constant(2.0, dtype), tf.constant(denominator, dtype))
+        for denominator in (4.0, 0.0, float('inf'))
+    ]
+    self.assertAllEqual(found, [0.5, 0.0, float('nan')])
+
+  def test_step_dtype(self):
+    half = tf.TensorSpec([], tf.bfloat16)
+    double = tf.TensorSpec([], tf.float64)
+    self.assertEqual(vectors.step_dtype((half,)), tf.float32)
+    self.assertEqual(vectors.step_dtype((half, double)), tf.float64)
+
   @parameterized.parameters(
       optimizers.build_adagrad_norm,
       optimizers.build_dog,

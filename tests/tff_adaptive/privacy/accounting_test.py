@@ -92,6 +92,15 @@ class RoundAccountantTest(parameterized.TestCase):
     self.assertLess(quieter, epsilons[5])
 
   @parameterized.parameters(_POISSON, _FIXED)
+  def test_sampling_amplifies(self, sampling):
+    few, all_clients = (
+        _build(4.0, sampling, clients_per_round=size) for size in (1, 100)
+    )
+    self.assertLess(
+        few.get_epsilon(10, 1e-3), 0.5 * all_clients.get_epsilon(10, 1e-3)
+    )
+
+  @parameterized.parameters(_POISSON, _FIXED)
   def test_without_noise_epsilon_is_infinite(self, sampling):
     accountant = _build(0.0, sampling)
     self.assertEqual(accountant.get_epsilon(1, 1e-3), math.inf)
