@@ -241,9 +241,9 @@ def _device(choices: _Choices) -> str:
   """Returns the device of evaluations, which is that of the clients' work."""
   choice = choices[registry.RUNTIME]
   # TFF's own runtime has no choice of device, and no GPU.
-  devices = choice.hparams().get('devices', 'CPU')
+  devices = choice.hparams().get('devices', 'CPU:0')
   # The GPUs of Ray are those of its workers.
-  is_remote = choice.row.name == registry.RAY and devices != 'CPU'
+  is_remote = choice.row.name == registry.RAY and devices[:3] != 'CPU'
   return runtime.AUTO if is_remote else devices
 
 

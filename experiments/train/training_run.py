@@ -67,8 +67,8 @@ def _keep_plan(
   return {**choices, registry.RUNTIME: choice.with_values(**kept)}
 
 
-def _choose_plan(choices: _Choices) -> _Choices:
-  """Returns the choices with the device that suits the machine.
+def _name_device(choices: _Choices) -> _Choices:
+  """Returns the choices with the full name of the device.
 
   It is recorded in hparams.json, to resume with. The number of clients at once
   follows it, and on a CPU the number of cores, which does not change results.
@@ -77,10 +77,16 @@ def _choose_plan(choices: _Choices) -> _Choices:
   if choice.row.name not in _CHOOSE:
     return choices
   plan = _CHOOSE[choice.row.name](**choice.hparams())
-  number = plan.num_parallel_clients
-  at_once = f', {number} at once' if number else ''
-  print(f"clients' work: {plan.device}{at_once}", flush=True)
   return {**choices, registry.RUNTIME: choice.with_values(devices=plan.device)}
+
+
+def _print_plan(choices: _Choices):
+  choice = choices[registry.RUNTIME]
+  if choice.row.name in _CHOOSE:
+    plan = _CHOOSE[choice.row.name](**choice.hparams())
+    number = plan.num_parallel_clients
+    at_once = f', {number} at once' if number else ''
+    print(f"clients' work: {plan.device}{at_once}", flush=True)
 
 
 class _Device(callbacks.Callback):
@@ -299,7 +305,7 @@ def _build(
   """Builds a run, after the cheap checks."""
   protocol = run_parts.build_protocol(choices, settings)
   recorded = directory.read_hparams()
-  choices = _keep_plan(choices, recorded)
+  choices = _name_device(_keep_plan(choices, recorded))
   with inputs.unwatched():  # Their digest is recorded instead.
     start = warm_start.read(settings.initial_weights, recorded, directory.path)
   values = _collect_hparams(choices, settings, protocol, start)
@@ -315,7 +321,7 @@ def _build(
   process = run_parts.build_process(choices, settings, task)
   get_weights = run_parts.build_get_weights(choices, process)
   initial_state_fn = start.initial_state_fn(process, task)
-  choices = _choose_plan(choices)
+  _print_plan(choices)
   cohort_fn = run_parts.build_cohort_fn(choices, settings, task)
   client_store = run_parts.build_client_store(process, settings, directory)
   rate_tuner = run_parts.build_rate_tuner(process, settings, task, cohort_fn)
@@ -326,7 +332,6 @@ def _build(
       *run_callbacks,
   ]
   evaluations = evaluations_lib.build_evaluations(choices, settings, task)
-  values = _collect_hparams(choices, settings, protocol, start)
 
   def run_training():
     return training_loop.run_training(

@@ -104,7 +104,7 @@ class TrainerTest(folder_testing.FolderTestCase):
     self.assertEqual(recorded['devices'], 'CPU:0')
     # Another machine has more cores.
     with mock.patch.object(plans, 'num_cores', return_value=7):
-      out = self.train('--total_rounds=6')
+      out = self.train('--total_rounds=6', '--devices=cpu')
     self.assertIn("clients' work: CPU:0, 7 at once\n", out)
     resumed = json.loads((run / 'hparams.json').read_text())
     self.assertEqual(resumed, {**recorded, 'total_rounds': 6})
