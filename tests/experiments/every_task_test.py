@@ -116,3 +116,17 @@ class EveryTaskTest(folder_testing.FolderTestCase):
     ]
     # On made-up images Delta-SGD's loss comes and goes.
     self.assertLess(min(losses), 0.97 * losses[0])
+
+  @pytest.mark.slow
+  @pytest.mark.published_data
+  def test_delta_sgd_reaches_its_accuracy_on_mnist_in_100_rounds(self):
+    data_testing.real_data('mnist')
+    rows, _ = self._train(
+        'mnist',
+        '--mnist_alpha=0.1',
+        '--client_optimizer=delta_sgd',
+        '--client_weighting=uniform',
+        '--total_rounds=100',
+        '--rounds_per_evaluation=100',
+    )
+    self.assertGreaterEqual(float(rows[-1]['evaluation/accuracy']), 0.955)

@@ -2,10 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of reading and checking the hyperparameters of a training run."""
 
-import math
 from unittest import mock
 
-from absl import flags
 from absl.testing import parameterized
 
 from experiments import hparams
@@ -33,31 +31,6 @@ def _choices(*arguments):
 
 class DefineTest(parameterized.TestCase):
 
-  @parameterized.parameters(
-      '--client_learning_rate=fast',
-      '--total_rounds=0',
-      '--total_rounds=1.5',
-      '--seed=-1',
-      '--seed=4294967296',
-      '--bad_clients=ignore',
-      '--delta_sgd_previous_gradient=guess',
-      '--client_weighting=some',
-      '--delta_sgd_gama=2',
-      '--clients_per_round=-3',
-      '--checkpoints_to_keep=0',
-      '--early_stopping_patience=0',
-      '--monitored_mode=best',
-      '--weights_average_decay=1.5',
-      '--weights_average_rounds=0',
-      '--weights_average_rounds=1001',
-      '--client_states_memory_mb=-1',
-      '--fedcada_adam_option=5',
-  )
-  def test_absl_refuses(self, argument):
-    name = argument.partition('=')[0].lstrip('-')
-    with self.assertRaisesRegex(flags.Error, name):
-      hparams_testing.parse(argument)
-
   def test_help_shows_defaults(self):
     values = hparams_testing.parse()
     self.assertIn('Default 2.0.', values['delta_sgd_gamma'].help)
@@ -80,29 +53,6 @@ class DefineTest(parameterized.TestCase):
 
 
 class HparamsTest(parameterized.TestCase):
-
-  def test_defaults_are_those_of_the_builders(self):
-    choices = _choices()
-    self.assertEqual(
-        choices[registry.CLIENT_OPTIMIZER].hparams(),
-        {
-            'client_learning_rate': 0.2,
-            'delta_sgd_theta': 1.0,
-            'delta_sgd_gamma': 2.0,
-            'delta_sgd_delta': 0.1,
-            'delta_sgd_carry_state': False,
-            'delta_sgd_previous_gradient': 'recompute',
-            'delta_sgd_growth': 'if_moved',
-            'delta_sgd_max_step_size': math.inf,
-            'delta_sgd_amplify_first': False,
-        },
-    )
-    # As Delta-SGD asks.
-    weighting = {'client_weighting': 'examples'}
-    for kind, choice in choices.items():
-      self.assertEqual(
-          choice.given, weighting if kind == registry.ALGORITHM else {}
-      )
 
   @parameterized.named_parameters(
       ('of_the_library', 'delta_sgd', 'examples'),
@@ -185,122 +135,20 @@ class HparamsTest(parameterized.TestCase):
     self.assertEqual(choice.build_keras_model(seed=1).count_params(), 23946)
 
   @parameterized.parameters(
-      ({'task': 'digit'}, '--task=digit names no task; did you mean digits?'),
-      (
-          {},
-          '--task=None names no task; choose one of '
-          + ', '.join(registry.ROWS[registry.TASK]),
-      ),
+      ({'task': 'digit'}, '--task=digit .*digits'),
+      ({}, f'--task=None .*{", ".join(registry.ROWS[registry.TASK])}'),
       (
           {'task': 'digits', 'digits_model': 'mlp'},
-          "--digits_model takes cnn, logistic, found 'mlp'",
+          "--digits_model .*cnn, logistic, .*'mlp'",
       ),
   )
-  def test_unknown_records_are_one_sentence(self, recorded, sentence):
-    with self.assertRaises(hparams.HparamError) as caught:
+  def test_unknown_records_are_named(self, recorded, named):
+    with self.assertRaisesRegex(hparams.HparamError, f'^{named}'):
       hparams.recorded_choice(registry.TASK, recorded)
-    self.assertEqual(str(caught.exception), sentence)
 
   def test_choice_of_nothing_builds_none(self):
     row = registry.ROWS[registry.LOSS_TERM]['none']
     self.assertIsNone(hparams.Choice(row, {}).build(total_rounds=3))
-
-  def test_required_argument_must_be_given(self):
-    values = hparams_testing.parse('--client_schedule=table')
-    with self.assertRaisesRegex(
-        flags.Error, '--client_schedule=table needs --client_schedule_table'
-    ):
-      hparams.read_choices(values)
-    values['client_schedule_table'].value = '0:1,5:0.5'
-    choice = hparams.read_choices(values)[registry.CLIENT_SCHEDULE]
-    self.assertEqual(float(choice.build()(6)), 0.5)
-
-  @parameterized.named_parameters(
-      (
-          'task',
-          '--task=digit',
-          '--task=digit names no task; did you mean digits?',
-      ),
-      (
-          'client_optimizer',
-          '--client_optimizer=delta-sgd',
-          '--client_optimizer=delta-sgd names no client optimizer; did you '
-          'mean delta_sgd or sgd?',
-      ),
-      (
-          'server_optimizer',
-          '--server_optimizer=xyz',
-          '--server_optimizer=xyz names no server optimizer; choose one of '
-          + ', '.join(registry.ROWS[registry.SERVER_OPTIMIZER]),
-      ),
-      (
-          'algorithm',
-          '--algorithm=fedopt',
-          '--algorithm=fedopt names no algorithm; did you mean fed_opt or '
-          'fafed?',
-      ),
-      (
-          'loss_term',
-          '--algorithm=fedprox',
-          '--algorithm=fedprox names no algorithm; did you mean '
-          '--loss_term=fedprox?',
-      ),
-      (
-          'server_optimizer_of_clients',
-          '--client_optimizer=fedadam',
-          '--client_optimizer=fedadam names no client optimizer; did you mean '
-          '--server_optimizer=fedadam?',
-      ),
-      (
-          'runtime',
-          '--runtime=cloud',
-          '--runtime=cloud names no runtime; choose one of compiled, native, '
-          'ray',
-      ),
-      (
-          'foreign',
-          '--sgd_momentum=0.9',
-          '--sgd_momentum belongs to --client_optimizer=sgd, but '
-          '--client_optimizer=delta_sgd was chosen',
-      ),
-      (
-          'negative_client_rate',
-          '--client_learning_rate=-0.1',
-          '--client_learning_rate must be above 0, found -0.1',
-      ),
-      (
-          'negative_server_rate',
-          '--server_learning_rate=-1',
-          '--server_learning_rate must be at least 0, found -1',
-      ),
-      (
-          'nan',
-          '--delta_sgd_gamma=nan',
-          '--delta_sgd_gamma must be a finite number, found nan',
-      ),
-      (
-          'infinite',
-          '--client_learning_rate=inf',
-          '--client_learning_rate must be a finite number, found inf',
-      ),
-      (
-          'no_client',
-          '--digits_num_clients=0',
-          '--digits_num_clients must be at least 1, found 0',
-      ),
-      (
-          'beyond_float32',
-          '--client_learning_rate=2e18',
-          '--client_learning_rate must be at most 1e+18, found 2e+18',
-      ),
-      (
-          'beyond_int32',
-          '--digits_num_clients=2147483648',
-          '--digits_num_clients must be at most 2147483647, found 2147483648',
-      ),
-  )
-  def test_bad_values_are_one_sentence(self, argument, sentence):
-    self.assertEqual(hparams_testing.find_error(argument), sentence)
 
   def test_parts_of_every_algorithm_are_known(self):
     # Centralized training has neither a server rule nor weights.
@@ -342,27 +190,6 @@ class HparamsTest(parameterized.TestCase):
     self.assertLen(choices[kind].given, 1)
 
   @parameterized.parameters(
-      ('fedcada', 'client_optimizer=fedcada_adam', 'client_optimizer=sgd'),
-      ('scaffold', 'client_optimizer=scaffold_sgd', 'client_optimizer=adam'),
-      ('fafed', 'client_optimizer=fafed', 'client_optimizer=adaalter'),
-      ('adaalter', 'client_optimizer=adaalter', 'client_optimizer=fafed'),
-      (
-          'fedli_ls',
-          'server_optimizer=line_search_step',
-          'server_optimizer=fedavg',
-      ),
-      ('fedli_lu', 'server_optimizer=frank_wolfe', 'server_optimizer=fedexp'),
-  )
-  def test_part_of_another_algorithm_is_one_sentence(
-      self, algorithm, part, other
-  ):
-    found = other.partition('=')[2]
-    self.assertEqual(
-        hparams_testing.find_error(f'--algorithm={algorithm}', f'--{other}'),
-        f'--algorithm={algorithm} requires --{part}, found {found}',
-    )
-
-  @parameterized.parameters(
       ('max', 'max'), ('unit', 'unit'), ('0.5', 0.5), ('1', 1.0)
   )
   def test_scale_of_the_line_search_step(self, text, expected):
@@ -373,16 +200,164 @@ class HparamsTest(parameterized.TestCase):
     self.assertEqual(row.arguments[0].to_builder_value(text), expected)
     choices[registry.SERVER_OPTIMIZER].build()
 
-  def test_unknown_scale_names_the_known_ones(self):
-    choices = _choices('--algorithm=fedli_ls', '--line_search_step_scale=mean')
-    with self.assertRaisesRegex(
-        ValueError, "'max', 'unit' or a number.*'mean'"
-    ):
-      choices[registry.SERVER_OPTIMIZER].build()
-
   def test_memory_makes_no_other_run(self):
     recorded = _choices(
         '--task=emnist_cr', '--emnist_cr_max_bytes_in_memory=0'
     )[registry.TASK].hparams()
     self.assertIn('emnist_cr_model', recorded)
     self.assertNotIn('emnist_cr_max_bytes_in_memory', recorded)
+
+
+_PRIVATE = '--client_weighting=uniform --dp_noise_multiplier=1'
+_FIXED = f'{_PRIVATE} --dp_clip_norm=1'
+_POOLED = '--algorithm=centralized --client_optimizer=adam'
+_TUNED = '--tune_rates=hypergradient'
+# Flags of which the last one is refused, and what else the error names.
+_REFUSED = (
+    ('--client_learning_rate=fast',),
+    ('--total_rounds=0',),
+    ('--total_rounds=1.5',),
+    ('--seed=-1',),
+    ('--seed=4294967296',),
+    ('--bad_clients=ignore',),
+    ('--delta_sgd_previous_gradient=guess',),
+    ('--client_weighting=some',),
+    ('--delta_sgd_gama=2',),
+    ('--clients_per_round=-3',),
+    ('--checkpoints_to_keep=0',),
+    ('--early_stopping_patience=0',),
+    ('--monitored_mode=best',),
+    ('--weights_average_decay=1.5',),
+    ('--weights_average_rounds=0',),
+    ('--weights_average_rounds=1001',),
+    ('--client_states_memory_mb=-1',),
+    ('--fedcada_adam_option=5',),
+    # Names of rows.
+    ('--task=digit', 'no task', 'mean digits?'),
+    ('--client_optimizer=delta-sgd', 'mean delta_sgd or sgd?'),
+    ('--server_optimizer=xyz', *registry.ROWS[registry.SERVER_OPTIMIZER]),
+    ('--algorithm=fedopt', 'no algorithm', 'mean fed_opt or fafed?'),
+    ('--algorithm=fedprox', 'mean --loss_term=fedprox?'),
+    ('--client_optimizer=fedadam', 'mean --server_optimizer=fedadam?'),
+    ('--runtime=cloud', 'choose one of compiled, native, ray'),
+    # Arguments of rows.
+    (
+        '--sgd_momentum=0.9',
+        '--client_optimizer=sgd',
+        '--client_optimizer=delta_sgd',
+    ),
+    ('--client_schedule=table', '--client_schedule_table'),
+    ('--client_learning_rate=-0.1', 'above 0', '-0.1'),
+    ('--server_learning_rate=-1', 'at least 0', '-1'),
+    ('--delta_sgd_gamma=nan', 'a finite number', 'nan'),
+    ('--client_learning_rate=inf', 'a finite number', 'inf'),
+    ('--digits_num_clients=0', 'at least 1', '0'),
+    ('--client_learning_rate=2e18', 'at most 1e+18', '2e+18'),
+    ('--digits_num_clients=2147483648', 'at most 2147483647', '2147483648'),
+    # Rules of another algorithm.
+    ('--algorithm=fedcada --client_optimizer=sgd', 'fedcada_adam'),
+    ('--algorithm=scaffold --client_optimizer=adam', 'scaffold_sgd'),
+    ('--algorithm=fafed --client_optimizer=adaalter', '=fafed', 'adaalter'),
+    ('--algorithm=adaalter --client_optimizer=fafed', '=adaalter', 'fafed'),
+    ('--algorithm=fedli_ls --server_optimizer=fedavg', 'line_search_step'),
+    ('--algorithm=fedli_lu --server_optimizer=fedexp', 'frank_wolfe'),
+    # Pooled examples have no federation.
+    (f'{_POOLED} --server_optimizer=fedadam', 'no server optimizer', 'drop'),
+    (f'{_POOLED} --server_learning_rate=0.5', 'takes no'),
+    (f'{_POOLED} --server_schedule=inverse_sqrt', 'no server schedule'),
+    (f'{_POOLED} --loss_term=fedprox', 'no loss term', 'drop'),
+    (f'{_POOLED} --client_weighting=uniform', 'belongs to'),
+    (f'{_POOLED} --sampling=poisson', 'no cohorts', 'drop'),
+    (f'{_POOLED} --dp_clip_norm=1 --dp_noise_multiplier=1', 'pooled', 'drop'),
+    (f'{_POOLED} --drop_clients=0.1', 'pooled', 'drop'),
+    (f'{_POOLED} --straggler_fraction=0.1', 'pooled', 'drop'),
+    # Data.
+    ('--task=mnist', '--data_dir, the folder'),
+    ('--task=digits --use_synthetic_data', '--task=digits', 'drop'),
+    ('--task=mnist --data_dir=data --use_synthetic_data', '--data_dir'),
+    ('--heldout_fraction=0', '(0, 1)', '0'),
+    ('--validation_fraction=1', '(0, 1)', '1'),
+    # The monitored metric, and averages.
+    (
+        '--monitored_metric=loss',
+        '--early_stopping_patience or --keep_best',
+    ),
+    ('--monitored_mode=min', '--early_stopping_patience or --keep_best'),
+    (
+        '--keep_best --monitored_metric=evaluation/turnover',
+        "'evaluation/turnover'",
+        '--monitored_mode',
+    ),
+    ('--weights_average_decay=0.9 --weights_average_rounds=2', 'drop'),
+    # Evaluations.
+    (
+        '--evaluations=per_client --metric_modes=turnover',
+        'name:max and name:min',
+        "'turnover'",
+    ),
+    (
+        '--metric_modes=turnover:max',
+        '--evaluations=per_client or personalized',
+    ),
+    ('--evaluations=per_clients', 'per_client or personalized'),
+    ('--final_evaluations=central,x', '--final_evaluations=x'),
+    ('--evaluations=', 'central'),
+    ('--evaluation_clients=3', '--evaluations'),
+    (
+        '--evaluations=per_client --personalization_epochs=3',
+        '--evaluations=personalized',
+    ),
+    (
+        '--evaluations=per_client --evaluation_examples=3',
+        '--evaluations=central',
+    ),
+    # Privacy and faults.
+    ('--dp_clip_norm=1', '--dp_noise_multiplier'),
+    (_PRIVATE, '--dp_clip_norm, or --dp_adaptive_clip_quantile'),
+    (
+        f'{_FIXED} --dp_adaptive_clip_count_stddev=1',
+        '--dp_adaptive_clip_quantile',
+    ),
+    (
+        '--dp_clip_norm=1 --dp_noise_multiplier=1',
+        '--client_weighting=uniform',
+        'do not bound',
+    ),
+    (f'{_FIXED} --dp_noise_multiplier=-1', 'at least 0', '-1'),
+    (f'{_FIXED} --dp_noise_multiplier=1e300', 'at most 1e+18', '1e+300'),
+    (f'{_PRIVATE} --dp_adaptive_clip_quantile=50', '[0, 1]', '50'),
+    (f'{_FIXED} --dp_delta=1', '(0, 1)', '1'),
+    (
+        f'{_FIXED} --dp_payload_clip_norms=control=1',
+        'name:bound pairs',
+        "'control=1'",
+    ),
+    (f'{_FIXED} --dp_payload_clip_norms=control:0', 'above 0', '0'),
+    *(
+        (f'--{flag}={value}',)
+        for flag in ('drop_clients', 'straggler_fraction')
+        for value in ('-0.1', '1.1', 'nan')
+    ),
+    # Rates that learn.
+    ('--tune_rates_step=0.1', 'needs --tune_rates'),
+    ('--tune_rates_rounds=2', 'needs --tune_rates'),
+    (f'{_TUNED} --tune_rates_step=0',),
+    (f'{_TUNED} --runtime=native',),
+    (f'{_FIXED} {_TUNED}', 'noise'),
+    # Folders.
+    *(
+        (f'--experiment_name={name}', 'name a folder')
+        for name in ('', '..', 'a/../../b', '/root', 'a//b')
+    ),
+)
+
+
+class RefusedFlagsTest(parameterized.TestCase):
+
+  @parameterized.parameters(*_REFUSED)
+  def test_an_error_names_the_flag_and_what_does_not_fit(self, given, *named):
+    message = hparams_testing.find_error(given)
+    last_flag = given.split()[-1].partition('=')[0]
+    for name in (last_flag.lstrip('-'), *named):
+      self.assertIn(name, message)
+    self.assertNotIn('\n', message)

@@ -17,16 +17,16 @@ SMALL = (
 
 
 def parse(*arguments: str) -> flags.FlagValues:
-  """Returns the parsed flags of `experiments.train`."""
+  """Returns the parsed flags of `experiments.train`, several in a text."""
   values = flags.FlagValues()
   hparams.define(values)
-  values(['train', *arguments])
+  values(['train', *' '.join(arguments).split()])
   return values
 
 
 def read(*arguments: str) -> tuple[dict[str, hparams.Choice], hparams.Settings]:
-  """Returns the choices and the settings that flags make."""
-  return published.parse_flags(arguments)
+  """Returns the choices and the settings that flags make, several in a text."""
+  return published.parse_flags(' '.join(arguments).split())
 
 
 def read_settings(*arguments: str) -> hparams.Settings:
@@ -38,6 +38,6 @@ def find_error(*arguments: str) -> str:
   """Returns the message with which flags are refused, empty if they are not."""
   try:
     read(*arguments)
-  except hparams.HparamError as error:
+  except flags.Error as error:
     return str(error)
   return ''

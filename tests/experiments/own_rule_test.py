@@ -273,17 +273,6 @@ class OwnRuleTest(parameterized.TestCase):
     with self.assertRaisesRegex(hparams.HparamError, message):
       published.parse_flags([f'--client_optimizer={place}'])
 
-  def test_a_rule_is_compared(self):
-    arguments = [f'--compare=fedavg,{_PLACE}', '--total_rounds=1']
-    values = flags.FlagValues()
-    train.define(values)
-    hparams.define_own(arguments, values)
-    values(['train', *arguments])
-    fedavg, own = compare.build_trials(values)
-    self.assertEqual(fedavg.hparams['client_optimizer'], 'sgd')
-    self.assertEqual(own.hparams['client_optimizer'], _PLACE)
-    self.assertEqual(own.folder.parent.name, 'sign_descent')
-
   @parameterized.parameters(
       ('build_half', 'client_optimizer', ['client_learning_rate']),
       ('build_untyped', 'client_optimizer', ['client_learning_rate']),
@@ -306,6 +295,7 @@ class OwnRuleTest(parameterized.TestCase):
     values(['train', *arguments])
     _, own = compare.build_trials(values)
     self.assertEqual(own.hparams[kind], place)
+    self.assertEqual(own.folder.parent.name, name.partition('_')[2])
 
   def test_a_leaderboard_tunes_its_rate(self):
     shown = binary_testing.call(

@@ -1,9 +1,14 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of pages as Markdown."""
+"""Tests of pages as Markdown, and of their numbers, times and CSV files."""
+
+import math
 
 from absl.testing import absltest
+from absl.testing import parameterized
 
+from experiments import csv_files
+from experiments import formatting
 from experiments import markup
 from experiments import pages
 from tests import folder_testing
@@ -57,3 +62,40 @@ run <this> && that
     blocks = pages.origin([], 'make page')
     self.assertLen(blocks, 2)
     self.assertIn('make page', blocks[1])
+
+
+class CsvFilesTest(parameterized.TestCase):
+
+  @parameterized.parameters(
+      (None, ''),
+      (math.nan, ''),
+      (-math.inf, '-inf'),
+      (0.1 + 0.2, '0.3'),
+      (2.0, '2'),
+      (123456789012345.0, '123456789012345'),
+      (1e300, '1e+300'),
+      (7, '7'),
+      ('a, b', 'a, b'),
+  )
+  def test_values(self, value, text):
+    self.assertEqual(csv_files.format_value(value), text)
+
+  def test_a_table_has_a_line_a_row(self):
+    folder = folder_testing.new(self)
+    csv_files.write(folder / 'x', ('x', 'y'), [('a, b', 0.5), (1, None)])
+    self.assertEqual((folder / 'x').read_text(), 'x,y\n"a, b",0.5\n1,\n')
+
+
+class DurationsTest(parameterized.TestCase):
+
+  @parameterized.parameters(
+      (0.2, '1 s'),
+      (200, '3 min 20 s'),
+      (7500, '2 h 5 min'),
+      (59.5, '1 min 0 s'),
+      (None, 'unknown'),
+      (math.nan, 'unknown'),
+      (math.inf, 'unknown'),
+  )
+  def test_times_in_words(self, seconds, text):
+    self.assertEqual(formatting.format_seconds(seconds), text)

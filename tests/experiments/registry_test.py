@@ -105,7 +105,3 @@ class ParsersTest(parameterized.TestCase):
         parsers.parse_factors(text)
     with self.assertRaisesRegex(ValueError, "once, found '0:1,0:2'"):
       parsers.parse_factors('0:1,0:2')
-
-  def test_scales_are_numbers_or_texts(self):
-    self.assertEqual(parsers.parse_scale('unit'), 'unit')
-    self.assertEqual(parsers.parse_scale('0.5'), 0.5)

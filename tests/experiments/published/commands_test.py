@@ -10,7 +10,6 @@ from absl.testing import parameterized
 import pytest
 
 from experiments import flag_table
-from experiments import hparams
 from experiments import published
 from experiments import registry
 from experiments.published import commands
@@ -111,13 +110,6 @@ class CommandsTest(parameterized.TestCase):
     _, settings = commands.parse_flags(arguments)
     self.assertTrue(settings.use_synthetic_data)
 
-  def test_later_flags_win(self):
-    _, settings = commands.parse_flags(
-        ['--client_epochs=1', '--total_rounds=5', '--client_epochs=3']
-    )
-    self.assertEqual(settings.client_epochs, 3)
-    self.assertEqual(settings.total_rounds, 5)
-
   def test_flags_of_one_command_are_not_those_of_the_next(self):
     commands.parse_flags(['--client_epochs=3', '--evaluations=per_client'])
     with self.assertRaises(flags.Error):
@@ -127,19 +119,6 @@ class CommandsTest(parameterized.TestCase):
     self.assertIsNone(settings.total_rounds)
     self.assertEqual(settings.evaluations, ('central',))
     self.assertEmpty(choices[registry.CLIENT_OPTIMIZER].given)
-
-  @parameterized.parameters(
-      (['--sgd_momentun=0.9'], flags.Error, 'sgd_momentun'),
-      (['--client_optimizer=sgdm'], hparams.HparamError, 'sgdm'),
-      (
-          ['--client_optimizer=adam', '--sgd_momentum=0.9'],
-          hparams.HparamError,
-          'sgd_momentum',
-      ),
-  )
-  def test_flags_that_do_not_fit_are_refused(self, given, error, message):
-    with self.assertRaisesRegex(error, message):
-      commands.parse_flags(given)
 
   def test_every_value_has_an_origin(self):
     found = _origins(

@@ -15,19 +15,24 @@ from tests.experiments.report import page_testing
 
 class ComparisonTest(page_testing.PageTestCase):
 
+  def _compare(self, *runs, **options):
+    """Compares runs; returns the page and what is printed."""
+    with contextlib.redirect_stdout(io.StringIO()) as out:
+      comparison.write_comparison(
+          [f'{self.runs_dir}/{run}' for run in runs],
+          self.output_dir,
+          'report --runs',
+          **options,
+      )
+    return (self.output_dir / 'comparison.md').read_text(), out.getvalue()
+
   def test_any_runs_are_compared(self):
     made_up_runs.write_run(self.runs_dir / 'a', [0.2, 0.9, 0.4, 0.5])
     for seed in range(2):
       made_up_runs.write_run(
           self.runs_dir / 'b' / f'seed_{seed}', [0.6, 0.8], seed=seed
       )
-    with contextlib.redirect_stdout(io.StringIO()):
-      comparison.write_comparison(
-          [f'{self.runs_dir}/a/', f'{self.runs_dir}/b'],
-          self.output_dir,
-          'report --runs',
-      )
-    text = (self.output_dir / 'comparison.md').read_text()
+    text, _ = self._compare('a/', 'b')
     self.assertIn('| a | 50.00 | 90.00 | 50.00 | 4 | 2 s | 1 |', text)
     self.assertIn(
         '| b | 80.00 ± 0.00 | 80.00 ± 0.00 | 70.00 ± 0.00 | '
@@ -45,10 +50,7 @@ class ComparisonTest(page_testing.PageTestCase):
 
   def test_figures_have_the_widths_of_a_page_and_its_columns(self):
     made_up_runs.write_run(self.runs_dir / 'a', [0.2, 0.9])
-    with contextlib.redirect_stdout(io.StringIO()):
-      comparison.write_comparison(
-          [f'{self.runs_dir}/a'], self.output_dir, 'report', names=['A & B_1']
-      )
+    self._compare('a', names=['A & B_1'])
     for name, inches in (('comparison', 3.3), ('comparison_wide', 6.8)):
       data = (self.output_dir / f'{name}.pdf').read_bytes()
       (width,) = re.findall(rb'/MediaBox \[ ?0 0 ([\d.]+)', data)
@@ -63,35 +65,21 @@ class ComparisonTest(page_testing.PageTestCase):
     made_up_runs.write_run(
         self.runs_dir / 'a', [0.6, 0.8], early_stopping_patience=1
     )
-    with contextlib.redirect_stdout(io.StringIO()):
-      comparison.write_comparison(
-          [f'{self.runs_dir}/a'], self.output_dir, 'report --runs'
-      )
-    text = (self.output_dir / 'comparison.md').read_text()
+    text, _ = self._compare('a')
     self.assertIn('| 2 of 4 |', text)
 
   def test_the_data_of_the_evaluations_are_named(self):
     made_up_runs.write_run(
         self.runs_dir / 'a', [0.2], evaluation_data='validation'
     )
-    with contextlib.redirect_stdout(io.StringIO()) as out:
-      comparison.write_comparison(
-          [f'{self.runs_dir}/a'], self.output_dir, 'report --runs'
-      )
-    self.assertStartsWith(out.getvalue(), 'validation accuracy (%):\n')
-    text = (self.output_dir / 'comparison.md').read_text()
+    text, out = self._compare('a')
+    self.assertStartsWith(out, 'validation accuracy (%):\n')
     self.assertIn('chosen on the validation data.', text)
 
   def test_a_run_that_diverged_at_once_does_not_hide_the_others(self):
     made_up_runs.write_run(self.runs_dir / 'a', [0.2] * 4)
     made_up_runs.write_run(self.runs_dir / 'b', [math.nan] * 4)
-    with contextlib.redirect_stdout(io.StringIO()):
-      comparison.write_comparison(
-          [f'{self.runs_dir}/{name}' for name in 'ab'],
-          self.output_dir,
-          'report',
-      )
-    text = (self.output_dir / 'comparison.md').read_text()
+    text, _ = self._compare('a', 'b')
     self.assertRegex(text, r'\| a .* 20\.00 ')
     self.assertRegex(text, r'\| b .* diverged ')
 
@@ -107,8 +95,4 @@ class ComparisonTest(page_testing.PageTestCase):
         (['c'], 'c is not the folder of a run: it has no hparams.json$'),
     ):
       with self.assertRaisesRegex(run_folder.RunError, sentence):
-        comparison.write_comparison(
-            [str(self.runs_dir / path) for path in paths],
-            self.output_dir,
-            'report',
-        )
+        self._compare(*paths)

@@ -22,6 +22,14 @@ _NAN = float('nan')
 
 class DrawingTest(page_testing.PageTestCase):
 
+  def _intercept(self, name, table):
+    """Returns what a function of `analysis` is to plot for a table."""
+    drawn = mock.Mock(side_effect=ValueError('drawn'))
+    with mock.patch.object(analysis, name, drawn):
+      with self.assertRaisesRegex(ValueError, '^drawn$'):
+        self.write(table)
+    return drawn.call_args.args[0]
+
   @parameterized.named_parameters(
       ('curves', {'kind': 'curves', 'metric': 'clients/loss'}),
       ('curves_std', {'kind': 'curves', 'band': 'std', 'y_min': 0}),
@@ -115,11 +123,7 @@ class DrawingTest(page_testing.PageTestCase):
         table, groups=(images, dataclasses.replace(errors, measure=loss))
     )
     self.write_runs(table, [0.5, 0.6, 0.5, 0.6])
-    with mock.patch.object(analysis, 'plot_rate_grids') as plot:
-      plot.side_effect = ValueError('drawn')
-      with self.assertRaisesRegex(ValueError, '^drawn$'):
-        self.write(table)
-    panels = plot.call_args.args[0]
+    panels = self._intercept('plot_rate_grids', table)
     np.testing.assert_allclose(panels['images'].values, [[50.0], [60.0]])
     np.testing.assert_allclose(panels['errors'].values, [[0.25], [0.25]])
     self.assertTrue(panels['images'].higher_is_better)
@@ -130,11 +134,7 @@ class DrawingTest(page_testing.PageTestCase):
         rows=['Delta-SGD'], figure={'kind': 'step_sizes', 'last_round': 3}
     )
     self.write_runs(table, [0.5], step_size=0.1)
-    with mock.patch.object(analysis, 'plot_band_curves') as plot:
-      plot.side_effect = ValueError('drawn')
-      with self.assertRaisesRegex(ValueError, '^drawn$'):
-        self.write(table)
-    (curves,) = plot.call_args.args[0].values()
+    (curves,) = self._intercept('plot_band_curves', table).values()
     np.testing.assert_array_equal(curves['step size'].x, [1, 2, 3])
 
   def test_client_rates_that_train_nothing_are_left_out(self):
@@ -185,11 +185,7 @@ class DrawingTest(page_testing.PageTestCase):
       made_up_runs.write_cell(
           self.runs_dir, cell, [[0.5, 0.5, 0.5, final] for final in finals]
       )
-    with mock.patch.object(analysis, 'plot_rate_grids') as plot:
-      plot.side_effect = ValueError('drawn')
-      with self.assertRaisesRegex(ValueError, '^drawn$'):
-        self.write(table)
-    return plot.call_args.args[0]
+    return self._intercept('plot_rate_grids', table)
 
   def test_a_run_that_diverged_is_not_one_that_is_missing(self):
     grids = self._draw_grids([[0.5], [0.5, _NAN], []])

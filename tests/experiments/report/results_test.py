@@ -42,17 +42,6 @@ class ResultsTest(parameterized.TestCase):
     self.assertEqual(run.gradient_evaluations, 40)
     self.assertEqual(run.bytes_up + run.bytes_down, 600)
 
-  def test_one_seed_has_no_std(self):
-    self._write([[0.1, 0.2, 0.3, 0.5]])
-    _, cell = self._collect()
-    self.assertTrue(math.isnan(cell['std']))
-
-  def test_nothing_was_run(self):
-    results, cell = self._collect()
-    self.assertEqual(cell.status, 'not run')
-    self.assertTrue(math.isnan(cell['mean']))
-    self.assertEqual(results.missing_seeds(self.cell), [0])
-
   @parameterized.parameters(
       ('total_rounds', 2, 4),  # A trial of two rounds.
       ('client_batch_size', 7, 5),
@@ -76,14 +65,6 @@ class ResultsTest(parameterized.TestCase):
         ],
     )
 
-  def test_a_finished_seed_counts_beside_an_unfinished_one(self):
-    self._write([[0.5] * 4, [0.7] * 2])
-    results, _ = self._collect()
-    self.assertEqual(results.numbers(self.cell), {0: 50.0})
-    self.assertEqual(
-        results.problems[self.cell.key], ['seed 1: unfinished, 2 of 4 rounds']
-    )
-
   @parameterized.parameters(1.0, 1000.0)
   def test_a_run_that_diverged_has_no_number(self, before):
     self.table = made_up_runs.build_table(
@@ -104,23 +85,15 @@ class ResultsTest(parameterized.TestCase):
     results, _ = self._collect()
     self.assertEqual(results.numbers(self.cell), {0: 0.25})
 
-  def test_damaged_runs_are_an_error(self):
+  @parameterized.parameters(
+      ('hparams.json', '{', 'hparams.json is damaged'),
+      ('metrics.csv', 'round_num,x\n5\n', 'metrics.csv, line 2 is damaged'),
+  )
+  def test_damaged_runs_are_an_error(self, name, text, sentence):
     self._write([[0.5] * 4])
-    path = self.runs_dir / self.cell.experiment_name / 'seed_0'
-    (path / 'hparams.json').write_text('{')
-    with self.assertRaisesRegex(
-        run_folder.RunError, 'seed_0/hparams.json is damaged'
-    ):
-      self._collect()
-
-  def test_a_damaged_row_is_an_error(self):
-    self._write([[0.5] * 4])
-    path = self.runs_dir / self.cell.experiment_name / 'seed_0'
-    with open(path / 'metrics.csv', 'a', encoding='utf-8') as file:
-      file.write('5,0.5\n')
-    with self.assertRaisesRegex(
-        run_folder.RunError, 'seed_0/metrics.csv, line 6 is damaged'
-    ):
+    path = self.runs_dir / self.cell.experiment_name / 'seed_0' / name
+    path.write_text(text)
+    with self.assertRaisesRegex(run_folder.RunError, f'seed_0/{sentence}'):
       self._collect()
 
 

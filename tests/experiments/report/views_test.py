@@ -6,7 +6,6 @@ import itertools
 import math
 
 from absl.testing import parameterized
-import numpy as np
 import pandas as pd
 
 from experiments import published
@@ -71,11 +70,19 @@ class RankingTest(parameterized.TestCase):
     results = _build({'a': [3.0], 'b': [3.0], 'c': [1.0], 'd': [2.0]})
     self.assertEqual(list(_places(results).values()), [1, 1, 4, 3])
 
-  def test_the_smallest_loss_is_the_best(self):
-    results = _build({'a': [0.1], 'b': [0.3]}, higher_is_better=False)
+  def test_the_smallest_loss_is_the_best_without_thresholds_of_percents(self):
+    results = _build(
+        {'a': [1.0], 'b': [9.25]},
+        metric='loss',
+        scale=1.0,
+        higher_is_better=False,
+    )
     standings = views.rank(results.cells, views.MEASURED)
     self.assertEqual(list(standings.place), [1, 2])
-    self.assertEqual(list(standings.gap), [0.0, 0.2])
+    self.assertEqual(list(standings.gap), [0.0, 8.25])
+    shown = ''.join(views.build_gaps(results, views.MEASURED))
+    self.assertIn('| a | **1.000** (0.000) |\n| b | 9.250 (8.250) |', shown)
+    self.assertNotIn('†', shown)
 
   def test_settings_are_compared_within_themselves(self):
     results = _build(
@@ -157,8 +164,9 @@ class PairsTest(parameterized.TestCase):
     numbers = ({'A': [a], 'B': [b]}, {'A': [90.0], 'B': [80.0]})
     self.assertLen(_other_pairs(*numbers), 1)
 
-  def test_rows_that_diverged_are_behind(self):
-    numbers = ({'A': [math.nan], 'B': [88.0]}, {'A': [90.0], 'B': [87.0]})
+  @parameterized.parameters((88.0,), (math.nan,))
+  def test_rows_that_diverged_are_behind_or_tied(self, other):
+    numbers = ({'A': [math.nan], 'B': [other]}, {'A': [90.0], 'B': [87.0]})
     self.assertEqual(_other_pairs(*numbers), ['| digits | A | B | 3.0 | - |'])
 
   def test_columns_are_compared_within_themselves(self):
@@ -193,8 +201,3 @@ class PairsTest(parameterized.TestCase):
     numbers = ({'A': [1.2], 'B': [1.1]}, {'A': [1.0], 'B': [1.1]})
     options = {'scale': 1.0, 'higher_is_better': False}
     self.assertLen(_other_pairs(*numbers, **options), 1)
-
-  def test_both_diverged(self):
-    nan = np.nan
-    numbers = ({'A': [nan], 'B': [nan]}, {'A': [90.0], 'B': [80.0]})
-    self.assertEqual(_other_pairs(*numbers), ['| digits | A | B | 10.0 | - |'])

@@ -5,19 +5,10 @@
 import json
 import math
 
-from absl.testing import absltest
 from absl.testing import parameterized
 
 from experiments.run_results import run_folder
 from tests import folder_testing
-
-
-class EstimatesTest(absltest.TestCase):
-
-  def test_a_metric_with_a_slash_is_a_column(self):
-    self.assertEqual(run_folder.column_of('accuracy'), 'evaluation/accuracy')
-    self.assertEqual(run_folder.column_of('clients/loss'), 'clients/loss')
-
 
 _HEADER = 'round_num,evaluation/accuracy,device,seconds\n'
 _ROWS = '1,0.5,CPU:0,9.0\n2,,CPU:0,1.0\n3,0.75,CPU:0,3.0\n'
@@ -34,6 +25,10 @@ class RunFolderTest(folder_testing.FolderTestCase):
     if metrics is not None:
       (path / 'metrics.csv').write_text(metrics)
     return path
+
+  def test_a_metric_with_a_slash_is_a_column(self):
+    self.assertEqual(run_folder.column_of('accuracy'), 'evaluation/accuracy')
+    self.assertEqual(run_folder.column_of('clients/loss'), 'clients/loss')
 
   def test_numbers_of_a_finished_run(self):
     run = run_folder.read_run(self._write())
@@ -76,11 +71,6 @@ class RunFolderTest(folder_testing.FolderTestCase):
     self._write(name=name)
     self.assertEqual(run_folder.read_seeds(self.folder), {})
 
-  def test_the_last_row_has_numbers_alone(self):
-    metrics = 'round_num,a\n1,0.5\n2,1_0\n'
-    row = run_folder.read_last_row(self._write(metrics))
-    self.assertEqual(row, {'round_num': 2.0, 'a': 0.5})
-
   def test_a_row_that_is_being_written_is_not_there_yet(self):
     run = run_folder.read_run(self._write(_HEADER + _ROWS + '4,0.8'))
     self.assertEqual(run.rounds_done, 3)
@@ -117,36 +107,19 @@ class RunFolderTest(folder_testing.FolderTestCase):
 
 class GlanceTest(folder_testing.FolderTestCase):
 
-  def _read(self, text):
-    (self.folder / 'metrics.csv').write_text(text)
-    return run_folder.read_last_row(self.folder)
-
-  def test_last_row_has_the_last_numbers_of_whole_lines(self):
-    self.assertEqual(
-        self._read(
-            'round_num,evaluation/accuracy,device\n1,0.5,CPU\n2,,CPU\n3'
-        ),
-        {'round_num': 2.0, 'evaluation/accuracy': 0.5},
-    )
-
-  def test_last_row_of_a_long_file(self):
-    rows = [f'{n},{n / 1000}\n' for n in range(1, 20_001)]
-    self.assertEqual(
-        self._read('round_num,x\n' + ''.join(rows)),
-        {'round_num': 20000.0, 'x': 20.0},
-    )
-
-  def test_damaged_rows_do_not_count(self):
-    self.assertEqual(
-        self._read('round_num,x\n1,2\n7,8,9\n3\n'),
-        {'round_num': 1.0, 'x': 2.0},
-    )
-
-  def test_a_stray_quote_damages_only_its_row(self):
-    self.assertEqual(
-        self._read('round_num,x\n1,2\n2,"3\n3,4\n4,"5" \n'),
-        {'round_num': 3.0, 'x': 4.0},
-    )
+  @parameterized.parameters(
+      ('x,device\n1,0.5,CPU\n2,,CPU\n3', {'round_num': 2.0, 'x': 0.5}),
+      ('x\n1,0.5\n2,1_0\n', {'round_num': 2.0, 'x': 0.5}),
+      ('x\n1,2\n7,8,9\n3\n', {'round_num': 1.0, 'x': 2.0}),
+      ('x\n1,2\n2,"3\n3,4\n4,"5" \n', {'round_num': 3.0, 'x': 4.0}),
+      (
+          'x\n' + ''.join(f'{n},{n / 1000}\n' for n in range(1, 20_001)),
+          {'round_num': 20000.0, 'x': 20.0},
+      ),
+  )
+  def test_last_row_has_the_last_numbers_of_whole_lines(self, text, expected):
+    (self.folder / 'metrics.csv').write_text(f'round_num,{text}')
+    self.assertEqual(run_folder.read_last_row(self.folder), expected)
 
   def test_no_file_has_no_row(self):
     self.assertEqual(run_folder.read_last_row(self.folder), {})

@@ -8,6 +8,7 @@ import io
 import math
 import os
 import signal
+import sys
 from unittest import mock
 
 from absl.testing import parameterized
@@ -37,7 +38,7 @@ class SearchesTest(folder_testing.FolderTestCase):
         mock.patch.object(running, 'TRAIN', sweep_testing.FAKE_TRAIN)
     )
 
-  def _build(self, *rates, given=None, **kwargs):
+  def _build(self, *rates, flag='client_learning_rate', given=None, **kwargs):
     kwargs = {
         'seeds': [0, 1],
         'selection': scores.TRAIN_LOSS,
@@ -45,7 +46,7 @@ class SearchesTest(folder_testing.FolderTestCase):
         **kwargs,
     }
     return searches.build_search(
-        [(('client_learning_rate', rate),) for rate in rates],
+        [((flag, rate),) for rate in rates] or [()],
         {**_GIVEN, **(given or {})},
         output_dir=str(self.folder),
         sweep_name='rates',
@@ -87,17 +88,11 @@ class SearchesTest(folder_testing.FolderTestCase):
         r'--client_learning_rate=0.1 --seed=0 ',
     )
 
-  def test_a_second_call_starts_nothing(self):
-    first = self._run(self._build('0.01', '0.1'))
-    search = self._build('0.01', '0.1')
-    self.assertEqual(self._run(search), first[-1:])
-    for trial in search.trials:
-      self.assertEqual(sweep_testing.count_starts(trial), 1)
-
-  def test_a_wider_grid_starts_what_is_new(self):
+  def test_a_wider_grid_starts_what_is_new_and_a_second_call_nothing(self):
     self._run(self._build('0.01', seeds=[0]))
     search = self._build('0.01', '0.1')
-    self._run(search)
+    first = self._run(search)
+    self.assertEqual(self._run(self._build('0.01', '0.1')), first[-1:])
     counts = [sweep_testing.count_starts(trial) for trial in search.trials]
     self.assertEqual(counts, [1, 1, 1, 1])
 
@@ -323,15 +318,7 @@ class SearchesTest(folder_testing.FolderTestCase):
     self.assertIn('\n# tff-adaptive train --client_optim', path.read_text())
 
   def test_one_setting_is_run_with_its_seeds(self):
-    search = searches.build_search(
-        [()],
-        _GIVEN,
-        seeds=[3, 4],
-        selection=scores.TRAIN_LOSS,
-        metric='accuracy',
-        output_dir=str(self.folder),
-        sweep_name='rates',
-    )
+    search = self._build(seeds=[3, 4])
     self.assertEqual(
         [trial.name for trial in search.trials],
         ['setting/seed_3', 'setting/seed_4'],
@@ -344,43 +331,17 @@ class SearchesTest(folder_testing.FolderTestCase):
         '--client_optimizer=sgd\n', (self.home / 'best.flags').read_text()
     )
 
-  @parameterized.named_parameters(
-      ('best_per', {'best_per': 'task'}, '--best_per .* found .task.'),
-      (
-          'stems',
-          {'transfer_to': ['a/x.flags', 'b/x.flags']},
-          'presets with distinct names',
-      ),
-      ('transfer', {'transfer_to': ['/nowhere.flags']}, 'does not exist'),
-      ('long_transfer', {'transfer_to': ['a' * 256]}, 'does not exist'),
-      ('metric', {'metric': 'x/y', 'selection': scores.VALIDATION}, 'x/y'),
-      (
-          'selection',
-          {'selection': scores.VALIDATION},
-          'needs --evaluation_data=validation',
-      ),
+  @parameterized.parameters(
+      ({'best_per': 'task'}, '--best_per .* found .task.'),
+      ({'transfer_to': ['a/x.flags', 'b/x.flags']}, 'with distinct names'),
+      ({'transfer_to': ['/nowhere.flags']}, 'does not exist'),
+      ({'transfer_to': ['a' * 256]}, 'does not exist'),
+      ({'transfer_to': [sys.executable]}, "'utf-8' codec"),
+      ({'metric': 'x/y', 'selection': scores.VALIDATION}, 'x/y'),
+      ({'selection': scores.VALIDATION}, 'needs --evaluation_data=validation'),
+      ({'flag': 'seed'}, 'give --seeds'),
+      ({'flag': 'output_dir'}, 'cannot be swept'),
   )
   def test_data_that_do_not_fit_are_refused(self, kwargs, sentence):
     with self.assertRaisesRegex(hparams.HparamError, sentence):
       self._build('0.1', **kwargs)
-
-  def test_a_transfer_to_a_file_that_is_not_text_is_refused(self):
-    path = self.folder / 'best.npz'
-    path.write_bytes(b'PK\x93')
-    with self.assertRaisesRegex(hparams.HparamError, "flags: 'utf-8' codec"):
-      self._build('0.1', transfer_to=[str(path)])
-
-  @parameterized.parameters(
-      ('seed', 'give --seeds'), ('output_dir', 'cannot be swept')
-  )
-  def test_a_flag_of_the_sweep_is_not_swept(self, flag, sentence):
-    with self.assertRaisesRegex(hparams.HparamError, sentence):
-      searches.build_search(
-          [((flag, '1'),)],
-          {},
-          seeds=[0],
-          output_dir='out',
-          sweep_name='x',
-          selection=scores.TRAIN_LOSS,
-          metric='accuracy',
-      )

@@ -52,9 +52,6 @@ class RecordsTest(folder_testing.FolderTestCase):
   def _is_finished(self, trial):
     return trials_lib.Record(trial.home).is_finished(trial)
 
-  def test_nothing_is_not_finished(self):
-    self.assertFalse(self._is_finished(self._trial()))
-
   @parameterized.parameters((3, True), (2, False), (0, False))
   def test_files_tell_without_a_record(self, num_rounds, expected):
     trial = self._trial()
@@ -365,7 +362,6 @@ class TableTrialsTest(parameterized.TestCase):
   def test_all_cells_lie_where_their_commands_put_them(self):
     trials = self._build(columns=['MNIST'])
     cells = self.table.restrict(columns=['MNIST']).cells
-    self.assertLen(trials, len(cells) * self.table.seeds)
     self.assertCountEqual(
         [trial.folder for trial in trials],
         [

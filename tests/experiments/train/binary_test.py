@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of the training binary: bad input, interruption, resume, repetition."""
 
-import contextlib
 import functools
 import json
 import os
@@ -26,10 +25,7 @@ from tests.experiments import hparams_testing
 from tff_adaptive.simulation import training_loop
 
 _ROOT = pathlib.Path(__file__).resolve().parents[3]
-_SMALL = (
-    *hparams_testing.SMALL,
-    '--rounds_per_evaluation=2',
-)
+_SMALL = (*hparams_testing.SMALL, '--rounds_per_evaluation=2')
 
 
 def _call(*arguments):
@@ -90,49 +86,19 @@ class BadInputTest(parameterized.TestCase):
   def test_flags(self, arguments, sentence):
     self._assert_refused(self._call(*arguments.split()), sentence)
 
-  @contextlib.contextmanager
-  def _changed_digits(self, change):
+  @parameterized.parameters(
+      (0, 'y', 3, 10, 'error', 'label 10 .*integers from 0 to 9'),
+      (0, 'y', 3, 10, 'reject', 'label 10 .*integers from 0 to 9'),
+      (0, 'x', (3, 0, 0, 0), np.nan, 'error', "nan in feature 'x'.*reject"),
+      (1, 'x', (0, 0, 0, 0), np.nan, 'reject', 'test set has nan'),
+  )
+  def test_bad_data(self, part, feature, place, value, policy, sentence):
     from tasks.images import digits_data
 
-    train_data, test_data = digits_data.load_digits()
-    change(train_data, test_data)
-    with mock.patch.object(
-        digits_data,
-        'load_digits',
-        return_value=(train_data, test_data),
-    ):
-      yield
-
-  def test_labels_out_of_range(self):
-    def change(train_data, unused_test_data):
-      train_data['y'][3] = 10
-
-    with self._changed_digits(change):
-      for policy in ('error', 'reject'):
-        self._assert_refused(
-            self._call(f'--bad_clients={policy}'),
-            'label 10 .*integers from 0 to 9',
-        )
-
-  def test_nan(self):
-    self._take_the_process()
-
-    def change(train_data, unused_test_data):
-      train_data['x'][3, 0, 0, 0] = np.nan
-
-    with self._changed_digits(change):
-      self._assert_refused(self._call(), "nan in feature 'x'.*reject")
-      self._call('--bad_clients=reject')
-    self.run_training.assert_called_once()
-
-  def test_nan_in_the_test_set(self):
-    def change(unused_train_data, test_data):
-      test_data['x'][0, 0, 0, 0] = np.nan
-
-    with self._changed_digits(change):
-      self._assert_refused(
-          self._call('--bad_clients=reject'), 'test set has nan'
-      )
+    parts = digits_data.load_digits()
+    parts[part][feature][place] = value
+    with mock.patch.object(digits_data, 'load_digits', return_value=parts):
+      self._assert_refused(self._call(f'--bad_clients={policy}'), sentence)
 
   def test_empty_client(self):
     from tff_adaptive.data import partition
@@ -162,18 +128,12 @@ class BadInputTest(parameterized.TestCase):
     self.assertEqual(hparams['clients_per_round'], 3)
     self.assertEqual(hparams['delta_sgd_gamma'], 2.0)
     self.run_training.reset_mock()
-    self._assert_refused(
-        self._call('--experiment_name=run', '--seed=1'),
-        'seed=0, but seed=1',
-    )
-    self._assert_refused(
-        self._call('--experiment_name=run', '--client_optimizer=sgd'),
-        'client_optimizer="delta_sgd", but',
-    )
-    self._assert_refused(
-        self._call('--experiment_name=run', '--drop_clients=0.1'),
-        'drop_clients=nothing, but drop_clients=0.1',
-    )
+    for flag, sentence in (
+        ('--seed=1', 'seed=0, but seed=1'),
+        ('--client_optimizer=sgd', 'client_optimizer="delta_sgd", but'),
+        ('--drop_clients=0.1', 'drop_clients=nothing, but drop_clients=0.1'),
+    ):
+      self._assert_refused(self._call('--experiment_name=run', flag), sentence)
 
   def test_a_full_disk_is_one_sentence(self):
     self._take_the_process()

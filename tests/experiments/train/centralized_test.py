@@ -8,7 +8,6 @@ from absl.testing import parameterized
 import numpy as np
 import pytest
 
-from experiments import hparams
 from experiments import registry
 from experiments.train import run_parts
 from experiments.train import training_run
@@ -64,17 +63,6 @@ class CentralizedTest(folder_testing.FolderTestCase):
     self.assertEqual([row['clients/num_clients'] for row in rows], ['1', '1'])
     shared = result.state.client_work['shared']
     self.assertEqual(shared['num_steps'], 2 * 22)
-
-  @parameterized.parameters(
-      ('--server_optimizer=fedadam', 'takes no server optimizer, drop --'),
-      ('--server_learning_rate=0.5', 'takes no .*--server_learning_rate'),
-      ('--server_schedule=inverse_sqrt', 'takes no server schedule, drop'),
-      ('--loss_term=fedprox', 'takes no loss term, drop --loss_term=fedprox'),
-      ('--client_weighting=uniform', '--client_weighting belongs to'),
-  )
-  def test_flag_of_a_federation_is_one_sentence(self, flag, message):
-    with self.assertRaisesRegex(hparams.HparamError, message):
-      _read(*_CENTRALIZED, flag)
 
   def test_flags_that_say_what_holds_anyway_are_taken(self):
     choices, _ = _read(

@@ -2,11 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of runs that tune their learning rates."""
 
-from absl.testing import parameterized
 import pytest
 
 from experiments import command_line
-from experiments import flag_table
 from tests import folder_testing
 from tests.experiments import hparams_testing
 from tests.experiments.train import trainer_testing
@@ -56,24 +54,6 @@ class TuneRatesTest(folder_testing.FolderTestCase):
           '--tune_rates=hypergradient',
       )
     self.assertFalse((self.folder / 'run').exists())
-
-
-class TuneRatesFlagsTest(parameterized.TestCase):
-
-  @parameterized.parameters(
-      ('--tune_rates_step=0.1', '--tune_rates_step needs --tune_rates'),
-      ('--tune_rates_rounds=2', '--tune_rates_rounds needs --tune_rates'),
-      ('--tune_rates=hypergradient --tune_rates_step=0', '--tune_rates_step'),
-      ('--tune_rates=hypergradient --runtime=native', '--runtime=native'),
-      (
-          '--tune_rates=hypergradient --client_weighting=uniform '
-          '--dp_noise_multiplier=1 --dp_clip_norm=1',
-          'noise',
-      ),
-  )
-  def test_flags_that_do_not_fit_are_refused(self, arguments, named):
-    with self.assertRaisesRegex(flag_table.HparamError, named):
-      hparams_testing.read(*arguments.split())
 
   def test_defaults(self):
     _, settings = hparams_testing.read('--tune_rates=hypergradient')

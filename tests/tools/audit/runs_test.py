@@ -228,40 +228,41 @@ class AnswerTest(parameterized.TestCase):
     verdict = self._answer(accuracies, runs.ahead, others=('Adam',))
     self.assertEqual(verdict.status, Status.HOLDS)
 
-  def test_missing_runs(self):
-    accuracies = {'SGD': [0.9], 'Delta-SGD': [0.9]}
-    verdict = self._answer(accuracies)
+  @parameterized.parameters(
+      (
+          {'SGD': [0.9], 'Delta-SGD': [0.9]},
+          {},
+          'cells that lack finished runs: 1;',
+          '--output_dir=',
+      ),
+      (dict.fromkeys(_ROWS, [0.9]), {'seeds': 2}, '--seed=1 ', '/seed_1`'),
+      # Other seeds do not take the place of those of the table.
+      (
+          {
+              'SGD': [0.8, 0.8],
+              'Adam': {2: 0.9, 3: 0.9},
+              'Delta-SGD': [0.9, 0.9],
+          },
+          {'seeds': 2},
+          'cells that lack finished runs: 1;',
+          '/adam.digits/seed_0`',
+      ),
+      (
+          dict.fromkeys(_ROWS, [0.9]),
+          {'num_rounds': 3},
+          'unfinished, 3 of 4 rounds',
+      ),
+      ({}, {'others': ('Yogi',)}, "no row 'Delta-SGD'"),
+  )
+  def test_what_is_missing_is_named(self, accuracies, options, *named):
+    verdict = self._answer(accuracies, **options)
     self.assertEqual(verdict.status, Status.NOT_RUN)
-    self.assertIn('cells that lack finished runs: 1;', verdict.evidence)
-    self.assertIn(f'--output_dir={self.lab.runs_dir}', verdict.evidence)
-
-  def test_some_seeds_are_not_all(self):
-    accuracies = {row: [0.9] for row in _ROWS}
-    verdict = self._answer(accuracies, seeds=2)
-    self.assertEqual(verdict.status, Status.NOT_RUN)
-    self.assertIn('--seed=1 ', verdict.evidence)
-    self.assertIn('/seed_1`', verdict.evidence)
-
-  def test_other_seeds_do_not_take_the_place_of_those_of_the_table(self):
-    accuracies = {
-        'SGD': [0.80, 0.81],
-        'Adam': {2: 0.99, 3: 0.995},
-        'Delta-SGD': [0.90, 0.91],
-    }
-    verdict = self._answer(accuracies, seeds=2)
-    self.assertEqual(verdict.status, Status.NOT_RUN)
-    self.assertIn('cells that lack finished runs: 1;', verdict.evidence)
-    self.assertIn('/adam.digits/seed_0`', verdict.evidence)
+    for name in named:
+      self.assertIn(name, verdict.evidence)
 
   def test_missing_runs_that_take_a_gpu(self):
     verdict = self._answer({}, needs_gpu=True)
     self.assertEqual(verdict.status, Status.NOT_TESTABLE)
-
-  def test_unfinished_runs_do_not_count(self):
-    accuracies = {row: [0.9] for row in _ROWS}
-    verdict = self._answer(accuracies, num_rounds=3)
-    self.assertEqual(verdict.status, Status.NOT_RUN)
-    self.assertIn('unfinished, 3 of 4 rounds', verdict.evidence)
 
   def test_runs_that_were_read_are_known(self):
     self._answer({row: [0.9, 0.8] for row in _ROWS}, others=('SGD',), seeds=2)
@@ -278,11 +279,6 @@ class AnswerTest(parameterized.TestCase):
     accuracies = {'SGD': [0.8, 0.8], 'Delta-SGD': [0.9, 0.9]}
     verdict = self._answer(accuracies, others=('SGD',), seeds=2)
     self.assertEqual(verdict.status, Status.HOLDS)
-
-  def test_missing_row(self):
-    verdict = self._answer({}, others=('Yogi',))
-    self.assertEqual(verdict.status, Status.NOT_RUN)
-    self.assertIn("no row 'Delta-SGD'", verdict.evidence)
 
 
 class TunedTest(parameterized.TestCase):
