@@ -15,59 +15,50 @@ from tasks import synthetic_data
 from tests import folder_testing
 
 
+def _sequential(shape, *layers):
+  return tf.keras.Sequential([tf.keras.Input(shape), *layers])
+
+
 def _build_mlp(input_shape, num_classes, seed):
-  return tf.keras.Sequential(
-      [
-          tf.keras.Input(input_shape),
-          tf.keras.layers.Dense(
-              4,
-              activation='relu',
-              kernel_initializer=tf.keras.initializers.GlorotUniform(seed),
-              kernel_regularizer='l2',
-          ),
-          tf.keras.layers.Dense(num_classes, kernel_initializer='zeros'),
-      ]
+  return _sequential(
+      input_shape,
+      tf.keras.layers.Dense(
+          4,
+          activation='relu',
+          kernel_initializer=tf.keras.initializers.GlorotUniform(seed),
+          kernel_regularizer='l2',
+      ),
+      tf.keras.layers.Dense(num_classes, kernel_initializer='zeros'),
   )
 
 
 def _build_logistic(seed):
   del seed  # Unused.
-  return tf.keras.Sequential(
-      [
-          tf.keras.Input([6]),
-          tf.keras.layers.Dense(3, kernel_initializer='zeros'),
-      ]
-  )
+  return _sequential([6], tf.keras.layers.Dense(3, kernel_initializer='zeros'))
 
 
 def _build_recurrent(input_shape, num_classes):
-  return tf.keras.Sequential(
-      [
-          tf.keras.Input(input_shape),
-          tf.keras.layers.Reshape([6, 1]),
-          tf.keras.layers.LSTM(2, kernel_regularizer='l2'),
-          tf.keras.layers.Dense(num_classes, kernel_regularizer='l2'),
-      ]
+  return _sequential(
+      input_shape,
+      tf.keras.layers.Reshape([6, 1]),
+      tf.keras.layers.LSTM(2, kernel_regularizer='l2'),
+      tf.keras.layers.Dense(num_classes, kernel_regularizer='l2'),
   )
 
 
 def _build_with_batch_norm(input_shape, num_classes):
-  return tf.keras.Sequential(
-      [
-          tf.keras.Input(input_shape),
-          tf.keras.layers.BatchNormalization(),
-          tf.keras.layers.Dense(num_classes),
-      ]
+  return _sequential(
+      input_shape,
+      tf.keras.layers.BatchNormalization(),
+      tf.keras.layers.Dense(num_classes),
   )
 
 
 def _build_with_nested_batch_norm(input_shape, num_classes):
-  return tf.keras.Sequential(
-      [
-          tf.keras.Input(input_shape),
-          _build_with_batch_norm(input_shape, 4),
-          tf.keras.layers.Dense(num_classes),
-      ]
+  return _sequential(
+      input_shape,
+      _build_with_batch_norm(input_shape, 4),
+      tf.keras.layers.Dense(num_classes),
   )
 
 
@@ -98,7 +89,9 @@ class DefinitionsTest(folder_testing.FolderTestCase):
 
   def _create(self, task=LEAVES, **arguments):
     np.savez(self.folder / 'leaves.npz', **self.arrays)
-    return task.create(self.folder, examples_per_client='4', **arguments)
+    if task.clients is not None:
+      arguments['examples_per_client'] = '4'
+    return task.create(self.folder, **arguments)
 
   def _losses(self, task):
     """Returns the loss of the test set by both forms of the model."""
@@ -168,18 +161,17 @@ class DefinitionsTest(folder_testing.FolderTestCase):
     synthetic = owned.create(self.folder / 'synthetic')
     self.assertLen(synthetic.train_data.client_ids, 40)
 
-  @parameterized.named_parameters(
-      ('missing', None, ValueError, 'must hold .* owners, but lacks owners;'),
-      ('length', [1, 2], ValueError, r'owners must have shape \[30\].*\[2\]'),
-      ('type', [0.5] * 30, TypeError, 'must be integers or strings.*float64'),
+  @parameterized.parameters(
+      (None, ValueError, 'must hold .* owners, but lacks owners;'),
+      ([1, 2], ValueError, r'owners must have shape \[30\].*\[2\]'),
+      ([0.5] * 30, TypeError, 'must be integers or strings.*float64'),
   )
   def test_owners_that_cannot_be(self, owners, error, sentence):
     data = attrs.evolve(LEAVES.data, client_ids='owners')
     if owners is not None:
       self.arrays['owners'] = np.array(owners)
-    np.savez(self.folder / 'leaves.npz', **self.arrays)
     with self.assertRaisesRegex(error, f'leaves.npz.*{sentence}'):
-      attrs.evolve(LEAVES, data=data, clients=None).create(self.folder)
+      self._create(attrs.evolve(LEAVES, data=data, clients=None))
 
   @parameterized.parameters(
       (np.float64, 1e300, '1e.300'), (np.int64, 2**24 + 1, '16777217')
@@ -195,9 +187,8 @@ class DefinitionsTest(folder_testing.FolderTestCase):
       self._create()
 
   def test_examples_without_clients_are_refused(self):
-    np.savez(self.folder / 'leaves.npz', **self.arrays)
     with self.assertRaisesRegex(ValueError, "'leaves' come without clients"):
-      attrs.evolve(LEAVES, clients=None).create(self.folder)
+      self._create(attrs.evolve(LEAVES, clients=None))
 
   @parameterized.parameters('mlp', 'recurrent')
   def test_both_forms_have_the_penalties_of_the_weights(self, model_id):
@@ -206,9 +197,8 @@ class DefinitionsTest(folder_testing.FolderTestCase):
     self.assertAlmostEqual(of_functional, of_variables, places=6)
     self.assertGreater(of_variables, np.log(3) + 1e-3)
 
-  @parameterized.named_parameters(
-      ('of_the_task', {}, np.log(3)),
-      ('another', {'loss': 'multiclass_hinge'}, 1.0),
+  @parameterized.parameters(
+      ({}, np.log(3)), ({'loss': 'multiclass_hinge'}, 1.0)
   )
   def test_both_forms_have_the_chosen_loss(self, chosen, expected):
     # All scores are 0.
