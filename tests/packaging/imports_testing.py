@@ -3,6 +3,7 @@
 """The packages that the project imports, for the tests of what it declares."""
 
 import ast
+import functools
 import pathlib
 import sys
 
@@ -27,10 +28,11 @@ _DISTRIBUTIONS = {
 }
 
 
-def imported_distributions(*folders: str) -> dict[str, str]:
-  """Returns the distributions that folders import, each with a module."""
+@functools.cache
+def _find_packages(folder: str) -> dict[str, str]:
+  """Returns the packages that a folder imports, each with a module."""
   packages = {}
-  for path in (p for folder in folders for p in (_ROOT / folder).rglob('*.py')):
+  for path in (_ROOT / folder).rglob('*.py'):
     for node in ast.walk(ast.parse(path.read_text(encoding='utf-8'))):
       if isinstance(node, ast.Import):
         names = [alias.name for alias in node.names]
@@ -40,9 +42,15 @@ def imported_distributions(*folders: str) -> dict[str, str]:
         continue
       for name in names:
         packages[name.split('.')[0]] = str(path.relative_to(_ROOT))
-  known = {*_OURS, *sys.stdlib_module_names}
+  return packages
+
+
+def imported_distributions(*folders: str) -> dict[str, str]:
+  """Returns the distributions that folders import, each with a module."""
+  known = {'', *_OURS, *sys.stdlib_module_names}
   return {
       _DISTRIBUTIONS.get(name, name).replace('_', '-'): path
-      for name, path in packages.items()
+      for folder in folders
+      for name, path in _find_packages(folder).items()
       if name not in known
   }

@@ -145,11 +145,15 @@ class MakeVenvTest(folder_testing.FolderTestCase):
     self.assertEmpty(process.stdout + process.stderr)
     self.assertEmpty(self._calls())
 
-  def test_changed_lock_installs_again(self):
+  @parameterized.parameters('lock.txt', 'env/bin/python')
+  def test_a_change_installs_again(self, changed):
     self._add_python('python3', '3.11')
     self._run()
     self._calls()
-    self.lock.write_text(_LOCK.replace('numpy==1.0', 'numpy==1.1'))
+    if changed == 'lock.txt':
+      self.lock.write_text(_LOCK.replace('numpy==1.0', 'numpy==1.1'))
+    else:
+      (self.folder / changed).unlink()
     self.assertEqual(self._run().returncode, 0)
     self.assertIn('venv', self._calls())
 
@@ -172,45 +176,31 @@ class MakeVenvTest(folder_testing.FolderTestCase):
     self.assertLen((self._run(), self._calls())[1], 3)
     self.assertLen((self._run('locks/test.txt'), self._calls())[1], 1)
 
-  def test_addition_that_fails_is_done_again(self):
-    self._add_python('python3', '3.11')
-    (self.folder / 'test.txt').write_text('pytest==1.0 \\\n')
-    self._run()
-    failure = pathlib.Path(f'{self.log}.fail')
-    failure.touch()
-    process = self._run('test.txt')
-    self.assertEqual(process.returncode, 1)
-    self.assertIn('the same command tries again', process.stderr)
-    failure.unlink()
-    self._calls()
-    self.assertEqual(self._run('test.txt').returncode, 0)
-    self.assertLen(self._calls(), 1)
-
   def test_environment_of_another_checkout_is_left_alone(self):
     self._add_python('python3', '3.11')
     (self.folder / 'theirs').mkdir()
     (self.folder / 'env').symlink_to('theirs')
     self._assert_one_sentence(self._run(), 'env is a link to an environment')
 
-  def test_failed_installation_is_done_again(self):
-    self._add_python('python3', '3.11')
+  @parameterized.parameters(
+      ([], 'the next make venv starts over', 3),
+      (['test.txt'], 'the same command tries again', 1),
+  )
+  def test_failed_installation_is_done_again(self, locks, told, num_calls):
+    self._add_python('my python', '3.11')
+    python = str(self.bin / 'my python')
+    (self.folder / 'test.txt').write_text('pytest==1.0 \\\n')
+    if locks:
+      self._run(PYTHON=python)
     failure = pathlib.Path(f'{self.log}.fail')
     failure.touch()
-    process = self._run()
+    process = self._run(*locks, PYTHON=python)
     self.assertEqual(process.returncode, 1)
-    self.assertIn('the next make venv starts over', process.stderr)
-    self.assertLen(self._calls(), 2)
+    self.assertIn(told, process.stderr)
     failure.unlink()
-    self.assertEqual(self._run().returncode, 0)
-    self.assertLen(self._calls(), 3)
-
-  def test_environment_whose_python_is_gone_is_made_again(self):
-    self._add_python('python3', '3.11')
-    self._run()
     self._calls()
-    (self.folder / 'env/bin/python').unlink()
-    self.assertEqual(self._run().returncode, 0)
-    self.assertIn('venv', self._calls())
+    self.assertEqual(self._run(*locks, PYTHON=python).returncode, 0)
+    self.assertLen(self._calls(), num_calls)
 
   def test_another_python_of_the_caller_starts_over(self):
     self._add_python('python3.12', '3.12')
@@ -256,11 +246,6 @@ class MakeVenvTest(folder_testing.FolderTestCase):
         r'Python 3\.13, 3\.12 or 3\.11 is needed to make env, but python3 is '
         rf'{version}: install it .*apt-get install python3\.12 ',
     )
-
-  def test_python_of_the_caller_is_taken(self):
-    self._add_python('my python', '3.11')
-    process = self._run(PYTHON=str(self.bin / 'my python'))
-    self.assertEqual(process.returncode, 0, process.stderr)
 
   def test_missing_venv_module_is_one_sentence(self):
     self._add_python('python3', '3.11', venv_status=1)
