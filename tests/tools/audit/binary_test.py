@@ -4,6 +4,7 @@
 
 import csv
 import dataclasses
+import functools
 import json
 import math
 import pathlib
@@ -24,10 +25,7 @@ from tools.audit.claim import Status
 # One that needs nothing, and one that needs two runs of two methods.
 _CLAIM = 'delta_sgd.published_places'
 _RUNS_CLAIM = 'fedli.linearization_helps'
-
-
-def _call(*arguments):
-  return binary_testing.call(binary, *arguments)
+_call = functools.partial(binary_testing.call, binary)
 
 
 def _check(action):

@@ -18,6 +18,7 @@ from tools.audit import laboratory
 from tools.audit.claim import Status
 
 _RESULTS = pathlib.Path(__file__).resolve().parents[3] / 'docs' / 'results'
+_BOARD = results.KEPT_DIR / 'leaderboard'
 _KEPT = json.loads((_RESULTS / 'claims.json').read_text(encoding='utf-8'))
 # Those that are measured, hold, and would not if the library computed NaN;
 # delta_sgd.same_batch_is_better would stop.
@@ -71,14 +72,27 @@ class _Broken(laboratory.Laboratory):
     return laboratory.Training([math.nan] * 2, {}, False)
 
 
+class _Kept(laboratory.Laboratory):
+  """A laboratory with the kept runs; most of them are of the leaderboard."""
+
+  def __init__(self, runs_dir, links):
+    super().__init__(runs_dir)
+    for path in results.KEPT_DIR.rglob('*.csv'):
+      if path.parent != _BOARD:
+        (links / f'{path.parent.name}.{path.name}').symlink_to(path)
+    results.unpack(links, runs_dir)
+
+  def tuned(self, methods):
+    results.unpack(_BOARD, self.runs_dir)
+    return super().tuned(methods)
+
+
 class ClaimsTest(parameterized.TestCase):
 
   @classmethod
   def setUpClass(cls):
     super().setUpClass()
-    runs_dir = folder_testing.new(cls)
-    results.unpack(results.KEPT_DIR, runs_dir)
-    cls.lab = laboratory.Laboratory(runs_dir)
+    cls.lab = _Kept(folder_testing.new(cls), folder_testing.new(cls))
 
   @parameterized.named_parameters(
       (name.replace('.', '_'), name) for name in audit.CLAIMS
