@@ -14,45 +14,150 @@ _ACCURACY = 'evaluation/accuracy'
 _PUBLISHED = '--task=stackoverflow_lr --data_dir=data'
 _PRIVATE = '--client_weighting=uniform --dp_noise_multiplier=1.0'
 _ADAPTIVE = f'{_PRIVATE} --dp_adaptive_clip_quantile=0.5'
+# Recorded as in a run of before there were the flags.
+_DEFAULTS = {
+    'seed': 0,
+    'client_epochs': None,
+    'sampling': None,
+    'keep_best': False,
+    'monitored_metric': None,
+    'monitored_mode': None,
+    'weights_average_decay': None,
+    'evaluations': None,
+    'evaluation_data': None,
+    'evaluation_examples': None,
+    'evaluation_clients': None,
+    'personalization_epochs': None,
+    'tune_rates_step': None,
+    'drop_clients': None,
+    'straggler_fraction': None,
+}
+# Flags, and what is recorded of them.
+_RECORDED = (
+    ('', _DEFAULTS),
+    ('--total_rounds=7 --data_dir=somewhere', {'total_rounds': 7}),
+    ('--task=mnist --use_synthetic_data', {'use_synthetic_data': True}),
+    # The monitored metric is filled in.
+    (
+        '--early_stopping_patience=3',
+        {
+            'monitored_metric': _ACCURACY,
+            'monitored_mode': 'max',
+            'keep_best': False,
+        },
+    ),
+    (
+        '--keep_best',
+        {
+            'monitored_metric': _ACCURACY,
+            'monitored_mode': 'max',
+            'keep_best': True,
+        },
+    ),
+    *(
+        (
+            f'--keep_best --monitored_metric={metric}',
+            {'monitored_metric': metric, 'monitored_mode': 'min'},
+        )
+        for metric in (
+            'evaluation/loss',
+            'evaluation/mean_squared_error',
+            'evaluation/false_positives',
+        )
+    ),
+    *(
+        (
+            f'--keep_best --monitored_metric={metric} --monitored_mode=max',
+            {'monitored_metric': metric, 'monitored_mode': 'max'},
+        )
+        for metric in ('foo', 'loss')
+    ),
+    # Privacy; clipping that adapts has the defaults of its paper.
+    (
+        f'{_PRIVATE} --dp_clip_norm=0.5 --dp_delta=1e-5 --sampling=poisson '
+        '--dp_payload_clip_norms=control:2,squared_norm:0.1',
+        {
+            'sampling': 'poisson',
+            'dp_noise_multiplier': 1.0,
+            'dp_clip_norm': 0.5,
+            'dp_payload_clip_norms': {'control': 2.0, 'squared_norm': 0.1},
+            'dp_delta': 1e-5,
+            'dp_adaptive_clip_learning_rate': None,
+        },
+    ),
+    (
+        _ADAPTIVE,
+        {
+            'dp_clip_norm': 0.1,
+            'dp_adaptive_clip_learning_rate': 0.2,
+            'dp_adaptive_clip_count_stddev': None,
+        },
+    ),
+    (
+        f'{_ADAPTIVE} --dp_adaptive_clip_learning_rate=0',
+        {'dp_adaptive_clip_learning_rate': 0.0},
+    ),
+    (
+        '--drop_clients=0.25 --straggler_fraction=1',
+        {'drop_clients': 0.25, 'straggler_fraction': 1.0},
+    ),
+    ('--drop_clients=0 --straggler_fraction=0', _DEFAULTS),
+    (
+        '--algorithm=centralized --drop_clients=0 --straggler_fraction=0',
+        {'drop_clients': None, 'straggler_fraction': None},
+    ),
+    ('--tune_rates=hypergradient', {'tune_rates_step': 0.1}),
+    # Of evaluations those that change the metrics.
+    ('--evaluations=central', _DEFAULTS),
+    (
+        '--final_evaluations=personalized --evaluation_clients=5 '
+        '--personalization_epochs=2',
+        _DEFAULTS,
+    ),
+    (
+        '--evaluations=personalized,central --final_evaluations=per_client '
+        '--evaluation_examples=10 --evaluation_data=train '
+        '--evaluation_clients=5 --personalization_epochs=2 '
+        '--metric_modes=turnover:max,a/drift:min',
+        {
+            'evaluations': ['central', 'personalized'],
+            'evaluation_examples': 10,
+            'evaluation_data': 'train',
+            'evaluation_clients': 5,
+            'personalization_epochs': 2,
+            'metric_modes': {'turnover': 'max', 'a/drift': 'min'},
+        },
+    ),
+)
 
 
 class SettingsTest(parameterized.TestCase):
 
-  def test_synthetic_data_need_no_folder(self):
-    settings = _read('--task=mnist', '--use_synthetic_data')
-    self.assertTrue(settings.hparams()['use_synthetic_data'])
+  @parameterized.parameters(*_RECORDED)
+  def test_what_is_recorded(self, given, expected):
+    recorded = _read(given).hparams()
+    self.assertEqual({name: recorded[name] for name in expected}, expected)
 
-  def test_settings(self):
-    settings = _read('--total_rounds=7', '--data_dir=somewhere')
-    self.assertEqual(settings.total_rounds, 7)
-    self.assertIsNone(settings.client_epochs)
-    self.assertEqual(
-        settings.experiment_name, 'digits.fed_opt.delta_sgd.fedavg'
-    )
-    settings = _read('--loss_term=fedprox')
-    self.assertEqual(
-        settings.experiment_name, 'digits.fed_opt.delta_sgd.fedavg.fedprox'
-    )
-
-  def test_recorded_settings(self):
-    settings = _read('--total_rounds=7', '--data_dir=somewhere')
-    recorded = settings.hparams()
-    self.assertEqual(recorded['seed'], 0)
+  def test_flags_that_change_no_result_are_not_recorded(self):
+    recorded = _read().hparams()
     self.assertNoCommonElements(
         recorded,
         [
-            'data_dir',
-            'output_dir',
-            'experiment_name',
-            'rounds_per_checkpoint',
-            'checkpoints_to_keep',
-            'client_states_memory_mb',
-            'max_rejected_rounds',
-            'profile',
-            'wandb',
-            'mlflow',
+            *('data_dir', 'output_dir', 'experiment_name', 'final_evaluations'),
+            *('rounds_per_checkpoint', 'checkpoints_to_keep', 'profile'),
+            *('client_states_memory_mb', 'max_rejected_rounds'),
+            *('wandb', 'mlflow'),
         ],
     )
+    privacy = [recorded[name] for name in recorded if name.startswith('dp_')]
+    self.assertEqual(privacy, [None] * 7)
+
+  @parameterized.parameters(
+      ('', 'digits.fed_opt.delta_sgd.fedavg'),
+      ('--loss_term=fedprox', 'digits.fed_opt.delta_sgd.fedavg.fedprox'),
+  )
+  def test_an_experiment_is_named_after_its_rows(self, given, name):
+    self.assertEqual(_read(given).experiment_name, name)
 
   @parameterized.parameters('wandb', 'mlflow')
   def test_a_tracker_that_is_missing_is_named_with_what_to_install(self, name):
@@ -66,49 +171,22 @@ class SettingsTest(parameterized.TestCase):
       _read(f'--{name}')
 
   def test_a_default_that_is_given_is_the_same_run(self):
-    personalized = ['--evaluations=central,personalized']
-    given = ['--evaluation_data=test', '--personalization_epochs=1']
     without, default, other = (
-        _read(*personalized, *flags).hparams()
-        for flags in ([], given, ['--personalization_epochs=2'])
+        _read('--evaluations=central,personalized', flags).hparams()
+        for flags in (
+            '',
+            '--evaluation_data=test --personalization_epochs=1',
+            '--personalization_epochs=2',
+        )
     )
     self.assertEqual(without, default)
     self.assertNotEqual(without, other)
 
   @parameterized.parameters(
-      ('', None, None),
-      ('--early_stopping_patience=3', _ACCURACY, 'max'),
-      ('--keep_best', _ACCURACY, 'max'),
-      *(
-          (f'--keep_best --monitored_metric={metric}', metric, 'min')
-          for metric in (
-              'evaluation/loss',
-              'evaluation/mean_squared_error',
-              'evaluation/false_positives',
-          )
-      ),
-      *(
-          (
-              f'--keep_best --monitored_metric={metric} --monitored_mode=max',
-              metric,
-              'max',
-          )
-          for metric in ('foo', 'loss')
-      ),
-  )
-  def test_the_monitored_metric_is_filled_in(self, arguments, metric, mode):
-    recorded = _read(arguments).hparams()
-    self.assertEqual(recorded['monitored_metric'], metric)
-    self.assertEqual(recorded['monitored_mode'], mode)
-    self.assertEqual(recorded['keep_best'], '--keep_best' in arguments)
-    self.assertIsNone(recorded['weights_average_decay'])
-
-  @parameterized.parameters(
       ('--keep_best', None, True),
       ('--keep_best --validation_fraction=0.1', 'validation', False),
       (
-          '--early_stopping_patience=3 --validation_fraction=0.1 '
-          '--evaluation_data=test',
+          '--keep_best --validation_fraction=0.1 --evaluation_data=test',
           None,
           True,
       ),
@@ -127,59 +205,3 @@ class SettingsTest(parameterized.TestCase):
     settings = _read(arguments)
     self.assertEqual(settings.hparams()['evaluation_data'], data)
     self.assertEqual(settings.chooses_on_test_data, on_test)
-
-
-class PrivacyTest(parameterized.TestCase):
-
-  def test_by_default_runs_are_those_of_before(self):
-    recorded = _read().hparams()
-    names = [name for name in recorded if name.startswith('dp_')]
-    self.assertLen(names, 7)
-    for name in ('sampling', *names):
-      self.assertIsNone(recorded[name])
-
-  def test_fixed_clipping(self):
-    settings = _read(
-        _PRIVATE,
-        '--dp_clip_norm=0.5',
-        '--dp_payload_clip_norms=control:2,squared_norm:0.1',
-        '--dp_delta=1e-5',
-        '--sampling=poisson',
-    )
-    recorded = settings.hparams()
-    self.assertEqual(recorded['sampling'], 'poisson')
-    self.assertEqual(recorded['dp_noise_multiplier'], 1.0)
-    self.assertEqual(recorded['dp_clip_norm'], 0.5)
-    self.assertEqual(
-        recorded['dp_payload_clip_norms'],
-        {'control': 2.0, 'squared_norm': 0.1},
-    )
-    self.assertEqual(recorded['dp_delta'], 1e-5)
-    self.assertIsNone(recorded['dp_adaptive_clip_learning_rate'])
-
-  def test_adaptive_clipping_has_the_defaults_of_its_paper(self):
-    settings = _read(_ADAPTIVE)
-    self.assertEqual(settings.dp_clip_norm, 0.1)
-    self.assertEqual(settings.dp_adaptive_clip_learning_rate, 0.2)
-    self.assertIsNone(settings.dp_adaptive_clip_count_stddev)
-    settings = _read(_ADAPTIVE, '--dp_adaptive_clip_learning_rate=0')
-    self.assertEqual(settings.dp_adaptive_clip_learning_rate, 0.0)
-
-
-@parameterized.parameters('drop_clients', 'straggler_fraction')
-class FaultsTest(parameterized.TestCase):
-
-  def test_a_probability_is_recorded(self, flag):
-    for value in (0.25, 1.0):
-      settings = _read(f'--{flag}={value}')
-      self.assertEqual(getattr(settings, flag), value)
-      self.assertEqual(settings.hparams()[flag], value)
-
-  def test_none_is_recorded_as_in_a_run_of_before_there_was_the_flag(
-      self, flag
-  ):
-    for arguments in ([], [f'--{flag}=0'], ['--algorithm=centralized']):
-      self.assertIsNone(_read(*arguments).hparams()[flag])
-    self.assertIsNone(
-        getattr(_read('--algorithm=centralized', f'--{flag}=0'), flag)
-    )

@@ -3,8 +3,6 @@
 """A small leaderboard and runs that nobody has trained, for its tests."""
 
 from collections.abc import Mapping, Sequence
-import csv
-import json
 import math
 import pathlib
 from typing import Optional
@@ -14,8 +12,10 @@ import attrs
 from experiments.leaderboard import board
 from experiments.leaderboard import plans
 from experiments.sweep import trials as trials_lib
+from tests.experiments.report import made_up_runs
 
 ROUNDS = 4
+_ROUND_NUMS = range(1, ROUNDS + 1)
 TASKS = ('digits', 'mnist')
 METHODS = ('FedAvg', 'Delta-SGD')
 
@@ -59,24 +59,20 @@ def write_run(
     seconds: float = 0.5,
 ):
   """Writes a finished run with a test accuracy in every second round."""
-  trial.folder.mkdir(parents=True)
-  (trial.folder / 'hparams.json').write_text(json.dumps(dict(trial.hparams)))
-  rows = [
-      {
-          'round_num': i,
-          'clients/loss': loss,
-          'clients/num_gradient_evaluations': 100,
-          'clients/bytes_up': 1e6,
-          'clients/bytes_down': 2e6,
-          'evaluation/accuracy': '' if i % 2 else accuracies[i // 2 - 1],
-          'seconds': seconds,
-      }
-      for i in range(1, ROUNDS + 1)
-  ]
-  with open(trial.folder / 'metrics.csv', 'w', encoding='utf-8') as file:
-    writer = csv.DictWriter(file, list(rows[0]))
-    writer.writeheader()
-    writer.writerows(rows)
+  of_rounds = ['' if i % 2 else accuracies[i // 2 - 1] for i in _ROUND_NUMS]
+  columns = {
+      'clients/loss': loss,
+      'clients/num_gradient_evaluations': 100,
+      'clients/bytes_up': 1e6,
+      'clients/bytes_down': 2e6,
+  }
+  made_up_runs.write_run(
+      trial.folder,
+      of_rounds,
+      seconds=[seconds],
+      columns=columns,
+      **trial.hparams,
+  )
 
 
 def write_tuning(

@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of the report as a binary."""
 
+import functools
+
 from absl.testing import parameterized
 
 from experiments import command_line
@@ -11,9 +13,7 @@ from tests.experiments import binary_testing
 from tests.experiments.report import made_up_runs
 from tests.experiments.report import page_testing
 
-
-def _call(*arguments):
-  return binary_testing.call(report, *arguments)
+_call = functools.partial(binary_testing.call, report)
 
 
 class ReportTest(page_testing.PageTestCase):

@@ -71,12 +71,13 @@ def write_run(
     metric: str = 'accuracy',
     step_size: Optional[float] = None,
     seconds: Sequence[float] = (0.5,),
+    columns: Mapping[str, Any] = {},
     **hparams: Any,
 ):
   """Writes the folder of a run with one evaluation a round.
 
-  The last of `seconds` is the time of all further rounds; `hparams` add to
-  hparams.json, or change it.
+  The last of `seconds` is the time of all further rounds; `columns` add to each
+  row of metrics.csv, or change it, and `hparams` likewise to hparams.json.
   """
   path.mkdir(parents=True, exist_ok=True)
   recorded = {
@@ -101,6 +102,7 @@ def write_run(
         'clients/bytes_up': 50,
         'device': 'CPU:0',
         'seconds': seconds[min(i, len(seconds) - 1)],
+        **columns,
     }
     if step_size is not None:
       for name, factor in zip(_STEP_SIZES, (1.0, 0.5, 2.0)):

@@ -3,6 +3,7 @@
 """Tests of the sweep binary and of its page."""
 
 import dataclasses
+import functools
 import os
 import pathlib
 import shlex
@@ -31,10 +32,7 @@ from tests.experiments.sweep import sweep_testing
 _PAGE = page_testing.read('docs/sweeps.md')
 _RATES = '--grid=client_learning_rate=0.01,0.1'
 _SEARCH = ('--sweep_name=rates', '--client_optimizer=sgd', _RATES)
-
-
-def _call(*arguments):
-  return binary_testing.call(sweep, *arguments)
+_call = functools.partial(binary_testing.call, sweep)
 
 
 def _page_commands():

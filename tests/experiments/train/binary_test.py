@@ -212,40 +212,6 @@ class TrainTest(folder_testing.FolderTestCase):
     self.assertEqual(out.splitlines()[-1], last)
     self.assertEqual(self._rows('cut'), rows)
 
-  @pytest.mark.slow
-  def test_states_of_clients_survive_a_resume(self):
-    def train(name, *arguments):
-      # Determinism would stay for other tests.
-      with mock.patch('tensorflow.config.experimental.enable_op_determinism'):
-        code, _, err = _call(
-            f'--output_dir={self.folder}',
-            f'--experiment_name={name}',
-            *_SMALL,
-            '--digits_model=cnn',
-            # All, so that the second round is one of clients with states.
-            '--clients_per_round=20',
-            '--rounds_per_evaluation=1',
-            '--algorithm=scaffold',
-            '--loss_term=moon',
-            *arguments,
-        )
-      self.assertEqual(code, 0, err)
-
-    train('whole', '--total_rounds=2')
-    train('cut', '--total_rounds=1')
-    # Nothing in memory: what is read from the files must do.
-    train('cut', '--total_rounds=2', '--client_states_memory_mb=0')
-    self.assertLen(self._rows('cut'), 3)
-    self.assertEqual(self._rows('cut'), self._rows('whole'))
-    for name in ('whole', 'cut'):
-      run = self.folder / name
-      self.assertNotEmpty(list((run / 'client_states').iterdir()))
-      recorded = json.loads((run / 'hparams.json').read_text())
-      self.assertEqual(recorded['client_optimizer'], 'scaffold_sgd')
-      self.assertEqual(recorded['server_optimizer'], 'fedavg')
-      self.assertEqual(recorded['client_weighting'], 'uniform')
-      self.assertNotIn('client_states_memory_mb', recorded)
-
   def test_presets_are_valid(self):
     presets = list((_ROOT / 'experiments' / 'presets').glob('*.flags'))
     self.assertNotEmpty(presets)

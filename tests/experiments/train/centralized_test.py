@@ -5,7 +5,6 @@
 import functools
 
 from absl.testing import parameterized
-import numpy as np
 import pytest
 
 from experiments import registry
@@ -14,7 +13,6 @@ from experiments.train import training_run
 from tests import folder_testing
 from tests.experiments import hparams_testing
 from tests.experiments.train import trainer_testing
-from tests.tff_adaptive import testing
 from tests.tff_adaptive.optimizers import rules_testing
 from tff_adaptive import optimizers
 
@@ -69,20 +67,6 @@ class CentralizedTest(folder_testing.FolderTestCase):
         *_CENTRALIZED, '--server_optimizer=fedavg', '--loss_term=none'
     )
     self.assertEqual(choices['server_optimizer'].row.name, 'fedavg')
-
-  @pytest.mark.slow
-  def test_a_resumed_run_continues_where_it_ended(self):
-    output_dir = folder_testing.new(self)
-    trainer_testing.train(output_dir, *_CENTRALIZED)
-    resumed, _ = trainer_testing.train(
-        output_dir, *_CENTRALIZED, '--total_rounds=4'
-    )
-    whole, _ = self._train('--total_rounds=4')
-    self.assertEqual(resumed.num_new_rounds, 2)
-    for found, expected in zip(
-        testing.trainable(resumed.state), testing.trainable(whole.state)
-    ):
-      np.testing.assert_array_equal(found, expected)
 
   @pytest.mark.slow
   def test_accuracy_rises(self):

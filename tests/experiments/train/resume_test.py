@@ -57,7 +57,10 @@ _NATIVE = (
     '--client_schedule=inverse_sqrt --keep_best'
 )
 _FEDCADA = f'{_DROPOUT} --algorithm=fedcada --keep_best'
-_SCAFFOLD = f'{_DROPOUT} --algorithm=scaffold --client_learning_rate=0.05'
+_SCAFFOLD = (
+    f'{_DROPOUT} --algorithm=scaffold --client_learning_rate=0.05 '
+    '--loss_term=moon --client_states_memory_mb=0'
+)
 _FEDDYN = (
     f'{_DROPOUT} --algorithm=feddyn --client_learning_rate=0.05 '
     '--drop_clients=0.2'
