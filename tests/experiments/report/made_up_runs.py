@@ -66,7 +66,7 @@ def build_table(
 
 def write_run(
     path: pathlib.Path,
-    values: Sequence[float],
+    values: Sequence[Any],
     *,
     metric: str = 'accuracy',
     step_size: Optional[float] = None,
