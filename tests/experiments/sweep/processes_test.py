@@ -134,8 +134,8 @@ class ForkTest(folder_testing.FolderTestCase):
       psutil.Process(pid).wait(_DEADLINE)
     self.assertFalse(psutil.pid_exists(pid))
 
-  @pytest.mark.slow
   @parameterized.parameters(signal.SIGINT, signal.SIGKILL)
+  @pytest.mark.slow
   def test_the_import_ends_with_the_process_that_started_it(self, number):
     lock, self.log = self.folder / 'lock', self.folder / 'fork.log'
     script = (
