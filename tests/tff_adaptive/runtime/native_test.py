@@ -54,6 +54,7 @@ class NativeTest(tf.test.TestCase, parameterized.TestCase):
           ),
       ),
   )
+  @pytest.mark.usefixtures('native_runtime')
   def test_reads_records(self, open_file):
     folder = self.enter_context(tempfile.TemporaryDirectory())
     path = os.path.join(folder, 'numbers.tfrecord')
@@ -72,9 +73,8 @@ class NativeTest(tf.test.TestCase, parameterized.TestCase):
     of_path = tff.tensorflow.computation(
         lambda path: add_up(open_file(path)), np.str_
     )
-    with runtime.NativeContext():
-      self.assertEqual(of_argument([open_file(path), open_file(path)]), 6)
-      self.assertEqual(of_path(path), 3)
+    self.assertEqual(of_argument([open_file(path), open_file(path)]), 6)
+    self.assertEqual(of_path(path), 3)
 
   @pytest.mark.usefixtures('native_runtime')
   def test_takes_cohorts_in_any_position(self):

@@ -4,10 +4,11 @@
 
 from absl.testing import parameterized
 import numpy as np
+import pytest
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_adaptive import runtime
+from tests.tff_adaptive.runtime import equality_testing
 from tff_adaptive.runtime.graphs import zero_products
 
 
@@ -34,7 +35,8 @@ def _not_constant(x):
   return tf.reduce_mean(x) * tf.reduce_sum(x)
 
 
-class ZeroProductsTest(tf.test.TestCase, parameterized.TestCase):
+@pytest.mark.usefixtures('native_runtime')
+class ZeroProductsTest(equality_testing.TestCase):
 
   @parameterized.named_parameters(
       ('share', _share_of_entries, 0.0),
@@ -51,14 +53,8 @@ class ZeroProductsTest(tf.test.TestCase, parameterized.TestCase):
     def total(values):
       return tff.federated_sum(tff.federated_map(at_client, values))
 
-    found = []
-    for context in (
-        runtime.NativeContext(),
-        runtime.CompiledContext(strict=True),
-    ):
-      with context:
-        found.append(total([np.zeros(0, np.float32)] * 2))
-    np.testing.assert_array_equal(found, [expected] * 2)
+    found = self.assert_equals(total, [np.zeros(0, np.float32)] * 2)
+    np.testing.assert_array_equal(found, expected)
 
   @parameterized.parameters(
       (lambda x: x * 0.0, [0.0, 0.0, 0.0]),
