@@ -6,8 +6,7 @@ Processes and contexts are made once, so that a context compiles a process once
 for all tests of a run.
 """
 
-import collections
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 import functools
 from typing import Any, Optional
 
@@ -40,46 +39,33 @@ def process(kind: str = 'functional') -> tff.learning.templates.LearningProcess:
   )
 
 
-@functools.cache
-def image_process() -> tff.learning.templates.LearningProcess:
-  """Returns a small convolutional network."""
-  spec = collections.OrderedDict(
-      x=tf.TensorSpec([None, 8, 8, 1], tf.float32),
-      y=tf.TensorSpec([None], tf.int32),
+def image_model(*layers: Any) -> tff.learning.models.FunctionalModel:
+  """Returns a classifier of small images: these layers, and a dense one."""
+  keras = tf.keras.layers
+  model = tf.keras.Sequential(
+      [keras.InputLayer(input_shape=(6, 6, 1)), *layers, keras.Dense(3)]
   )
-  initializer = tf.keras.initializers.GlorotUniform(seed=1)
-  layers = [
-      tf.keras.layers.InputLayer((8, 8, 1)),
-      tf.keras.layers.Conv2D(4, 3, kernel_initializer=initializer),
-      tf.keras.layers.ReLU(),
-      tf.keras.layers.MaxPool2D(),
-      tf.keras.layers.Flatten(),
-      tf.keras.layers.Dense(3, kernel_initializer=initializer),
+  image = tf.TensorSpec([None, 6, 6, 1], tf.float32)
+  return tff.learning.models.functional_model_from_keras(
+      model,
+      loss_fn=testing.loss(),
+      input_spec=(image, tf.TensorSpec([None], tf.int32)),
+  )
+
+
+def images(clients: Iterable[Sequence[int]]) -> list[list[Any]]:
+  """Returns a client for each entry: the sizes of its batches of images."""
+  rng = np.random.default_rng(1)
+  return [
+      [
+          (
+              rng.normal(size=(size, 6, 6, 1)).astype(np.float32),
+              rng.integers(0, 3, size).astype(np.int32),
+          )
+          for size in sizes
+      ]
+      for sizes in clients
   ]
-  model = tff.learning.models.functional_model_from_keras(
-      tf.keras.Sequential(layers),
-      tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True),
-      spec,
-  )
-  return tff.learning.algorithms.build_weighted_fed_avg(
-      model, _sgd(0.1), _sgd(1.0)
-  )
-
-
-def image_clients(sizes: Sequence[int]) -> list[list[Any]]:
-  """Returns clients of these numbers of images, in batches of 4."""
-  generator = np.random.default_rng(0)
-  clients = []
-  for size in sizes:
-    x = generator.normal(size=[size, 8, 8, 1]).astype(np.float32)
-    y = generator.integers(3, size=size, dtype=np.int32)
-    clients.append(
-        [
-            collections.OrderedDict(x=x[i : i + 4], y=y[i : i + 4])
-            for i in range(0, size, 4)
-        ]
-    )
-  return clients
 
 
 @functools.cache

@@ -248,8 +248,17 @@ class GpuTest(tf.test.TestCase):
     self.addCleanup(
         tf.config.experimental.enable_tensor_float_32_execution, tensor_float
     )
-    process = compiled_testing.image_process()
-    clients = compiled_testing.image_clients([8, 3, 5])
+    layers, sgd = tf.keras.layers, tff.learning.optimizers.build_sgdm
+    process = tff.learning.algorithms.build_weighted_fed_avg(
+        compiled_testing.image_model(
+            layers.Conv2D(4, 3, activation='relu'),
+            layers.MaxPool2D(),
+            layers.Flatten(),
+        ),
+        sgd(0.1),
+        sgd(1.0),
+    )
+    clients = compiled_testing.images([(4, 4), (3,), (4, 1)])
     with runtime.CompiledContext(devices='CPU', strict=True):
       expected = compiled_testing.train(process, clients)
     with runtime.CompiledContext(devices='GPU', strict=True) as context:

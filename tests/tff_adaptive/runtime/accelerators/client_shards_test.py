@@ -24,14 +24,13 @@ _FOUR = {'XLA_FLAGS': '--xla_force_host_platform_device_count=4'}
 _ROWS_TYPE = tff.TensorType(np.float32, [2])
 
 
-def _images():
-  clients = compiled_testing.image_clients((4, 9, 1, 0, 5))
-  return compiled_testing.image_process(), [clients]
+def _uneven():
+  return compiled_testing.process(), [testing.clients((4, 9, 1, 0, 5))]
 
 
 def _small_steps():
   """Returns what trains side by side on a device."""
-  rounds = [testing.clients([5] * number) for number in (40, 3)]
+  rounds = [testing.clients([5] * number) for number in (12, 3)]
   return compiled_testing.process(), rounds
 
 
@@ -43,19 +42,26 @@ def _kept_states():
   return client_state_testing.process(), rounds
 
 
+# What clients do one by one on each device, or side by side.
 _PROCESSES = {
-    'images': _images,
-    'small_steps': _small_steps,
-    'kept_states': _kept_states,
+    'one_by_one': (_uneven, 1),
+    'small_steps': (_small_steps, None),
+    'kept_states': (_kept_states, None),
 }
 
 
 def _train(name, devices, path):
   """Returns the leaves of the results of rounds."""
-  process, rounds = _PROCESSES[name]()
+  build, num_parallel_clients = _PROCESSES[name]
+  process, rounds = build()
   found = []
   flatten = values.build_flatten(process.next.type_signature.result)
-  with runtime.CompiledContext(devices=devices, strict=True, seed=1) as context:
+  with runtime.CompiledContext(
+      devices=devices,
+      strict=True,
+      seed=1,
+      num_parallel_clients=num_parallel_clients,
+  ) as context:
     state = process.initialize()
     for clients in rounds:
       output = process.next(state, clients)

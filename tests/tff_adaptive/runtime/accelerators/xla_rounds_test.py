@@ -24,41 +24,13 @@ from tff_adaptive.runtime.accelerators import devices
 from tff_adaptive.runtime.accelerators import xla_rounds
 
 _keras = tf.keras.layers
-_IMAGE = tf.TensorSpec([None, 6, 6, 1], tf.float32)
-_LABELS = tf.TensorSpec([None], tf.int32)
 _SIZES = ((4, 4, 4), (4, 2), (), (1,), (4, 4))
-
-
-def _image_model(*layers):
-  model = tf.keras.Sequential(
-      [_keras.InputLayer(input_shape=(6, 6, 1)), *layers, _keras.Dense(3)]
-  )
-  return tff.learning.models.functional_model_from_keras(
-      model,
-      loss_fn=tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True),
-      input_spec=(_IMAGE, _LABELS),
-  )
-
-
-def _images(sizes):
-  """Returns a client for each entry: the sizes of its batches."""
-  rng = np.random.default_rng(1)
-  return [
-      [
-          (
-              rng.normal(size=(size, 6, 6, 1)).astype(np.float32),
-              rng.integers(0, 3, size).astype(np.int32),
-          )
-          for size in of_client
-      ]
-      for of_client in sizes
-  ]
 
 
 @functools.cache
 def _drawing_process():
   """Returns a process with convolutions, pooling and dropout."""
-  model = _image_model(
+  model = compiled_testing.image_model(
       _keras.Conv2D(4, 3, activation='relu'),
       _keras.MaxPool2D(),
       _keras.Flatten(),
@@ -72,7 +44,7 @@ def _drawing_process():
 @functools.cache
 def _dense_process():
   return algorithms.build_fed_opt(
-      _image_model(_keras.Flatten(), _keras.Dense(5, 'relu')),
+      compiled_testing.image_model(_keras.Flatten(), _keras.Dense(5, 'relu')),
       optimizers.build_delta_sgd(previous_gradient='reuse'),
   )
 
@@ -121,7 +93,7 @@ class XlaRoundsTest(compiled_testing.TestCase):
     return found, context
 
   def test_clients_of_several_sizes_with_dropout(self):
-    clients = _images(_SIZES)
+    clients = compiled_testing.images(_SIZES)
     process = _drawing_process()
     _, context = self._assert_as_on_tensorflow(
         process, [clients, clients[:3]], tolerance=2e-4
@@ -131,7 +103,7 @@ class XlaRoundsTest(compiled_testing.TestCase):
   @parameterized.parameters(3, 1, 16)
   @pytest.mark.sample(1)
   def test_clients_side_by_side(self, number):
-    clients = _images([(4,), (4, 4), (4, 4, 4), (), (4,)])
+    clients = compiled_testing.images([(4,), (4, 4), (4, 4, 4), (), (4,)])
     process = _dense_process()
     expected, _ = self._train(process, [clients], devices='CPU')
     found, context = self._train(
@@ -144,12 +116,14 @@ class XlaRoundsTest(compiled_testing.TestCase):
 
   @pytest.mark.slow
   def test_cohorts_without_a_batch(self):
-    clients = _images([(), ()])
-    self._assert_as_on_tensorflow(_dense_process(), [clients, _images(_SIZES)])
+    clients = compiled_testing.images([(), ()])
+    self._assert_as_on_tensorflow(
+        _dense_process(), [clients, compiled_testing.images(_SIZES)]
+    )
 
   @pytest.mark.slow
   def test_results_wait_in_limited_room(self):
-    clients = _images([(4,), (4, 4, 2), (3,), (), (4, 1)])
+    clients = compiled_testing.images([(4,), (4, 4, 2), (3,), (), (4, 1)])
     process = _dense_process()
     expected, _ = self._train(process, [clients], devices='CPU')
     with mock.patch.object(xla_rounds, '_MAX_RESULT_BYTES', 1):
@@ -168,7 +142,7 @@ class XlaRoundsTest(compiled_testing.TestCase):
       self, layer, sizes, is_padded
   ):
     process = algorithms.build_fed_opt(
-        _image_model(_keras.Flatten(), _keras.Lambda(layer)),
+        compiled_testing.image_model(_keras.Flatten(), _keras.Lambda(layer)),
         optimizers.build_sgd(0.1),
     )
     layouts = []
@@ -180,14 +154,18 @@ class XlaRoundsTest(compiled_testing.TestCase):
 
     with mock.patch.object(xla_rounds.XlaRound, '_program', note):
       if is_padded:  # Other tests compare the results of such batches.
-        self._train(process, [_images(_SIZES)], devices='XLA:CPU')
+        self._train(
+            process, [compiled_testing.images(_SIZES)], devices='XLA:CPU'
+        )
       else:
-        self._assert_as_on_tensorflow(process, [_images(_SIZES)])
+        self._assert_as_on_tensorflow(
+            process, [compiled_testing.images(_SIZES)]
+        )
     (leaf,) = layouts[-1].leaves
     self.assertEqual((leaf.sizes, leaf.is_padded), (sizes, is_padded))
 
   def test_continues_with_the_same_bits(self):
-    rounds = [_images(_SIZES)] * 3
+    rounds = [compiled_testing.images(_SIZES)] * 3
     process = _dense_process()
     whole, context = self._train(process, rounds, devices='XLA:CPU')
     self.assert_plan(context, process, 16)
@@ -203,7 +181,7 @@ class XlaRoundsTest(compiled_testing.TestCase):
   @pytest.mark.slow
   def test_cohorts_of_many_sizes_have_few_programs(self):
     rng = np.random.default_rng(0)
-    clients = _images(
+    clients = compiled_testing.images(
         [4] * (size // 4) + [size % 4] * bool(size % 4)
         for size in rng.integers(1, 30, 60)
     )
@@ -276,9 +254,10 @@ class XlaRoundsTest(compiled_testing.TestCase):
       return tf.math.real(tf.signal.rfft(tf.reshape(x, [-1, 36])))
 
     process = algorithms.build_fed_opt(
-        _image_model(_keras.Lambda(fourier)), optimizers.build_sgd(0.1)
+        compiled_testing.image_model(_keras.Lambda(fourier)),
+        optimizers.build_sgd(0.1),
     )
-    clients = _images([(4,)])
+    clients = compiled_testing.images([(4,)])
     with runtime.CompiledContext(devices='XLA:CPU') as context:
       state = process.initialize()
       with self.assertWarnsRegex(RuntimeWarning, 'XLA has no form of .*FFT'):
