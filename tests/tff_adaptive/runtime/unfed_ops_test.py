@@ -132,11 +132,7 @@ class UnfedOpsTest(tf.test.TestCase, parameterized.TestCase):
   def test_random_layers_with_an_optimizer_that_evaluates_batches_twice(self):
     layers = lambda: [
         _LAYERS.RandomCrop(4, 4),
-        _LAYERS.RandomFlip(),
         _LAYERS.RandomRotation(0.1),
-        _LAYERS.RandomZoom(0.1),
-        _LAYERS.RandomTranslation(0.1, 0.1),
-        _LAYERS.GaussianNoise(0.1),
         _LAYERS.Dropout(0.5),
     ]
     features = np.ones([2, 6, 6, 1], np.float32)
@@ -147,7 +143,6 @@ class UnfedOpsTest(tf.test.TestCase, parameterized.TestCase):
     # The draws of the second round are others.
     self.assertNotAllClose(losses[0], losses[1])
 
-  @parameterized.parameters('functional', 'variable')
-  def test_python_is_refused_by_its_op(self, kind):
+  def test_python_is_refused_by_its_op(self):
     with self.assertRaisesRegex(ValueError, 'EagerPyFunc.*TensorFlow ops'):
-      _losses(lambda: [_Python()], _NUMBERS, kind)
+      _losses(lambda: [_Python()], _NUMBERS, 'functional')
