@@ -5,6 +5,7 @@
 import collections
 import functools
 from typing import Any
+import warnings
 
 import numpy as np
 import tensorflow as tf
@@ -13,6 +14,7 @@ import tensorflow_federated as tff
 from tests.tff_adaptive import error_testing
 from tests.tff_adaptive import testing
 from tests.tff_adaptive.runtime import compiled_testing
+from tests.tff_adaptive.runtime import computations_testing
 from tests.tff_adaptive.runtime import sequence_testing
 from tff_adaptive import data
 
@@ -25,6 +27,10 @@ _WORK = {
     'pairs': (lambda x: tf.reduce_sum(x), tff.TensorType(np.float32, [2])),
     'numbers': (lambda x: x, np.int32),
     'words': (_count, tff.SequenceType(np.str_)),
+    'first': (
+        tf.function(lambda rows: sequence_testing.weigh(next(iter(rows)))),
+        sequence_testing.ROWS,
+    ),
     'x': (
         lambda batches: batches.reduce(
             0.0, lambda total, e: total + tf.reduce_sum(e['x'])
@@ -36,16 +42,24 @@ _WORK = {
 
 @functools.cache
 def _computation(name: str) -> Any:
-  """Returns a sum over clients, or one of a sequence without clients."""
-  if name != 'no_clients':
-    return sequence_testing.over_clients(*_WORK[name])
-  add_up = lambda d: d.reduce(0.0, lambda total, x: total + tf.reduce_sum(x))
-  return tff.tensorflow.computation(add_up, tff.SequenceType(_FIVE))
+  """Returns a sum over clients, or another computation."""
+  if name in computations_testing.CASES:
+    return computations_testing.CASES[name].computation
+  if name == 'no_clients':
+    add_up = lambda d: d.reduce(0.0, lambda total, x: total + tf.reduce_sum(x))
+    return tff.tensorflow.computation(add_up, tff.SequenceType(_FIVE))
+  if name == 'doubled':
+    double = tff.tensorflow.computation(lambda value: 2 * value, np.int32)
+    return tff.federated_computation(
+        lambda values: tff.federated_map(double, values),
+        testing.at_clients(np.int32),
+    )
+  return sequence_testing.over_clients(*_WORK[name])
 
 
-def _call(name: str, argument: Any) -> Any:
+def _call(name: str, *arguments: Any) -> Any:
   with compiled_testing.installed():
-    return _computation(name)(argument)
+    return _computation(name)(*arguments)
 
 
 def _train(clients: Any) -> Any:
@@ -73,6 +87,50 @@ def _cohort(**features: Any) -> data.Cohort:
 
 _WIDE = np.zeros([2, 7], np.float32)
 test_arguments_are_refused = error_testing.refused(
+    _type('must be a list', _call, 'results_at_the_clients', 3.0),
+    _value(
+        'the same number of clients, found 1 and 2',
+        _call,
+        'state_of_clients',
+        *(1.0, [[], []], [1.0]),
+    ),
+    _value(
+        'clients, found 1 and 2',
+        _call,
+        'struct_of_places',
+        _Dict(b=[1.0, 2.0], a=(3.0, 4), c=[np.ones([2], np.float32)]),
+    ),
+    _type(
+        'Expected a value of type float32, found one of shape',
+        _call,
+        'results_at_the_clients',
+        [1.0, [2.0, 3.0]],
+    ),
+    _type(
+        'with different fields',
+        _call,
+        'arguments_at_all_places',
+        *(1.0, [2.0], 10.0, [_Dict(y=4.0)]),
+    ),
+    *(
+        _type(named, _call, 'sequences_preprocessed_at_the_clients', argument)
+        for named, argument in (
+            ('for each client, found float', [1.0, 2.0]),
+            ('Expected elements of type float32', [[[1.0, 2.0]]]),
+        )
+    ),
+    *(
+        _value(f'less than `max_key`, 3, found {keys[1]}', _call, name, *both)
+        for name in ('selection', 'sum_of_selections')
+        for keys in ([0, 3], [0, -1])
+        for both in [([keys, [1, 1]], [1.0, 2.0, 3.0])]
+    ),
+    _type(
+        'found an array of type float', _call, 'doubled', [*np.float32([1.5])]
+    ),
+    _type('found one of shape', _call, 'doubled', [*np.ones([2, 3], 'i')]),
+    _type('list with one entry per cl', _call, 'datasets_made_of_ids', 3),
+    _value('End of sequence', _call, 'first', [[]]),
     _type(r'2\], found one of shape \(3', _call, 'pairs', [np.ones([3], 'f')]),
     _type('found str', _call, 'words', ['ann']),
     _type('found bytes', _call, 'words', [b'ann']),
@@ -236,6 +294,18 @@ class ArgumentsTest(compiled_testing.TestCase):
         with self.assertRaisesRegex(ValueError, pattern):
           run([1.0, value])
 
+  def test_an_assertion_of_a_step(self):
+    @tff.federated_computation(testing.at_clients(np.int32))
+    def add_up(values):
+      total = tff.federated_secure_sum_bitwidth(values, 4)
+      return total, tff.federated_broadcast(total)
+
+    with compiled_testing.installed(), warnings.catch_warnings():
+      warnings.filterwarnings('ignore', 'Secure sums')
+      self.assertEqual(add_up([1, 2]), (3, 3))
+      with self.assertRaisesRegex(ValueError, 'in a step: .*than maximum'):
+        add_up([1, 200])
+
   def test_context_continues_after_an_error(self):
     process, clients = compiled_testing.process(), testing.clients([5, 9])
     with compiled_testing.installed():
@@ -244,3 +314,6 @@ class ArgumentsTest(compiled_testing.TestCase):
         process.next(process.initialize(), 3)
       after = compiled_testing.train(process, clients)
     self.assert_same_bits(before, after)
+    with self.assertRaises(TypeError):
+      _call('results_at_the_clients', 3.0)
+    self.assertEqual(_call('results_at_the_clients', [3.0]), [6.0])

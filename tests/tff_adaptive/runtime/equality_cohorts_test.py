@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests that clients' data of all forms give what they give natively."""
 
-import collections
 import functools
 from typing import Any
 
@@ -39,7 +38,6 @@ class CohortsTest(equality_testing.TestCase):
         source.client_ids, source.examples, source.element_spec
     )
     for plan in (
-        data.BatchPlan(4),
         data.BatchPlan(4, num_epochs=2),
         data.BatchPlan(3, num_epochs=2, shuffle=False, drop_remainder=True),
         data.BatchPlan(100, max_examples=7),
@@ -87,50 +85,6 @@ class CohortsTest(equality_testing.TestCase):
     with equality_testing.compiled():
       for clients in ([], nobody):
         self.assert_same(expected, process.next(state, clients), 1e-5)
-
-  @pytest.mark.slow
-  def test_preprocessing_in_the_process(self):
-    example_spec = collections.OrderedDict(
-        x=tff.TensorType(np.float32, [testing.NUM_FEATURES]), y=np.int32
-    )
-
-    @tff.tensorflow.computation(tff.SequenceType(example_spec))
-    def preprocess(dataset):
-      return dataset.take(7).repeat(2).batch(4)
-
-    process = _process()
-    source = equality_testing.source()
-    datasets = [
-        tf.data.Dataset.from_tensor_slices(source.examples(name))
-        for name in equality_testing.ROUNDS[0]
-    ]
-    for compose in (
-        tff.simulation.compose_dataset_computation_with_learning_process,
-        tff.simulation.compose_dataset_computation_with_iterative_process,
-    ):
-      composed = compose(preprocess, process)
-      results = []
-      stack = tff.framework.get_context_stack()
-      for context in (stack.current, equality_testing.context()):
-        with stack.install(context):
-          output = composed.next(composed.initialize(), datasets)
-          results.append((output, composed.next(output.state, datasets[:2])))
-      self.assert_same(*results, 1e-5)
-
-  def test_data_made_of_client_ids(self):
-    @tff.tensorflow.computation(np.str_)
-    def make(client_id):
-      size = tf.strings.to_number(client_id, tf.int64)
-      numbers = tf.data.Dataset.range(size)
-      return numbers.map(lambda x: tf.cast(x, tf.float32)).batch(2)
-
-    digest = sequence_testing.over_clients(
-        sequence_testing.digest, sequence_testing.ROWS
-    )
-    composed = tff.simulation.compose_dataset_computation_with_computation(
-        make, digest
-    )
-    self.assert_equals(composed, ['3', '0', '10'])
 
 
 _lookup = tf.lookup

@@ -8,10 +8,8 @@ from typing import Any
 from absl.testing import parameterized
 import numpy as np
 import pytest
-import tensorflow as tf
 import tensorflow_federated as tff
 
-from tests.tff_adaptive import testing
 from tests.tff_adaptive.runtime import equality_testing
 from tests.tff_adaptive.runtime import sequence_testing
 
@@ -109,44 +107,6 @@ _ELEMENTS = {
 }
 
 
-def _stack_states(reports: Any) -> Any:
-  """Returns the states of clients and their ids, stacked at the server."""
-  stacked_type = tff.to_type(
-      _Dict(
-          id=_tensor(np.str_, None),
-          w=_tensor(np.float32, None, 2, 3),
-          n=_tensor(np.int32, None),
-      )
-  )
-
-  @tff.tensorflow.computation
-  def zero():
-    return _Dict(
-        id=tf.zeros([0], tf.string),
-        w=tf.zeros([0, 2, 3]),
-        n=tf.zeros([0], tf.int32),
-    )
-
-  @tff.tensorflow.computation(stacked_type, reports.type_signature.member)
-  def accumulate(stacked, client):
-    return _Dict(
-        (name, tf.concat([stacked[name], client[name][tf.newaxis]], 0))
-        for name in stacked
-    )
-
-  @tff.tensorflow.computation(stacked_type, stacked_type)
-  def merge(left, right):
-    return _Dict(
-        (name, tf.concat([left[name], right[name]], 0)) for name in left
-    )
-
-  @tff.tensorflow.computation(stacked_type)
-  def report(stacked):
-    return stacked
-
-  return tff.federated_aggregate(reports, zero(), accumulate, merge, report)
-
-
 @pytest.mark.usefixtures('native_runtime')
 class ElementsTest(equality_testing.TestCase):
 
@@ -209,36 +169,3 @@ class ElementsTest(equality_testing.TestCase):
     ]
     self.assert_equals(compute, clients)
     self.assert_equals(compute, [])
-
-  def test_state_of_clients(self):
-    # State goes in as a sequence of one element beside the data, and comes out
-    # stacked at the server, with the ids of the clients beside it.
-    state_type = _Dict(w=_tensor(np.float32, 2, 3), n=np.int32)
-    member_type = tff.to_type(
-        _Dict(data=_ROWS, state=tff.SequenceType(state_type), id=np.str_)
-    )
-
-    @tff.tensorflow.computation(member_type)
-    def work(client):
-      none = (tf.zeros([2, 3]), tf.constant(0))
-      w, n = client['state'].reduce(none, lambda _, s: (s['w'], s['n']))
-      return _Dict(id=client['id'], w=w + _digest(client['data']), n=n + 1)
-
-    @tff.federated_computation(testing.at_clients(member_type))
-    def run(clients):
-      return _stack_states(tff.federated_map(work, clients))
-
-    sizes = {'a': (4, 2), 'b': (3,), 'c': (), 'd': (1, 1, 1)}
-    clients = [
-        _Dict(
-            data=_dataset(_numbers(*parts), _ROWS.element),
-            state=_dataset(
-                [_Dict(w=np.full([2, 3], place), n=place)], state_type
-            ),
-            id=name,
-        )
-        for place, (name, parts) in enumerate(sizes.items())
-    ]
-    found = self.assert_equals(run, clients)
-    self.assertEqual(found['id'].tolist(), [b'a', b'b', b'c', b'd'])
-    self.assertEqual(found['n'].tolist(), [1, 2, 3, 4])

@@ -12,7 +12,6 @@ import tensorflow_federated as tff
 
 from tests.tff_adaptive import testing
 from tests.tff_adaptive.runtime import equality_testing
-from tff_adaptive import runtime
 
 _ROWS = tff.SequenceType(tff.TensorType(np.float32, [None]))
 
@@ -61,18 +60,6 @@ class MadeDatasetsTest(equality_testing.TestCase):
     for _ in range(3):
       self.assert_equals(digest, _IDS)
     self.assertEqual(equality_testing.context().path_of(digest), 'cached')
-
-  def test_shuffles_without_a_seed_follow_that_of_the_context(self):
-    source = _source(lambda d: d.shuffle(5).batch(2))
-    digest = _digest_of_ids(source.dataset_computation)
-
-    def run(seed):
-      with runtime.CompiledContext(seed=seed, strict=True):
-        return [float(digest(_IDS)) for _ in range(4)]
-
-    self.assertEqual(run(1), run(1))
-    self.assertLen(set(run(1)), 4)
-    self.assertNotEqual(run(1), run(2))
 
   def test_a_file_that_changes_is_read_again(self):
     folder = self.enter_context(tempfile.TemporaryDirectory())
@@ -147,9 +134,3 @@ class MadeDatasetsTest(equality_testing.TestCase):
     with equality_testing.compiled():
       with self.assertRaisesRegex(ValueError, "dataset of 'four'.*No data"):
         digest(['five', 'four'])
-
-  def test_ids_must_be_a_list(self):
-    digest = _digest_of_ids(_source(lambda d: d.batch(2)).dataset_computation)
-    with equality_testing.compiled():
-      with self.assertRaisesRegex(TypeError, 'list with one entry per client'):
-        digest(3)
