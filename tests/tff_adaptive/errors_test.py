@@ -321,10 +321,10 @@ test_analyses_are_refused = error_testing.refused(
 _context = runtime.CompiledContext
 test_contexts_are_refused = error_testing.refused(
     *_bad(_context, num_parallel_clients=0, max_cache_bytes=-1),
-    *_bad(_context, default_num_clients=-1),
+    *_bad(_context, default_num_clients=-1, seed=-1),
     *_bad_type(_context, num_parallel_clients='loop', max_cache_bytes=1.5),
     *_bad_type(_context, max_cache_bytes=True, default_num_clients=2.0),
-    *_bad_type(_context, default_num_clients=True),
+    *_bad_type(_context, default_num_clients=True, seed=1.5),
     *_bad(runtime.NativeContext, default_num_clients=-1),
     *_bad_type(runtime.NativeContext, default_num_clients=2.0),
     *_bad_type(runtime.NativeContext, default_num_clients=True),

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of aggregators that draw random numbers on the compiled runtime.
 
-No two runtimes draw the same, so that it is the distribution that is tested.
+No two runtimes draw the same, so that it is the distribution that is tested;
+`private_rounds_test` has that of noise.
 """
 
 import numpy as np
@@ -19,61 +20,6 @@ _learning = tff.learning.algorithms
 
 
 class RandomAggregatorsTest(tf.test.TestCase):
-
-  @pytest.mark.slow
-  def test_noise_of_differential_privacy(self):
-    # Clients without examples change nothing: what changes is the noise.
-    process = _learning.build_unweighted_fed_avg(
-        testing.least_squares_model(np.float32, 20_000),
-        _sgdm(0.1),
-        model_aggregator=tff.learning.dp_aggregator(0.5, 10.0),
-    )
-    empty = [[]] * 10
-    with runtime.CompiledContext(strict=True, seed=1) as context:
-      start = process.initialize()
-      changes = []
-      for seed, round_num in ((1, 0), (1, 0), (1, 1), (2, 0)):
-        context.begin_round(seed, round_num)
-        end = process.next(start, empty).state
-        changes.append(
-            [
-                new - old
-                for new, old in zip(
-                    testing.trainable(end), testing.trainable(start)
-                )
-            ]
-        )
-    first, again, other_round, other_seed = changes
-    for left, right in zip(first, again):
-      self.assertAllEqual(left, right)
-    # Adaptive clipping starts at 0.1. It counts the clipped clients with noise
-    # of its own, of deviation 0.05 a client, and takes that from the privacy of
-    # the sum: Andrew et al., Differentially Private Learning with Adaptive
-    # Clipping, Theorem 1.
-    count_deviation = 0.05 * 10
-    multiplier = (0.5**-2 - (2 * count_deviation) ** -2) ** -0.5
-    deviation = multiplier * 0.1 / 10
-    kernel, bias = first
-    for sample in (kernel, bias):
-      # Four times the error of a sample's deviation, and of its kurtosis.
-      tolerance = 4 / np.sqrt(2 * sample.size)
-      self.assertAllClose(np.std(sample) / deviation, 1.0, atol=tolerance)
-      self.assertAllClose(
-          np.mean(np.square(np.square(sample / deviation))),
-          3.0,
-          atol=4 * np.sqrt(96 / sample.size),
-      )
-    # Draws differ between rows, tensors, rounds and seeds.
-    pairs = [
-        (kernel[0], kernel[1]),
-        (kernel[0], bias),
-        (kernel[0], other_round[0][0]),
-        (kernel[0], other_seed[0][0]),
-    ]
-    for left, right in pairs:
-      self.assertLess(
-          abs(np.corrcoef(left, right)[0, 1]), 4 / np.sqrt(bias.size)
-      )
 
   def test_samples_hold_any_client(self):
     sample = tff.aggregators.UnweightedReservoirSamplingFactory(sample_size=5)

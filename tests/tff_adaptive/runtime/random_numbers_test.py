@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests that the compiled runtime's random numbers follow the seed."""
 
+import functools
 from typing import Any
 
 from absl.testing import parameterized
@@ -10,6 +11,8 @@ import pytest
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tests.tff_adaptive import error_testing
+from tests.tff_adaptive import testing
 from tests.tff_adaptive.runtime import compiled_testing
 from tests.tff_adaptive.runtime import dropout_testing
 from tests.tff_adaptive.runtime import sequence_testing
@@ -28,10 +31,17 @@ def _cohort_of_ones(
   return data.Cohort(source, client_ids, round_num, seed, plan)
 
 
+_NUMBERS = tff.SequenceType(np.float32)
+
+
+def _uniform(size: int = 8) -> tf.Tensor:
+  return tf.random.uniform([size])
+
+
 def _build_noise() -> tff.framework.ConcreteComputation:
   """Returns a new computation that adds up the clients' draws."""
   return sequence_testing.over_clients(
-      lambda value: value + tf.random.uniform([8]), np.float32
+      lambda value: value + _uniform(), np.float32
   )
 
 
@@ -40,19 +50,171 @@ def _build_draw() -> tff.framework.ConcreteComputation:
   return tff.tensorflow.computation(lambda: tf.random.normal([8]))
 
 
-class CallsWithoutClientsTest(compiled_testing.TestCase):
+def _build_two_draws() -> tff.framework.ConcreteComputation:
+  return tff.tensorflow.computation(
+      lambda: [tf.random.normal([8]) for _ in range(2)]
+  )
 
-  def test_draw_anew_in_each_call_and_repeat_with_the_seed(self):
-    runs = []
+
+def _build_initialization() -> tff.framework.ConcreteComputation:
+  """Returns a new computation that draws a state at the server."""
+  return tff.federated_computation(
+      lambda: tff.federated_eval(_build_draw(), tff.SERVER)
+  )
+
+
+def _build_loops() -> tff.framework.ConcreteComputation:
+  """Returns a computation of clients that draw in each of two turns."""
+
+  def draw(numbers):
+    return numbers.reduce(
+        tf.zeros([0]), lambda found, _: tf.concat([found, _uniform(1)], 0)
+    )
+
+  return sequence_testing.over_clients(
+      lambda numbers: tf.reshape(draw(numbers)[:2], [2, 1]), _NUMBERS
+  )
+
+
+def _build_steps() -> tff.framework.ConcreteComputation:
+  """Returns a computation that draws at all places, and twice."""
+  add = tff.tensorflow.computation(lambda x: x + _uniform(), np.float32)
+  alone = tff.tensorflow.computation(lambda: _uniform())
+
+  @tff.federated_computation(testing.at_clients())
+  def run(values):
+    drawn = [tff.federated_map(add, values) for _ in range(2)]
+    drawn.append(tff.federated_eval(alone, tff.CLIENTS))
+    return drawn, tff.federated_eval(alone, tff.SERVER), alone()
+
+  return run
+
+
+def _build_draws_of_clients() -> tff.framework.ConcreteComputation:
+  draw = tff.tensorflow.computation(lambda: _uniform())
+  return tff.federated_computation(
+      lambda: tff.federated_eval(draw, tff.CLIENTS)
+  )
+
+
+def _build_steps_of_elements() -> tff.framework.ConcreteComputation:
+  """Returns a computation that adds a draw to each element of a sequence."""
+  add = tff.tensorflow.computation(lambda x: x + _uniform(1), np.float32)
+  return tff.federated_computation(
+      lambda numbers: tff.sequence_map(add, numbers), _NUMBERS
+  )
+
+
+def _order(numbers: tf.data.Dataset) -> tf.Tensor:
+  add = lambda done, one: tf.concat([done, [one]], 0)
+  return tf.ensure_shape(numbers.reduce(tf.zeros([0]), add), [20])
+
+
+def _build_order(change: Any = lambda numbers: numbers, place: Any = None):
+  """Returns a computation of the order of a sequence's numbers."""
+  work = lambda numbers: _order(change(numbers))
+  if place is tff.CLIENTS:
+    return sequence_testing.over_clients(work, _NUMBERS)
+  order = tff.tensorflow.computation(work, _NUMBERS)
+  if place is None:
+    return order
+  return tff.federated_computation(
+      lambda numbers: tff.federated_map(order, numbers),
+      testing.at_server(_NUMBERS),
+  )
+
+
+def _as_pipeline(numbers: tf.data.Dataset) -> tf.data.Dataset:
+  """Returns the same, so that a pipeline runs."""
+  return numbers.flat_map(tf.data.Dataset.from_tensors)
+
+
+def _shuffle(numbers: tf.data.Dataset) -> tf.data.Dataset:
+  return numbers.shuffle(20)
+
+
+def _range() -> tf.data.Dataset:
+  return tf.data.Dataset.from_tensor_slices(np.arange(20, dtype=np.float32))
+
+
+def _build_made_datasets() -> tff.framework.ConcreteComputation:
+  """Returns a computation of clients that shuffle datasets of their ids."""
+  make = tff.tensorflow.computation(lambda _: _shuffle(_range()), np.str_)
+  order = tff.tensorflow.computation(_order, _NUMBERS)
+
+  @tff.federated_computation(testing.at_clients(np.str_))
+  def run(ids):
+    orders = tff.federated_map(order, tff.federated_map(make, ids))
+    return tff.federated_sum(orders)
+
+  return run
+
+
+_partial = functools.partial
+# Computations that draw, with a function that returns their arguments.
+_DRAWING = (
+    ('call', _build_two_draws, lambda: ()),
+    ('initialization', _build_initialization, lambda: ()),
+    ('round', _build_noise, lambda: ([0.0, 0.0],)),
+    ('loops', _build_loops, lambda: ([[0.0] * 2, [0.0] * 3],)),
+    ('steps', _build_steps, lambda: ([0.0] * 3,)),
+    ('steps_of_clients_alone', _build_draws_of_clients, lambda: ()),
+    ('steps_of_elements', _build_steps_of_elements, lambda: ([0.0, 0.0],)),
+    *(
+        (f'{name}_{place}', _partial(_build_order, change, place), arguments)
+        for place in (None, tff.SERVER)
+        for name, change, arguments in (
+            ('shuffle_in_work', _shuffle, lambda: (list(range(20)),)),
+            ('shuffle', lambda numbers: numbers, lambda: (_shuffle(_range()),)),
+            ('pipeline', _as_pipeline, lambda: (_shuffle(_range()),)),
+        )
+    ),
+    (
+        'shuffle_in_work_of_clients',
+        _partial(_build_order, _shuffle, tff.CLIENTS),
+        lambda: ([list(range(20))] * 2,),
+    ),
+    (
+        'shuffle_of_clients',
+        _partial(_build_order, place=tff.CLIENTS),
+        lambda: ([_shuffle(_range())] * 2,),
+    ),
+    ('made_datasets', _build_made_datasets, lambda: (['a', 'b'],)),
+)
+
+
+def _rows(result: Any) -> np.ndarray:
+  """Returns all vectors of a result that were drawn."""
+  if isinstance(result, tf.data.Dataset):
+    result = list(result.as_numpy_iterator())
+  rows = np.stack(tf.nest.flatten(result))
+  return rows.reshape([-1, rows.shape[-1]])
+
+
+class DrawsTest(compiled_testing.TestCase):
+
+  @parameterized.named_parameters(*_DRAWING)
+  def test_are_new_in_each_call_and_follow_seed_and_round(self, build, args):
+    tf.random.set_seed(None)  # The test case's seed would be that of shuffles.
+    computation, arguments = build(), args()
+    draw = lambda: _rows(computation(*arguments))
+    by_seed, by_round = [], []
     for seed in (7, 7, 8):
-      with runtime.CompiledContext(strict=True, seed=seed):
-        # Two computations, one of which TFF calls the state's initialization.
-        draws = [_build_draw(), _build_initialization()]
-        runs.append([draw() for _ in range(3) for draw in draws])
-    seven, again, eight = runs
-    self.assert_same_bits(seven, again)
-    everything = np.stack([*seven, *eight])
-    self.assertLen(np.unique(everything.round(5), axis=0), len(everything))
+      with runtime.CompiledContext(
+          strict=True, seed=seed, default_num_clients=2
+      ) as context:
+        by_seed.append(np.concatenate([draw() for _ in range(3)]))
+        for round_num in (1, 2, 1):
+          context.begin_round(3, round_num)
+          by_round.append(draw())
+    self.assert_same_bits(by_seed[0], by_seed[1])
+    one, two = by_round[:2]
+    self.assert_same_bits(by_round, [one, two, one] * 3)
+    rows = np.concatenate([by_seed[0], by_seed[2], one, two]).round(5)
+    self.assertLen(np.unique(rows, axis=0), len(rows))
+
+
+class CallsWithoutClientsTest(compiled_testing.TestCase):
 
   def test_do_not_depend_on_calls_that_draw_nothing(self):
     draw = _build_draw()
@@ -69,42 +231,25 @@ class CallsWithoutClientsTest(compiled_testing.TestCase):
     self.assert_same_bits(*runs)
 
   def test_after_a_cohort_are_those_of_a_resumed_run(self):
-    process = dropout_testing.build_process('functional')
+    cohort = _cohort_of_ones(3, 0, 'a')
+    spec = tff.types.tensorflow_to_type(cohort[0].element_spec)
+    noise = sequence_testing.over_clients(
+        lambda batches: batches.reduce(0.0, lambda x, _: x + _uniform(1)[0]),
+        tff.SequenceType(spec),
+    )
     draw = _build_draw()
 
-    def train(first, last):
+    def run(first, last):
       found = []
       with runtime.CompiledContext(strict=True):
-        state = process.initialize()
         for round_num in range(first, last):
-          cohort = _cohort_of_ones(3, round_num, 'ab')
-          state = process.next(state, cohort).state
+          noise(_cohort_of_ones(3, round_num, 'ab'))
           found += [draw(), draw()]
       return found
 
-    whole = train(0, 3)
+    whole = run(0, 3)
     self.assertLen(np.unique(np.stack(whole).round(5), axis=0), 6)
-    self.assert_same_bits(train(2, 3), whole[4:])
-
-  def test_of_a_round_that_is_named_again_are_the_same(self):
-    draw, noise = _build_draw(), _build_noise()
-    with runtime.CompiledContext(strict=True) as context:
-      found = []
-      for _ in range(2):
-        context.begin_round(1, 2)
-        found.append([draw(), noise([0.0]), draw()])
-    self.assert_same_bits(*found)
-    self.assertNotAllClose(found[0][0], found[0][2])
-
-
-def _build_initialization() -> tff.framework.ConcreteComputation:
-  """Returns a new computation that draws a state at the server."""
-
-  @tff.federated_computation
-  def initialize():
-    return tff.federated_eval(_build_draw(), tff.SERVER)
-
-  return initialize
+    self.assert_same_bits(run(2, 3), whole[4:])
 
 
 class RandomNumbersTest(compiled_testing.TestCase):
@@ -222,17 +367,12 @@ class RandomNumbersTest(compiled_testing.TestCase):
         runs.append(found)
     self.assert_same_bits(*runs)
 
-  def test_without_begin_round_differ_and_repeat_with_the_seed(self):
-    draw = _build_noise()
-    runs = []
-    for seed in (7, 7, 8, None, None):
-      with runtime.CompiledContext(strict=True, seed=seed):
-        runs.append([draw([0.0, 0.0]) for _ in range(3)])
-    seven, again, *others = runs
-    self.assert_same_bits(seven, again)
-    self._assert_all_differ(
-        [*seven, *(numbers for run in others for numbers in run)]
-    )
+  def test_contexts_without_a_seed_differ(self):
+    draw, found = _build_noise(), []
+    for _ in range(2):
+      with runtime.CompiledContext(strict=True):
+        found.append(draw([0.0, 0.0]))
+    self.assertNotAllClose(*found)
 
   def test_wrong_number_of_ids(self):
     draw = _build_noise()
@@ -244,20 +384,14 @@ class RandomNumbersTest(compiled_testing.TestCase):
       add_up = sequence_testing.over_clients(lambda value: value, np.float32)
       self.assertEqual(add_up([1.0, 2.0, 4.0]), 7.0)
 
-  @parameterized.parameters(
-      (-1, 0, ValueError),
-      (0, -1, ValueError),
-      (1.5, 0, TypeError),
-      (0, '1', TypeError),
-      (None, 0, TypeError),
-      (True, 0, TypeError),
-  )
-  def test_numbers_that_are_no_seed(self, seed, round_num, error):
-    name = 'round_num' if seed == 0 else 'seed'
-    with self.assertRaisesRegex(error, f'`{name}` must'):
-      compiled_testing.context().begin_round(seed, round_num)
 
-  @parameterized.parameters((-1, ValueError), (1.5, TypeError))
-  def test_context_with_what_is_no_seed(self, seed, error):
-    with self.assertRaisesRegex(error, '`seed` must'):
-      runtime.CompiledContext(seed=seed)
+def _begin_round(seed: Any = 0, round_num: Any = 0) -> None:
+  compiled_testing.context().begin_round(seed, round_num)
+
+
+test_numbers_that_are_no_seed_are_refused = error_testing.refused(
+    *error_testing.bad_values(_begin_round, seed=-1, round_num=-1),
+    *error_testing.bad_types(_begin_round, seed=1.5, round_num='1'),
+    *error_testing.bad_types(_begin_round, seed=None),
+    *error_testing.bad_types(_begin_round, seed=True),
+)
