@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests for `dataset_graphs` and `dataset_splits`."""
 
+import itertools
 from typing import Any
 
 from absl.testing import parameterized
@@ -19,6 +20,10 @@ _TABLE = tf.lookup.StaticHashTable(
 
 def _range(size: int = 9) -> tf.data.Dataset:
   return tf.data.Dataset.range(size)
+
+
+def _shuffled(buffer_size: int = 9, again: bool = True) -> tf.data.Dataset:
+  return _range().shuffle(buffer_size, seed=1, reshuffle_each_iteration=again)
 
 
 def _examples() -> tf.data.Dataset:
@@ -78,27 +83,29 @@ class SplitTest(tf.test.TestCase, parameterized.TestCase):
     elements = self._elements(rows)
     if split.is_batched:
       elements = [list(row) for batch in elements for row in zip(*batch)]
-    numbers = element_orders.run(ops, len(elements))
-    found = [elements[number] for number in numbers.order]
-    if split.is_batched:
-      ends = np.cumsum(numbers.sizes)
-      found = [
-          list(map(np.stack, zip(*found[end - size : end])))
-          for end, size in zip(ends, numbers.sizes)
-      ]
     fresh = self._graph(dataset).build(dataset.element_spec)
-    expected = self._elements(fresh)
-    self.assertLen(found, len(expected))
-    for one, other in zip(found, expected):
-      for array, expected_array in zip(one, other):
-        self.assertAllEqual(array, expected_array)
+    # Each iteration has other orders.
+    iterations = element_orders.iterations(ops, len(elements))
+    for numbers in itertools.islice(iterations, 3):
+      found = [elements[number] for number in numbers.order]
+      if split.is_batched:
+        ends = np.cumsum(numbers.sizes)
+        found = [
+            list(map(np.stack, zip(*found[end - size : end])))
+            for end, size in zip(ends, numbers.sizes)
+        ]
+      expected = self._elements(fresh)
+      self.assertLen(found, len(expected))
+      for one, other in zip(found, expected):
+        for array, expected_array in zip(one, other):
+          self.assertAllEqual(array, expected_array)
 
   @parameterized.named_parameters(
-      ('source', _examples, 0),
-      ('batch', lambda: _examples().batch(4), 1),
+      ('source', lambda _: _examples(), 0),
+      ('batch', lambda _: _examples().batch(4), 1),
       (
           'tutorial',
-          lambda: _examples()
+          lambda _: _examples()
           .repeat(2)
           .shuffle(4, seed=1)
           .batch(4)
@@ -108,8 +115,7 @@ class SplitTest(tf.test.TestCase, parameterized.TestCase):
       ),
       (
           'filtered',
-          lambda: _range()
-          .map(lambda n: n * 2)
+          lambda d: d.map(lambda n: n * 2)
           .filter(lambda n: n > 5)
           .shuffle(3, seed=2)
           .batch(2, drop_remainder=True)
@@ -118,7 +124,7 @@ class SplitTest(tf.test.TestCase, parameterized.TestCase):
       ),
       (
           'text',
-          lambda: _text()
+          lambda _: _text()
           .shuffle(4, seed=3)
           .batch(2, drop_remainder=True)
           .map(lambda tokens: (tokens[:, :-1], tokens[:, 1:])),
@@ -126,153 +132,164 @@ class SplitTest(tf.test.TestCase, parameterized.TestCase):
       ),
       (
           'padded',
-          lambda: _range()
-          .shuffle(9, seed=3)
-          .padded_batch(2)
-          .unbatch()
-          .batch(4),
+          lambda d: d.shuffle(9, seed=3).padded_batch(2).unbatch().batch(4),
           4,
       ),
-      ('batches', lambda: _range().batch(2).shuffle(9, seed=3).repeat(2), 3),
-      ('cached', lambda: _range().shuffle(9, seed=1).cache().repeat(2), 3),
+      ('batches', lambda d: d.batch(2).shuffle(9, seed=3).repeat(2), 3),
+      ('cached', lambda _: _shuffled().cache().repeat(2), 3),
       (
           'of_any_rank',
-          lambda: _range().map(_of_any_rank).shuffle(9, seed=1),
+          lambda d: d.map(_of_any_rank).shuffle(9, seed=1),
           1,
       ),
-      ('numbered', lambda: _range().enumerate().shuffle(9, seed=1), 1),
-      ('filtered_last', lambda: _range().filter(lambda n: n > 3), 1),
+      ('numbered', lambda d: d.enumerate().shuffle(9, seed=1), 1),
+      ('filtered_last', lambda d: d.filter(lambda n: n > 3), 1),
       (
           'centered',
-          lambda: _range().batch(2).map(_center).shuffle(9, seed=1),
+          lambda d: d.batch(2).map(_center).shuffle(9, seed=1),
           1,
       ),
-      ('none', lambda: _range(0).shuffle(3, seed=1).batch(2), 2),
+      ('none', lambda _: _range(0).shuffle(3, seed=1).batch(2), 2),
       (
           'part_of_endless',
-          lambda: _range(3).repeat().shuffle(4, seed=1).take(8).batch(3),
+          lambda _: _range(3).repeat().shuffle(4, seed=1).take(8).batch(3),
           4,
       ),
       (
           'windows',
-          lambda: _range()
-          .window(3)
+          lambda d: d.window(3)
           .flat_map(lambda window: window.batch(2))
           .shuffle(4, seed=1),
           1,
       ),
       (
           'parallel',
-          lambda: _range()
-          .map(lambda n: n + 1, num_parallel_calls=2)
+          lambda d: d.map(lambda n: n + 1, num_parallel_calls=2)
           .shuffle(4, seed=1)
           .batch(2, num_parallel_calls=2),
           2,
       ),
+      ('all', lambda d: d.take(-1), 1),
+      ('skipped', lambda d: d.skip(-1), 1),
+      ('no_epoch', lambda d: d.repeat(0).batch(2, True), 2),
+      ('epochs', lambda _: _shuffled(3).repeat(3).batch(5), 3),
+      ('one_order', lambda _: _shuffled(3, again=False).repeat(3), 2),
+      ('one_epoch', lambda _: _shuffled(9).shuffle(3, seed=1).repeat(1), 3),
       (
-          'epochs_of_epochs',
-          lambda: _range()
-          .shuffle(9, seed=1)
-          .prefetch(2)
-          .repeat(2)
-          .skip(1)
-          .repeat(2),
+          'part_of_endless_epochs',
+          lambda _: _shuffled(3).repeat().skip(3).take(29),
           4,
       ),
-      ('shards', lambda: _range().shuffle(9, seed=1).shard(2, 1).skip(1), 3),
+      (
+          'parts_of_epochs',
+          lambda _: _shuffled(4).take(5).repeat(4).shard(2, 1),
+          4,
+      ),
+      ('part_of_epochs', lambda _: _shuffled().batch(3).repeat(2).take(6), 4),
+      ('all_of_epochs', lambda _: _shuffled().batch(3).repeat(2).take(7), 4),
+      (
+          'filtered_part',
+          lambda _: _shuffled(4).filter(lambda n: n > 2).take(3),
+          3,
+      ),
+      (
+          'epochs_of_epochs',
+          lambda _: _shuffled().prefetch(2).repeat(2).skip(1).repeat(2),
+          4,
+      ),
+      ('shards', lambda _: _shuffled().shard(2, 1).skip(1), 3),
       (
           'options',
-          lambda: _range().shuffle(9, seed=1).with_options(tf.data.Options()),
+          lambda _: _shuffled().with_options(tf.data.Options()),
           1,
       ),
   )
   def test_splits(self, build, num_ops):
-    self.assert_splits(build(), num_ops)
+    self.assert_splits(build(_range()), num_ops)
 
   @parameterized.named_parameters(
       (
           'batches_of_any_rank',
-          lambda: _range().map(_of_any_rank).shuffle(9, seed=1).batch(2),
+          lambda d: d.map(_of_any_rank).shuffle(9, seed=1).batch(2),
       ),
       (
           'part_of_a_cached_order',
-          lambda: _range().shuffle(9, seed=1).cache().take(3).repeat(2),
+          lambda _: _shuffled().cache().take(3).repeat(2),
       ),
       (
           'batched_twice',
-          lambda: _range().shuffle(9, seed=1).batch(2, True).batch(2),
+          lambda _: _shuffled().batch(2, True).batch(2),
       ),
       (
           'mixed',
-          lambda: tf.data.Dataset.sample_from_datasets(
+          lambda _: tf.data.Dataset.sample_from_datasets(
               [_range(), _range(20)], seed=1
           ),
       ),
       (
           'from_python',
-          lambda: tf.data.Dataset.from_generator(
+          lambda _: tf.data.Dataset.from_generator(
               lambda: iter([1, 2]),
               output_signature=tf.TensorSpec([], tf.int64),
           ).shuffle(2),
       ),
       (
           'padded_to_the_longest',
-          lambda: _range()
-          .map(lambda n: tf.zeros([n]))
+          lambda d: d.map(lambda n: tf.zeros([n]))
           .shuffle(9, seed=1)
           .padded_batch(2),
       ),
   )
   def test_what_needs_a_pipeline(self, build):
-    self.assertIsNone(dataset_splits.split(self._graph(build())))
+    self.assertIsNone(dataset_splits.split(self._graph(build(_range()))))
 
   @parameterized.named_parameters(
-      ('drawn', lambda: _range().map(_add_noise).batch(2), 1, 0),
-      ('centered', lambda: _range().shuffle(9).batch(2).map(_center), 0, 1),
-      ('both', lambda: _range().map(_add_noise).batch(2).map(_center), 1, 1),
+      ('drawn', lambda d: d.map(_add_noise).batch(2), 1, 0),
+      ('centered', lambda d: d.shuffle(9).batch(2).map(_center), 0, 1),
+      ('both', lambda d: d.map(_add_noise).batch(2).map(_center), 1, 1),
   )
   def test_functions_of_what_was_chosen(self, build, num_rows, num_batches):
-    found = dataset_splits.split(self._graph(build()))
+    found = dataset_splits.split(self._graph(build(_range())))
     self.assertLen(found.row_maps, num_rows)
     self.assertLen(found.batch_maps, num_batches)
 
   @parameterized.named_parameters(
-      ('seeded', lambda: _range().shuffle(9, seed=1), False),
-      ('unseeded', lambda: _range().shuffle(9), True),
-      ('drawn', lambda: _range().map(_add_noise), True),
-      ('drawn_with_seed', lambda: _range().map(_add_seeded_noise), False),
+      ('seeded', lambda _: _shuffled(), False),
+      ('unseeded', lambda d: d.shuffle(9), True),
+      ('drawn', lambda d: d.map(_add_noise), True),
+      ('drawn_with_seed', lambda d: d.map(_add_seeded_noise), False),
       (
           'mixed_with_seed',
-          lambda: tf.data.Dataset.sample_from_datasets(
+          lambda _: tf.data.Dataset.sample_from_datasets(
               [_range(), _range(20)], seed=1
           ),
           False,
       ),
       (
           'mixed',
-          lambda: tf.data.Dataset.sample_from_datasets([_range(), _range(20)]),
+          lambda _: tf.data.Dataset.sample_from_datasets(
+              [_range(), _range(20)]
+          ),
           True,
       ),
-      ('random', lambda: tf.data.Dataset.random().take(3), True),
-      ('random_with_seed', lambda: tf.data.Dataset.random(1).take(3), False),
+      ('random', lambda _: tf.data.Dataset.random().take(3), True),
+      ('random_with_seed', lambda _: tf.data.Dataset.random(1).take(3), False),
       (
           'variable',
-          lambda: (lambda v: _range().map(lambda n: n + v))(
+          lambda _: (lambda v: _range().map(lambda n: n + v))(
               tf.Variable(1, dtype=tf.int64)
           ),
           True,
       ),
       (
           'inner_noise',
-          lambda: _range()
-          .window(3)
-          .flat_map(lambda window: window.map(_add_noise)),
+          lambda d: d.window(3).flat_map(lambda window: window.map(_add_noise)),
           True,
       ),
-      ('table', _text, False),
+      ('table', lambda _: _text(), False),
   )
   def test_fresh_datasets_differ(self, build, differs):
-    dataset = build()
+    dataset = build(_range())
     self.assertEqual(self._graph(dataset).differs, differs)
     reads = [
         str(self._elements(self._graph(dataset).build(dataset.element_spec)))
@@ -286,15 +303,17 @@ class SplitTest(tf.test.TestCase, parameterized.TestCase):
       self.assertEqual(str(self._elements(fresh)), reads[0])
 
   @parameterized.named_parameters(
-      ('shuffle', lambda: _range().shuffle(9).batch(2).map(_center)),
-      ('noise', lambda: _range().map(_add_noise)),
+      ('shuffle', lambda d: d.shuffle(9).batch(2).map(_center)),
+      ('noise', lambda d: d.map(_add_noise)),
       (
           'mixed',
-          lambda: tf.data.Dataset.sample_from_datasets([_range(), _range(20)]),
+          lambda _: tf.data.Dataset.sample_from_datasets(
+              [_range(), _range(20)]
+          ),
       ),
   )
   def test_seeds(self, build):
-    dataset = build()
+    dataset = build(_range())
     reads = []
     for seed in (1, 1, 2):
       graph = self._graph(dataset)
