@@ -94,66 +94,174 @@ def _one_hot(generator, n):
   return np.eye(NUM_CLASSES, dtype='f')[_classes(generator, n)]
 
 
-def _classifier(keras, x, *layers, **options):
-  """Returns a model of layers, before a softmax layer."""
+def _of_classes(model, x, y=_classes, **options):
+  options = {'metrics': ['accuracy'], **options}
+  return Animal(model, x, y, 'sparse_categorical_crossentropy', options)
+
+
+def _sequential(keras, x, *layers):
   example = x(np.random.default_rng(0), 1)
   dtype = 'string' if example.dtype == object else example.dtype
-  model = keras.Sequential(
-      [
-          keras.Input(example.shape[1:], dtype=dtype),
-          *layers,
-          keras.layers.Dense(NUM_CLASSES, activation='softmax'),
-      ]
-  )
-  options = {'metrics': ['accuracy'], **options}
-  return Animal(model, x, _classes, 'sparse_categorical_crossentropy', options)
-
-
-@_animal
-def _logistic_regression(keras):
-  return _classifier(keras, _VECTOR)
-
-
-@_animal
-def _dense(keras):
-  return _classifier(
-      keras,
-      _VECTOR,
-      keras.layers.Dense(6, activation='relu'),
-      keras.layers.Dense(5, activation='tanh'),
+  return keras.Sequential(
+      [keras.Input(example.shape[1:], dtype=dtype), *layers]
   )
 
 
-@_animal
-def _parametric_relu(keras):
-  return _classifier(
-      keras,
-      _VECTOR,
-      keras.layers.Dense(6),
-      keras.layers.PReLU(),
-      keras.layers.LeakyReLU(),
+def _classifier(keras, x, *layers, **options):
+  """Returns a model of layers, before a softmax layer."""
+  last = keras.layers.Dense(NUM_CLASSES, activation='softmax')
+  return _of_classes(_sequential(keras, x, *layers, last), x, **options)
+
+
+def _of_layers(x, build):
+  return lambda keras: _classifier(keras, x, *build(keras.layers))
+
+
+def _tagger(keras, *layers, **options):
+  """Returns a model of the words of words, before a softmax layer."""
+  layers = (
+      keras.layers.Embedding(NUM_WORDS, 4, mask_zero=True),
+      *layers,
+      keras.layers.Dense(NUM_WORDS, activation='softmax'),
   )
+  model = _sequential(keras, _WORDS, *layers)
+  return _of_classes(model, _WORDS, _WORDS, **options)
 
 
-@_animal
-def _weight_regularizers(keras):
-  return _classifier(
-      keras,
-      _VECTOR,
-      keras.layers.Dense(
-          6,
-          activation='relu',
-          kernel_regularizer=keras.regularizers.L1L2(1e-2, 1e-1),
-          bias_regularizer='l2',
-      ),
-  )
+def _linear(keras, loss, metrics=()):
+  """Returns a linear model of two numbers."""
+  model = _sequential(keras, _VECTOR, keras.layers.Dense(2))
+  return Animal(model, _VECTOR, _normal(2), loss, {'metrics': list(metrics)})
 
 
-@_animal
-def _activity_regularizer(keras):
-  return _classifier(
-      keras, _VECTOR, keras.layers.Dense(6, activity_regularizer='l2')
-  )
+_OF_VECTORS = {
+    'logistic_regression': lambda nn: [],
+    'dense': lambda nn: [
+        nn.Dense(6, activation='relu'),
+        nn.Dense(5, activation='tanh'),
+    ],
+    'parametric_relu': lambda nn: [nn.Dense(6), nn.PReLU(), nn.LeakyReLU()],
+    'activity_regularizer': lambda nn: [nn.Dense(6, activity_regularizer='l2')],
+    'layer_normalization': lambda nn: [nn.Dense(6), nn.LayerNormalization()],
+    'unit_normalization': lambda nn: [nn.Dense(6), nn.UnitNormalization()],
+    'rms_normalization': lambda nn: [nn.Dense(6), nn.RMSNormalization()],
+    'normalized_features': lambda nn: [
+        nn.BatchNormalization(momentum=0.8, scale=False),
+        nn.Dense(6, use_bias=False),
+        nn.BatchNormalization(trainable=False),
+        nn.BatchNormalization(epsilon=1e-2),
+    ],
+    'frozen_layer': lambda nn: [
+        nn.Dense(6, activation='relu', trainable=False),
+        nn.Dense(4),
+    ],
+}
+_OF_IMAGES = {
+    'convolutions': lambda nn: [
+        nn.Conv2D(4, 3, activation='relu', padding='same'),
+        nn.MaxPooling2D(),
+        nn.Conv2D(4, 3, strides=2, dilation_rate=1),
+        nn.Flatten(),
+    ],
+    'depthwise_convolutions': lambda nn: [
+        nn.DepthwiseConv2D(3, depth_multiplier=2, activation='relu'),
+        nn.SeparableConv2D(4, 3),
+        nn.GlobalAveragePooling2D(),
+    ],
+    'group_normalization': lambda nn: [
+        nn.Conv2D(4, 3),
+        nn.GroupNormalization(2),
+        nn.GlobalAveragePooling2D(),
+    ],
+    'batch_normalization': lambda nn: [
+        nn.Conv2D(4, 3, use_bias=False),
+        nn.BatchNormalization(),
+        nn.ReLU(),
+        nn.GlobalAveragePooling2D(),
+    ],
+}
+_OF_SERIES = {
+    'series_convolutions': lambda nn: [
+        nn.Conv1D(5, 3, padding='causal', activation='relu'),
+        nn.Conv1D(4, 2),
+        nn.GlobalMaxPooling1D(),
+    ],
+    'lstm': lambda nn: [nn.LSTM(4)],
+    'gru': lambda nn: [nn.GRU(4, return_sequences=True), nn.GRU(3)],
+    'simple_rnn': lambda nn: [nn.SimpleRNN(4, go_backwards=True)],
+    'bidirectional': lambda nn: [nn.Bidirectional(nn.LSTM(3))],
+    'time_distributed': lambda nn: [
+        nn.TimeDistributed(nn.Dense(3)),
+        nn.Flatten(),
+    ],
+    'dropout_of_nothing': lambda nn: [
+        nn.SpatialDropout1D(0.0),
+        nn.GaussianNoise(0.0),
+        nn.LSTM(4, dropout=0.0),
+        nn.Dropout(0.0),
+    ],
+}
+_OF_IDS = {
+    'looked_up_words': lambda nn: [
+        nn.IntegerLookup(vocabulary=[4, 9, 2], num_oov_indices=2),
+        nn.Embedding(6, 4),
+        nn.GlobalAveragePooling1D(),
+    ],
+}
+_OF_WORDS = {
+    'masked_sentences': lambda nn: [
+        nn.Embedding(NUM_WORDS, 4, mask_zero=True),
+        nn.GRU(4),
+    ],
+}
+ZOO.update(
+    (name, _of_layers(x, build))
+    for x, builders in (
+        (_VECTOR, _OF_VECTORS),
+        (_IMAGE, _OF_IMAGES),
+        (_SERIES, _OF_SERIES),
+        (_IDS, _OF_IDS),
+        (_WORDS, _OF_WORDS),
+    )
+    for name, build in builders.items()
+)
+ZOO.update(
+    weight_regularizers=lambda keras: _classifier(
+        keras,
+        _VECTOR,
+        keras.layers.Dense(
+            6,
+            activation='relu',
+            kernel_regularizer=keras.regularizers.L1L2(1e-2, 1e-1),
+            bias_regularizer='l2',
+        ),
+    ),
+    masking=lambda keras: _classifier(
+        keras,
+        lambda generator, n: _SERIES(generator, n)
+        * generator.integers(2, size=(n, _LENGTH, 1)).astype('f'),
+        keras.layers.Masking(),
+        keras.layers.SimpleRNN(4),
+    ),
+    f1_score=lambda keras: dataclasses.replace(
+        _classifier(keras, _VECTOR, keras.layers.Dense(4)),
+        y=_one_hot,
+        loss='categorical_crossentropy',
+        options={
+            'metrics': [
+                keras.metrics.F1Score(average='macro', name='f1'),
+                keras.metrics.F1Score(name='f1_per_class'),
+                keras.metrics.AUC(
+                    multi_label=True, num_labels=NUM_CLASSES, name='auc'
+                ),
+                keras.metrics.Precision(name='precision'),
+                keras.metrics.RecallAtPrecision(0.3, name='recall'),
+                keras.metrics.TopKCategoricalAccuracy(2, name='top_2'),
+                'categorical_accuracy',
+            ]
+        },
+    ),
+)
 
 
 @_animal
@@ -165,29 +273,6 @@ def _added_loss(keras):
       return x
 
   return _classifier(keras, _VECTOR, keras.layers.Dense(6), Penalty())
-
-
-@_animal
-def _convolutions(keras):
-  return _classifier(
-      keras,
-      _IMAGE,
-      keras.layers.Conv2D(4, 3, activation='relu', padding='same'),
-      keras.layers.MaxPooling2D(),
-      keras.layers.Conv2D(4, 3, strides=2, dilation_rate=1),
-      keras.layers.Flatten(),
-  )
-
-
-@_animal
-def _depthwise_convolutions(keras):
-  return _classifier(
-      keras,
-      _IMAGE,
-      keras.layers.DepthwiseConv2D(3, depth_multiplier=2, activation='relu'),
-      keras.layers.SeparableConv2D(4, 3),
-      keras.layers.GlobalAveragePooling2D(),
-  )
 
 
 @_animal
@@ -204,73 +289,6 @@ def _transposed_convolutions(keras):
       ]
   )
   return Animal(model, _IMAGE, _IMAGE, 'mse', {'metrics': ['mae']})
-
-
-@_animal
-def _series_convolutions(keras):
-  return _classifier(
-      keras,
-      _SERIES,
-      keras.layers.Conv1D(5, 3, padding='causal', activation='relu'),
-      keras.layers.Conv1D(4, 2),
-      keras.layers.GlobalMaxPooling1D(),
-  )
-
-
-@_animal
-def _layer_normalization(keras):
-  return _classifier(
-      keras, _VECTOR, keras.layers.Dense(6), keras.layers.LayerNormalization()
-  )
-
-
-@_animal
-def _group_normalization(keras):
-  return _classifier(
-      keras,
-      _IMAGE,
-      keras.layers.Conv2D(4, 3),
-      keras.layers.GroupNormalization(2),
-      keras.layers.GlobalAveragePooling2D(),
-  )
-
-
-@_animal
-def _unit_normalization(keras):
-  return _classifier(
-      keras, _VECTOR, keras.layers.Dense(6), keras.layers.UnitNormalization()
-  )
-
-
-@_animal
-def _rms_normalization(keras):
-  return _classifier(
-      keras, _VECTOR, keras.layers.Dense(6), keras.layers.RMSNormalization()
-  )
-
-
-@_animal
-def _batch_normalization(keras):
-  return _classifier(
-      keras,
-      _IMAGE,
-      keras.layers.Conv2D(4, 3, use_bias=False),
-      keras.layers.BatchNormalization(),
-      keras.layers.ReLU(),
-      keras.layers.GlobalAveragePooling2D(),
-  )
-
-
-@_animal
-def _normalized_features(keras):
-  return _classifier(
-      keras,
-      _VECTOR,
-      keras.layers.BatchNormalization(momentum=0.8, scale=False),
-      keras.layers.Dense(6, use_bias=False),
-      keras.layers.BatchNormalization(trainable=False),
-      keras.layers.BatchNormalization(epsilon=1e-2),
-  )
 
 
 @_animal
@@ -291,18 +309,6 @@ def _moving_scale(keras):
       return x / scale
 
   return _classifier(keras, _VECTOR, keras.layers.Dense(6), MovingScale())
-
-
-@_animal
-def _looked_up_words(keras):
-  layers = keras.layers
-  return _classifier(
-      keras,
-      _IDS,
-      layers.IntegerLookup(vocabulary=[4, 9, 2], num_oov_indices=2),
-      layers.Embedding(6, 4),
-      layers.GlobalAveragePooling1D(),
-  )
 
 
 @_animal
@@ -331,22 +337,8 @@ def _categories(keras):
 def _texts_of_words(keras):
   words = keras.layers.TextVectorization(output_sequence_length=_LENGTH)
   words.adapt(['Oslo and Rome', 'Bern or Rome or Oslo'])
-  model = keras.Sequential(
-      [
-          keras.Input([1], dtype='string'),
-          words,
-          keras.layers.Embedding(NUM_WORDS, 4, mask_zero=True),
-          keras.layers.LSTM(4),
-          keras.layers.Dense(NUM_CLASSES, activation='softmax'),
-      ]
-  )
-  return Animal(
-      model,
-      _texts(5),
-      _classes,
-      'sparse_categorical_crossentropy',
-      {'metrics': ['accuracy']},
-  )
+  embedding = keras.layers.Embedding(NUM_WORDS, 4, mask_zero=True)
+  return _classifier(keras, _texts(5), words, embedding, keras.layers.LSTM(4))
 
 
 @_animal
@@ -366,121 +358,16 @@ def _scaled_features(keras):
 
 
 @_animal
-def _lstm(keras):
-  return _classifier(keras, _SERIES, keras.layers.LSTM(4))
-
-
-@_animal
-def _gru(keras):
-  return _classifier(
-      keras,
-      _SERIES,
-      keras.layers.GRU(4, return_sequences=True),
-      keras.layers.GRU(3),
-  )
-
-
-@_animal
-def _simple_rnn(keras):
-  return _classifier(
-      keras, _SERIES, keras.layers.SimpleRNN(4, go_backwards=True)
-  )
-
-
-@_animal
-def _bidirectional(keras):
-  return _classifier(
-      keras, _SERIES, keras.layers.Bidirectional(keras.layers.LSTM(3))
-  )
-
-
-@_animal
-def _time_distributed(keras):
-  return _classifier(
-      keras,
-      _SERIES,
-      keras.layers.TimeDistributed(keras.layers.Dense(3)),
-      keras.layers.Flatten(),
-  )
-
-
-@_animal
-def _dropout_of_nothing(keras):
-  return _classifier(
-      keras,
-      _SERIES,
-      keras.layers.SpatialDropout1D(0.0),
-      keras.layers.GaussianNoise(0.0),
-      keras.layers.LSTM(4, dropout=0.0),
-      keras.layers.Dropout(0.0),
-  )
-
-
-@_animal
 def _masked_words(keras):
   """A mask that reaches loss and metrics."""
-  layers = keras.layers
-  model = keras.Sequential(
-      [
-          keras.Input([_LENGTH]),
-          layers.Embedding(NUM_WORDS, 4, mask_zero=True),
-          layers.LSTM(4, return_sequences=True),
-          layers.Dense(NUM_WORDS, activation='softmax'),
-      ]
-  )
-  return Animal(
-      model,
-      _WORDS,
-      _WORDS,
-      'sparse_categorical_crossentropy',
-      {'metrics': ['accuracy']},
-  )
-
-
-@_animal
-def _masked_sentences(keras):
-  return _classifier(
-      keras,
-      _WORDS,
-      keras.layers.Embedding(NUM_WORDS, 4, mask_zero=True),
-      keras.layers.GRU(4),
-  )
-
-
-@_animal
-def _masking(keras):
-  return _classifier(
-      keras,
-      lambda generator, n: _SERIES(generator, n)
-      * generator.integers(2, size=(n, _LENGTH, 1)).astype('f'),
-      keras.layers.Masking(),
-      keras.layers.SimpleRNN(4),
-  )
+  return _tagger(keras, keras.layers.LSTM(4, return_sequences=True))
 
 
 @_animal
 def _masked_and_weighted(keras):
-  layers = keras.layers
-  model = keras.Sequential(
-      [
-          keras.Input([_LENGTH]),
-          layers.Embedding(NUM_WORDS, 4, mask_zero=True),
-          layers.Dense(NUM_WORDS, activation='softmax'),
-      ]
-  )
-  return Animal(
-      model,
-      _WORDS,
-      _WORDS,
-      'sparse_categorical_crossentropy',
-      {
-          'metrics': ['accuracy'],
-          'weighted_metrics': [
-              keras.metrics.SparseCategoricalCrossentropy(name='weighted')
-          ],
-      },
-      weight=_uniform(_LENGTH),
-  )
+  metric = keras.metrics.SparseCategoricalCrossentropy(name='weighted')
+  animal = _tagger(keras, weighted_metrics=[metric])
+  return dataclasses.replace(animal, weight=_uniform(_LENGTH))
 
 
 @_animal
@@ -609,16 +496,6 @@ def _shared_layer(keras):
 
 
 @_animal
-def _frozen_layer(keras):
-  return _classifier(
-      keras,
-      _VECTOR,
-      keras.layers.Dense(6, activation='relu', trainable=False),
-      keras.layers.Dense(4),
-  )
-
-
-@_animal
 def _model_in_model(keras):
   inner = keras.Sequential(
       [
@@ -651,13 +528,7 @@ def _subclass(keras):
 def _subclassed(keras):
   model = _subclass(keras)(4)
   model(np.zeros([1, 5], 'f'))
-  return Animal(
-      model,
-      _VECTOR,
-      _classes,
-      'sparse_categorical_crossentropy',
-      {'metrics': ['accuracy']},
-  )
+  return _of_classes(model, _VECTOR)
 
 
 @_animal
@@ -676,55 +547,19 @@ def _own_weights(keras):
 
 
 @_animal
-def _f1_score(keras):
-  return dataclasses.replace(
-      _classifier(keras, _VECTOR, keras.layers.Dense(4)),
-      y=_one_hot,
-      loss='categorical_crossentropy',
-      options={
-          'metrics': [
-              keras.metrics.F1Score(average='macro', name='f1'),
-              keras.metrics.F1Score(name='f1_per_class'),
-              keras.metrics.AUC(
-                  multi_label=True, num_labels=NUM_CLASSES, name='auc'
-              ),
-              keras.metrics.Precision(name='precision'),
-              keras.metrics.RecallAtPrecision(0.3, name='recall'),
-              keras.metrics.TopKCategoricalAccuracy(2, name='top_2'),
-              'categorical_accuracy',
-          ]
-      },
-  )
-
-
-@_animal
 def _regression(keras):
-  model = keras.Sequential([keras.Input([5]), keras.layers.Dense(2)])
-  return Animal(
-      model,
-      _VECTOR,
-      _normal(2),
-      keras.losses.Huber(0.7),
-      {
-          'metrics': [
-              keras.metrics.R2Score(name='r2'),
-              keras.metrics.RootMeanSquaredError(name='rmse'),
-              keras.metrics.CosineSimilarity(name='cosine'),
-              keras.metrics.LogCoshError(name='log_cosh'),
-          ]
-      },
-  )
+  metrics = [
+      keras.metrics.R2Score(name='r2'),
+      keras.metrics.RootMeanSquaredError(name='rmse'),
+      keras.metrics.CosineSimilarity(name='cosine'),
+      keras.metrics.LogCoshError(name='log_cosh'),
+  ]
+  return _linear(keras, keras.losses.Huber(0.7), metrics)
 
 
 @_animal
 def _sum_of_losses(keras):
-  model = keras.Sequential([keras.Input([5]), keras.layers.Dense(2)])
-  return Animal(
-      model,
-      _VECTOR,
-      _normal(2),
-      keras.losses.MeanSquaredError(reduction='sum'),
-  )
+  return _linear(keras, keras.losses.MeanSquaredError(reduction='sum'))
 
 
 @_animal
@@ -735,8 +570,7 @@ def _own_loss_and_metric(keras):
   def within(y_true, y_pred):
     return tf.cast(tf.abs(y_true - y_pred) < 1.0, tf.float32)
 
-  model = keras.Sequential([keras.Input([5]), keras.layers.Dense(2)])
-  return Animal(model, _VECTOR, _normal(2), loss, {'metrics': [within]})
+  return _linear(keras, loss, [within])
 
 
 @_animal
@@ -773,10 +607,4 @@ def _mixed_bfloat16(keras):
           keras.layers.Activation('softmax', dtype='float32'),
       ]
   )
-  return Animal(
-      model,
-      _VECTOR,
-      _classes,
-      'sparse_categorical_crossentropy',
-      {'metrics': ['accuracy']},
-  )
+  return _of_classes(model, _VECTOR)
