@@ -12,6 +12,7 @@ import pytest
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tests.tff_adaptive import error_testing
 from tests.tff_adaptive import testing
 from tests.tff_adaptive.optimizers import rules_testing
 from tff_adaptive import algorithms
@@ -47,11 +48,11 @@ _CLIENT_RULES = {
     },
 }
 
-_UNIFORM = tff.learning.ClientWeighting.UNIFORM
 _PARTS = {
     'client_learning_rate': 'client_work',
     'server_learning_rate': 'finalizer',
 }
+_sgd, _sgdm = optimizers.build_sgd, tff.learning.optimizers.build_sgdm
 # Relative to the rate; the error of a difference goes with its square.
 _STEP = 1e-3
 
@@ -90,105 +91,85 @@ def _difference(process, state, part, *arguments):
   return (high - low) / (float(ends[1]) - float(ends[0]))
 
 
+def _of_rule(name):
+  build, arguments = _CLIENT_RULES[name]
+  return lambda model: algorithms.build_fed_opt(
+      model, build(**arguments), optimizers.build_fedavg(0.9)
+  )
+
+
+def _of_rules(*rules, **options):
+  return lambda model: algorithms.build_fed_opt(
+      model, *(build() for build in rules), **options
+  )
+
+
+def _of_tff(model):
+  return tff.learning.algorithms.build_weighted_fed_avg(
+      model, _sgdm(0.05), _sgdm(0.8)
+  )
+
+
+# Builders of processes. The first and the last name are always run.
+_PROCESSES = {
+    **{name: _of_rule(name) for name in _CLIENT_RULES},
+    'fedadam': _of_rules(
+        lambda: _sgd(0.05, momentum=0.9), lambda: optimizers.build_fedadam(0.1)
+    ),
+    'zero_moments_at_first': _of_rules(
+        lambda: optimizers.build_adam(0.05),
+        lambda: optimizers.build_fedyogi(0.1),
+    ),
+    'schedules_loss_terms_and_clipping': _of_rules(
+        lambda: _sgd(0.05),
+        lambda: optimizers.build_fedadam(0.1),
+        client_weighting=tff.learning.ClientWeighting.UNIFORM,
+        loss_term=loss_terms.build_fedprox(0.5),
+        client_schedule=schedules.build_table({0: 1.0, 1: 0.5}),
+        clip_norm=0.5,
+    ),
+    # For functional models TFF keeps the clients' rate out of the state.
+    'tff': _of_tff,
+    'server_without_a_rate': _of_rules(
+        lambda: _sgd(0.05), optimizers.build_fedexp
+    ),
+    'fedavg': _of_rules(lambda: _sgd(0.05), optimizers.build_fedavg),
+}
+
+
 class HypergradientsTest(parameterized.TestCase):
 
   def setUp(self):
     super().setUp()
     self.enter_context(runtime.CompiledContext(strict=True))
 
-  def _assert_equals_differences(self, model, process, rates=tuple(_PARTS)):
-    loss_fn = tuning.build_model_loss(model)
+  @parameterized.named_parameters(*_PROCESSES.items())
+  @pytest.mark.sample(2)
+  def test_equals_finite_differences(self, build):
+    model = testing.least_squares_model(np.float64, 2)
+    process, loss_fn = build(model), tuning.build_model_loss(model)
     state, cohorts = process.initialize(), _cohorts(2)
     found = tuning.hypergradient(process, loss_fn)(state, cohorts, _batch())
     arguments = (cohorts, loss_fn, _batch())
     self.assertAlmostEqual(
         found.loss, _loss(process, state, {}, *arguments), places=12
     )
-    for name in rates:
-      expected = _difference(process, state, _PARTS[name], *arguments)
+    hparams = process.get_hparams(state)
+    for name, part in _PARTS.items():
+      if 'learning_rate' not in hparams[part]:
+        self.assertIsNone(getattr(found, name))
+        continue
+      expected = _difference(process, state, part, *arguments)
       self.assertNotEqual(expected, 0.0)
       np.testing.assert_allclose(
           getattr(found, name), expected, rtol=1e-4, err_msg=name
       )
-    return found
-
-  @parameterized.named_parameters(
-      ('fedavg', lambda: optimizers.build_sgd(0.05), optimizers.build_fedavg),
-      (
-          'fedadam',
-          lambda: optimizers.build_sgd(0.05, momentum=0.9),
-          lambda: optimizers.build_fedadam(0.1),
-      ),
-      (
-          'fedavg_of_delta_sgd',
-          lambda: optimizers.build_delta_sgd(0.05),
-          lambda: optimizers.build_fedavg(0.9),
-      ),
-      (
-          'roots_of_moments_that_are_zero_at_first',
-          lambda: optimizers.build_adam(0.05),
-          lambda: optimizers.build_fedyogi(0.1),
-      ),
-  )
-  @pytest.mark.sample(1)
-  def test_equals_finite_differences(self, client_optimizer, server_optimizer):
-    model = testing.least_squares_model(np.float64, 2)
-    process = algorithms.build_fed_opt(
-        model, client_optimizer(), server_optimizer()
-    )
-    self._assert_equals_differences(model, process)
-
-  @parameterized.named_parameters(*zip(_CLIENT_RULES, _CLIENT_RULES))
-  @pytest.mark.sample(1)
-  def test_every_client_rule(self, name):
-    model = testing.least_squares_model(np.float64, 2)
-    build, arguments = _CLIENT_RULES[name]
-    rule = build(**arguments)
-    process = algorithms.build_fed_opt(
-        model, rule, optimizers.build_fedavg(0.9)
-    )
-    rates = list(_PARTS)
-    if (
-        'learning_rate'
-        not in process.get_hparams(process.initialize())['client_work']
-    ):
-      rates.remove('client_learning_rate')
-    self._assert_equals_differences(model, process, rates)
-
-  @pytest.mark.slow
-  def test_goes_through_schedules_loss_terms_and_clipping(self):
-    model = testing.least_squares_model(np.float64, 2)
-    process = algorithms.build_fed_opt(
-        model,
-        optimizers.build_sgd(0.05),
-        optimizers.build_fedadam(0.1),
-        client_weighting=_UNIFORM,
-        loss_term=loss_terms.build_fedprox(0.5),
-        client_schedule=schedules.build_table({0: 1.0, 1: 0.5}),
-        clip_norm=0.5,
-    )
-    self._assert_equals_differences(model, process)
-
-  @pytest.mark.slow
-  def test_of_a_stock_process(self):
-    model = testing.least_squares_model(np.float64, 2)
-    process = tff.learning.algorithms.build_weighted_fed_avg(
-        model,
-        client_optimizer_fn=tff.learning.optimizers.build_sgdm(0.05),
-        server_optimizer_fn=tff.learning.optimizers.build_sgdm(0.8),
-    )
-    found = self._assert_equals_differences(
-        model, process, ['server_learning_rate']
-    )
-    # For functional models TFF keeps that of the clients out of the state.
-    self.assertIsNone(found.client_learning_rate)
 
   @pytest.mark.slow
   def test_of_shuffled_datasets_that_are_read_twice(self):
     model = testing.least_squares_model(np.float32, 2)
-    sgdm = tff.learning.optimizers.build_sgdm
     process = tff.learning.algorithms.build_weighted_mime_lite(
-        model, sgdm(0.05, 0.5), sgdm(0.8)
+        model, _sgdm(0.05, 0.5), _sgdm(0.8)
     )
 
     def client(size):
@@ -202,17 +183,6 @@ class HypergradientsTest(parameterized.TestCase):
     found = tuning.hypergradient(process, loss_fn)(state, cohorts, batch)
     expected = _difference(process, state, 'finalizer', cohorts, loss_fn, batch)
     self.assertAlmostEqual(found.server_learning_rate, expected, places=3)
-
-  @pytest.mark.slow
-  def test_a_rule_without_a_rate_has_none(self):
-    model = testing.least_squares_model(np.float64, 2)
-    process = algorithms.build_fed_opt(
-        model, optimizers.build_sgd(0.05), optimizers.build_fedexp()
-    )
-    found = self._assert_equals_differences(
-        model, process, ['client_learning_rate']
-    )
-    self.assertIsNone(found.server_learning_rate)
 
   @pytest.mark.slow
   def test_same_dropout_as_in_the_round(self):
@@ -261,45 +231,6 @@ class HypergradientsTest(parameterized.TestCase):
     # Without a tape, and then one after the other with a tape each.
     self.assertEqual(trained, [0, 1, 2, 0, 1, 2])
 
-  def test_a_variable_model_is_refused(self):
-    with self.assertRaisesRegex(
-        runtime.UnsupportedComputationError, 'FunctionalModel'
-    ):
-      tuning.build_model_loss(testing.variable_model_fn())
-    process = algorithms.build_fed_opt(
-        testing.variable_model_fn(), optimizers.build_sgd(0.1)
-    )
-    with self.assertRaisesRegex(
-        runtime.UnsupportedComputationError, 'FunctionalModel'
-    ):
-      tuning.hypergradient(process, lambda weights: 0.0)
-
-  def test_a_process_without_rates_is_refused(self):
-    process = algorithms.build_fed_opt(
-        testing.functional_model(),
-        optimizers.build_sps(),
-        optimizers.build_fedexp(),
-    )
-    with self.assertRaisesRegex(ValueError, 'no learning rate in its state'):
-      tuning.hypergradient(process, lambda weights: 0.0)
-
-  def test_integer_rates_are_refused(self):
-    process = algorithms.build_fed_opt(
-        testing.functional_model(),
-        tff.learning.optimizers.build_sgdm(1),
-    )
-    with self.assertRaisesRegex(ValueError, 'client_work is an integer'):
-      tuning.hypergradient(process, lambda weights: 0.0)
-
-  def test_clients_that_keep_state_are_refused(self):
-    process = algorithms.build_fed_opt(
-        testing.functional_model(), optimizers.build_scaffold_sgd(4, 0.1)
-    )
-    with self.assertRaisesRegex(
-        runtime.UnsupportedComputationError, 'clients keep state'
-    ):
-      tuning.hypergradient(process, lambda weights: 0.0)
-
   @parameterized.named_parameters(
       ('custom_gradient', tf.nn.silu, 'tf.custom_gradient'),
       (
@@ -328,3 +259,32 @@ class HypergradientsTest(parameterized.TestCase):
           process, lambda weights: tf.reduce_sum(weights.trainable[0])
       )
       find(process.initialize(), [testing.clients([4])])
+
+
+def _find(model, *rules):
+  """Builds the hypergradient of a process."""
+  process = algorithms.build_fed_opt(model(), *(rule() for rule in rules))
+  return tuning.hypergradient(process, lambda weights: 0.0)
+
+
+_model, _variables = testing.functional_model, testing.variable_model_fn
+_unsupported = functools.partial(
+    error_testing.row, runtime.UnsupportedComputationError
+)
+_value = error_testing.value_error
+test_processes_are_refused = error_testing.refused(
+    _unsupported('FunctionalModel', tuning.build_model_loss, _variables()),
+    _unsupported('FunctionalModel', _find, _variables, lambda: _sgd(0.1)),
+    _value(
+        'no learning rate in its state',
+        _find,
+        *(_model, optimizers.build_sps, optimizers.build_fedexp),
+    ),
+    _value('client_work is an integer', _find, _model, lambda: _sgdm(1)),
+    _unsupported(
+        'clients keep state',
+        _find,
+        _model,
+        lambda: optimizers.build_scaffold_sgd(4, 0.1),
+    ),
+)
