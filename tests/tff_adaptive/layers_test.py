@@ -225,18 +225,6 @@ class LSTMTest(tf.test.TestCase, parameterized.TestCase):
     keras.set_weights(layer.get_weights())
     self.assert_same(layer(_inputs(2)), keras(_inputs(2)))
 
-  @parameterized.parameters((layers, tf.keras), (keras_3, keras))
-  def test_saved_model_is_loaded_without_custom_objects(self, fast, version):
-    model = version.Sequential(
-        [version.Input([_TIME, _SIZE]), fast.LSTM(_UNITS)]
-    )
-    folder = self.enter_context(tempfile.TemporaryDirectory())
-    path = os.path.join(folder, 'model.keras')
-    model.save(path)
-    loaded = version.models.load_model(path)
-    self.assertIsInstance(loaded.layers[-1], fast.LSTM)
-    self.assert_same(loaded(_inputs(2)), model(_inputs(2)))
-
 
 class FullSizeTest(tf.test.TestCase):
   """Two layers of 256 units over 80 steps, as texts are trained on."""
@@ -378,16 +366,21 @@ class BagOfWordsDenseTest(tf.test.TestCase, parameterized.TestCase):
     self.assertIsInstance(gradient, tf.IndexedSlices)
     self.assertAllEqual(gradient.values.shape, [_WORDS.size, _NUM_OUTPUTS])
 
+
+class SavedModelsTest(tf.test.TestCase, parameterized.TestCase):
+
   @parameterized.parameters((layers, tf.keras), (keras_3, keras))
-  def test_saved_model_is_loaded_without_custom_objects(self, fast, version):
-    model = version.Sequential(
-        [
-            version.Input([4], dtype='int32'),
-            fast.BagOfWordsDense(_NUM_OUTPUTS, _NUM_WORDS),
-        ]
+  def test_are_loaded_without_custom_objects(self, fast, version):
+    path = os.path.join(
+        self.enter_context(tempfile.TemporaryDirectory()), 'model.keras'
     )
-    folder = self.enter_context(tempfile.TemporaryDirectory())
-    path = os.path.join(folder, 'model.keras')
-    model.save(path)
-    loaded = version.models.load_model(path)
-    self.assertAllEqual(loaded(_WORDS), model(_WORDS))
+    for layer, inputs in (
+        (fast.LSTM(_UNITS), _inputs(2)),
+        (fast.BagOfWordsDense(_NUM_OUTPUTS, _NUM_WORDS), _WORDS),
+    ):
+      start = version.Input(inputs.shape[1:], dtype=inputs.dtype)
+      model = version.Sequential([start, layer])
+      model.save(path)
+      loaded = version.models.load_model(path)
+      self.assertIsInstance(loaded.layers[-1], type(layer))
+      self.assertAllClose(loaded(inputs), model(inputs), 1e-6)
