@@ -18,6 +18,7 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tests.tff_adaptive import client_state_testing
+from tests.tff_adaptive import error_testing
 from tests.tff_adaptive import testing
 from tests.tff_adaptive.runtime import compiled_testing
 from tests.tff_adaptive.runtime import equality_testing
@@ -82,6 +83,53 @@ def _kept_states(client_ids):
   }
 
 
+def _train(process, rounds):
+  """Returns the state and the metrics after rounds."""
+  state = process.initialize()
+  for clients in rounds:
+    output = process.next(state, clients)
+    state = output.state
+  return state, output.metrics
+
+
+def _with_states():
+  """Returns clients that keep a state, in a first and in a later round."""
+  ids = ['a', 'short', 'long', 'b']
+  return client_state_testing.process(), [
+      client_state_testing.stateful_cohort(ids, {}),
+      client_state_testing.stateful_cohort(ids, _kept_states(ids[:3])),
+  ]
+
+
+def _with_dropout():
+  process = tff.learning.algorithms.build_weighted_fed_avg(
+      testing.functional_model(dropout=0.5),
+      tff.learning.optimizers.build_sgdm(0.1),
+  )
+  return process, _cohorts()
+
+
+def _evaluation():
+  model = testing.functional_model()
+  return tff.learning.algorithms.build_fed_eval(model), _cohorts()[:1]
+
+
+_process = compiled_testing.process
+# Processes and rounds of clients. The first and the last name are always run.
+_ROUNDS = {
+    'cohorts': lambda: (_process(), _cohorts()),
+    'dropout': _with_dropout,
+    'lists_of_batches': lambda: (
+        _process(),
+        [testing.clients([3, 9, 1]), testing.clients([5])],
+    ),
+    'lists_of_datasets': lambda: (_process(), list(map(list, _cohorts()))),
+    'kept_states': _with_states,
+    'evaluation': _evaluation,
+    'nobody': lambda: (_process(), [equality_testing.cohort()[:0]]),
+}
+
+
 class RayContextTest(compiled_testing.TestCase):
 
   @classmethod
@@ -106,9 +154,12 @@ class RayContextTest(compiled_testing.TestCase):
     with self._installed():
       found = _train(process, rounds)
     self.assert_same_bits(expected, found)
+    return found
 
-  def test_cohorts_give_the_bits_of_the_compiled_context(self):
-    self._assert_same_results(compiled_testing.process(), _cohorts())
+  @parameterized.named_parameters(*_ROUNDS.items())
+  @pytest.mark.sample(2)
+  def test_results_have_the_bits_of_the_compiled_context(self, build):
+    self._assert_same_results(*build())
 
   def test_more_chunks_than_workers_have_a_plan_and_costs(self):
     process = compiled_testing.process()
@@ -129,45 +180,16 @@ class RayContextTest(compiled_testing.TestCase):
     )
 
   @pytest.mark.slow
-  def test_dropout_gives_the_same_bits(self):
-    process = tff.learning.algorithms.build_weighted_fed_avg(
-        testing.functional_model(dropout=0.5),
-        tff.learning.optimizers.build_sgdm(0.1),
-    )
-    self._assert_same_results(process, _cohorts())
-
-  @pytest.mark.slow
   def test_rejected_clients_are_told_in_their_order(self):
     process = algorithms.build_fed_opt(
         testing.functional_model(), optimizers.build_delta_sgd()
     )
     rounds = _cohorts(num_clients=20)
-    self._assert_same_results(process, rounds)
-    with self._installed():
-      _, metrics = _train(process, rounds)
+    _, metrics = self._assert_same_results(process, rounds)
     codes = metrics['client_work']['rejections'].tolist()
     empty = [client_id == 'none' for client_id in rounds[-1].client_ids]
     self.assertEqual([bool(code) for code in codes], empty)
     self.assertTrue(any(empty))
-
-  @pytest.mark.slow
-  def test_lists_of_batches(self):
-    rounds = [testing.clients([3, 9, 1]), testing.clients([5])]
-    self._assert_same_results(compiled_testing.process(), rounds)
-
-  @pytest.mark.slow
-  def test_lists_of_datasets(self):
-    rounds = [list(cohort) for cohort in _cohorts()]
-    self._assert_same_results(compiled_testing.process(), rounds)
-
-  @pytest.mark.slow
-  def test_clients_that_keep_a_state(self):
-    ids = ['a', 'short', 'long', 'b']
-    rounds = [
-        client_state_testing.stateful_cohort(ids, {}),
-        client_state_testing.stateful_cohort(ids, _kept_states(ids[:3])),
-    ]
-    self._assert_same_results(client_state_testing.process(), rounds)
 
   def test_datasets_that_clients_make_of_their_ids(self):
     @tff.tensorflow.computation(np.str_)
@@ -202,10 +224,6 @@ class RayContextTest(compiled_testing.TestCase):
 
     with self._installed():
       self.assertEqual(variance([1.0, 2.0, 6.0]), np.float32(14 / 3))
-
-  def test_no_clients(self):
-    nobody = equality_testing.cohort()[:0]
-    self._assert_same_results(compiled_testing.process(), [nobody])
 
   @pytest.mark.slow
   def test_what_aggregators_draw(self):
@@ -265,18 +283,6 @@ class RayContextTest(compiled_testing.TestCase):
     with compiled_testing.installed():
       expected = _train(compiled_testing.process(), _cohorts())
     self.assert_same_bits(expected, found)
-
-  @pytest.mark.slow
-  def test_evaluation(self):
-    evaluation = tff.learning.algorithms.build_fed_eval(
-        testing.functional_model()
-    )
-    state = evaluation.initialize()
-    cohort, *_ = _cohorts()
-    with compiled_testing.installed():
-      expected = evaluation.next(state, cohort)
-    with self._installed():
-      self.assert_same_bits(expected, evaluation.next(state, cohort))
 
   @parameterized.named_parameters(('one', [0]), ('both', [0, 1]))
   @pytest.mark.slow
@@ -496,24 +502,7 @@ class RayContextTest(compiled_testing.TestCase):
       scale_out.RayContext(num_workers=1, devices='GPU')
 
 
-class ArgumentsTest(compiled_testing.TestCase):
-
-  def test_values_that_cannot_be(self):
-    for name, value in (
-        ('num_workers', 0),
-        ('cpus_per_worker', -1),
-        ('devices', 'TPU'),
-        ('num_parallel_clients', 0),
-        ('seed', -1),
-        ('max_cache_bytes', -1),
-        ('max_cache_bytes', 1.5),
-    ):
-      with (
-          self.subTest(name=name, value=value),
-          self.assertRaisesRegex((TypeError, ValueError), f'`{name}`'),
-      ):
-        scale_out.RayContext(**{name: value})
-    self.assertFalse(ray.is_initialized())
+class PlansTest(compiled_testing.TestCase):
 
   def test_the_plan_follows_the_device(self):
     plan = scale_out.choose_ray_plan(devices='GPU')
@@ -521,10 +510,15 @@ class ArgumentsTest(compiled_testing.TestCase):
     self.assertEqual(scale_out.choose_ray_plan(), runtime.choose_plan('CPU'))
 
 
-def _train(process, rounds):
-  """Returns the state and the metrics after rounds."""
-  state = process.initialize()
-  for clients in rounds:
-    output = process.next(state, clients)
-    state = output.state
-  return state, output.metrics
+test_arguments_are_refused = error_testing.refused(
+    *error_testing.bad_values(
+        scale_out.RayContext,
+        num_workers=0,
+        cpus_per_worker=-1,
+        devices='TPU',
+        num_parallel_clients=0,
+        seed=-1,
+        max_cache_bytes=-1,
+    ),
+    *error_testing.bad_types(scale_out.RayContext, max_cache_bytes=1.5),
+)
