@@ -116,23 +116,23 @@ def _stock_fed_avg(model):
 class ExportTest(parameterized.TestCase):
 
   @parameterized.named_parameters(
-      ('stock_fedavg_dense', _stock_fed_avg, _dense),
+      ('dense_fedavg_of_tff', _stock_fed_avg, _dense),
       (
-          'fedadam_lstm',
+          'lstm_fedadam',
           lambda m: algorithms.build_fed_opt(
               m, _sgd(0.1), optimizers.build_adam(0.1, epsilon=0.1)
           ),
           _lstm,
       ),
       (
-          'fedcada_lstm',
+          'lstm_fedcada',
           lambda m: algorithms.build_fed_opt(
               m, optimizers.build_fedcada_adam()
           ),
           _lstm,
       ),
       (
-          'fedli_dense',
+          'dense_fedli',
           lambda m: algorithms.build_fed_opt(
               m, optimizers.build_armijo(), optimizers.build_line_search_step()
           ),
