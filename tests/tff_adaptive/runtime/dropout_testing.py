@@ -3,15 +3,12 @@
 """A learning process that shows what its dropout draws."""
 
 import collections
-from collections.abc import Callable
 import functools
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
-
-from tests.tff_adaptive import testing
 
 NUM_INPUTS = 64
 
@@ -59,26 +56,3 @@ def ones(num_examples: int, label: float = 1e6) -> Any:
       x=np.ones([num_examples, NUM_INPUTS], np.float32),
       y=np.full([num_examples, 1], label, np.float32),
   )
-
-
-def build_draw(
-    draw_number: Callable[[], tf.Tensor],
-) -> tff.framework.ConcreteComputation:
-  """Returns a new computation that needs the native runtime.
-
-  Each client adds up a draw for each of its integers, and keeps the sum in a
-  queue, too; the sums stay there.
-  """
-
-  @tff.tensorflow.computation(tff.SequenceType(np.int64))
-  def draw(integers):
-    total = integers.reduce(0.0, lambda total, _: total + draw_number())
-    queue = tf.queue.FIFOQueue(1, [tf.float32], [[]])
-    with tf.control_dependencies([queue.enqueue(total)]):
-      return tf.identity(total)
-
-  @tff.federated_computation(testing.at_clients(draw.type_signature.parameter))
-  def draw_at_clients(clients):
-    return tff.federated_map(draw, clients)
-
-  return draw_at_clients

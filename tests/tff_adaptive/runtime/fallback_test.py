@@ -16,13 +16,11 @@ import warnings
 from absl.testing import parameterized
 import attrs
 import numpy as np
-import pytest
 import tensorflow as tf
 import tensorflow_federated as tff
 
 from tests.tff_adaptive import testing
 from tests.tff_adaptive.runtime import compiled_testing
-from tests.tff_adaptive.runtime import dropout_testing
 from tests.tff_adaptive.runtime import sequence_testing
 from tests.tff_adaptive.runtime import worker_testing
 from tff_adaptive import runtime
@@ -199,28 +197,7 @@ class FallbackTest(tf.test.TestCase, parameterized.TestCase):
     self.assertLen(texts, 2)
     self.assertIn('(int32 -> int32)); call the function within', texts[0])
     self.assertIn("RandomGamma'), which takes no seed; draw them by", texts[1])
-
-  def _draw_twice(self, draw_number):
-    """Returns the clients' draws in two runs, and the last warning."""
-    draw, found = dropout_testing.build_draw(draw_number), []
-    for _ in range(2):
-      with runtime.CompiledContext(), _recorded_warnings() as texts:
-        found.append(draw([[np.int64(1)], [np.int64(2)]]))
-    (text,) = texts
-    return *found, text
-
-  @pytest.mark.slow
-  def test_draws_the_same_in_each_run(self):
-    first, again, text = self._draw_twice(lambda: tf.random.uniform([]))
-    self.assertAllEqual(first, again)
-    self.assertNotEqual(first[0], first[1])
-    self.assertNotIn('random', text)
-
-  @pytest.mark.slow
-  def test_says_what_is_drawn_anew(self):
-    first, again, text = self._draw_twice(lambda: tf.random.gamma([], 1.0))
-    self.assertNotAllEqual(first, again)
-    self.assertIn('in each run, because random numbers are drawn', text)
+    self.assertIn('Its random numbers are new in each run.', texts[1])
 
   def test_warning_names_the_line_of_the_caller(self):
     with runtime.CompiledContext():
