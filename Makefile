@@ -16,8 +16,10 @@ LOCK ?= requirements.txt
 ADDITIONS = $(EXTRAS:%=requirements-%.txt)
 
 SOURCES := tff_adaptive tasks experiments benchmarks tests tools docs/examples
+# How many processes test at once, of about 3 GB each.
+WORKERS ?= 2
 # In the order of collection: the files that take long come first.
-PYTEST := $(VENV)/bin/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+PYTEST = $(VENV)/bin/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
 .PHONY: help venv .venv-test demo test test-all test-data coverage check .venv-check format \
@@ -60,7 +62,7 @@ coverage: .venv-test ## Runs all tests and says which branches they do not reach
 	    > .venv-coverage/$${site#$$PWD/$(VENV)/}/environment.pth; done
 	@ln -sf $$PWD/$(VENV)/bin/tff-adaptive .venv-coverage/bin
 	@rm -f .coverage .coverage.*
-	-@$(COVERAGE) run --rcfile=$(RCFILE) -m pytest -n 2 --dist loadfile \
+	-@$(COVERAGE) run --rcfile=$(RCFILE) -m pytest -n $(WORKERS) --dist loadfile \
 	  --no-loadscope-reorder -m "$(MARK)" tests
 	@$(COVERAGE) combine --quiet --rcfile=$(RCFILE)
 	@$(COVERAGE) report --rcfile=$(RCFILE)
