@@ -53,6 +53,14 @@ def evaluate(
   )
 
 
+def as_means(unfinalized: Mapping[str, Any]) -> Mapping[str, Any]:
+  """Returns metrics, of which Keras 3 sums the means over a sequence."""
+  return {
+      name: values[0] / values[1] if len(values) == 2 else values
+      for name, values in unfinalized.items()
+  }
+
+
 def evaluate_functional(
     model: tff.learning.models.FunctionalModel,
     x: np.ndarray,
