@@ -9,7 +9,6 @@ import collections
 from typing import Any, NamedTuple, Optional
 import warnings
 
-import attrs
 import tensorflow as tf
 import tensorflow_federated as tff
 
@@ -178,7 +177,7 @@ def build_evaluation_computation(
       trained = _train(training, local_model, weights, client['train'])
       if not is_functional:
         # It holds its own, as its training has left them.
-        trained = attrs.evolve(trained, non_trainable=())
+        trained = trained._replace(non_trainable=())
       return before, _count(local_model, trained, client['test'])
 
     return tuple(

@@ -31,10 +31,10 @@ class ClientWorkTest(tf.test.TestCase, parameterized.TestCase):
 
   @pytest.mark.slow
   def test_mean_that_is_not_finite_leaves_what_is_shared(self):
-    # Weighted by examples, the sum of these second moments overflows.
+    # The sum of the second moments of four clients overflows.
     outputs = federated_testing.run_process(
         optimizers.build_adaalter(0.0, initial_second_moment=1e38),
-        clients=testing.clients([10, 7]),
+        clients=testing.clients([10, 7, 5, 5]),
     )
     for output in outputs:
       kernel, _ = output.state.client_work['shared']['second_moment']
