@@ -293,12 +293,15 @@ class CohortArrays:
     If they would not fit beside those that are there, it is one of those rows
     alone that the cohort takes.
     """
+    if self._max_bytes is None:
+      return leaf, True
     new = [table for table in leaf.rows if id(table) not in self._resident]
     num_bytes = sum(
         table.shape.num_elements() * table.dtype.size for table in new
     )
-    num_bytes += sum(rows.nbytes for rows in self._resident.values())
-    fits = self._max_bytes is None or not new or num_bytes <= self._max_bytes
+    # Copied, since those of tensors that end leave at any moment.
+    num_bytes += sum(rows.nbytes for rows in list(self._resident.values()))
+    fits = not new or num_bytes <= self._max_bytes
     if fits or isinstance(leaf.order, tuple):
       return leaf, fits
     picks, order = np.unique(leaf.order.numpy(), return_inverse=True)
