@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Models and client data of the workloads."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 import functools
-from typing import NamedTuple
-import warnings
+from typing import Any, NamedTuple
 
+import keras
 import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
@@ -14,11 +14,14 @@ import tensorflow_federated as tff
 from experiments.benchmark import algorithms
 from experiments.benchmark import workloads
 from tff_adaptive import client_works
-from tff_adaptive import layers as fast_layers
+from tff_adaptive import layers as keras_2_layers
+from tff_adaptive import models as keras_models
 from tff_adaptive import optimizers
+from tff_adaptive.client_works import model_adapter
 from tff_adaptive.data import client_data
 from tff_adaptive.data import random_streams
 from tff_adaptive.data import specs
+from tff_adaptive.layers import keras_3 as keras_3_layers
 
 NUM_PIXELS = 28 * 28
 NUM_DIGITS = 10
@@ -148,93 +151,109 @@ _LSTM_SIZE = 256
 _EMBEDDING_SIZE = 8
 
 
+class Keras(NamedTuple):
+  """A version of Keras.
+
+  Attributes:
+    keras: Its module.
+    fast_layers: The faster layers for it.
+  """
+
+  keras: Any
+  fast_layers: Any
+
+
+KERAS_2 = Keras(tf.keras, keras_2_layers)
+KERAS_3 = Keras(keras, keras_3_layers)
+
+
 class Model(NamedTuple):
   """A model and its loss.
 
   Attributes:
-    build: Builds a new model that maps a batch to logits.
-    build_loss: Builds the loss of a batch.
+    make_layers: Makes the input of a new model and its layers, which map a
+      batch to logits.
+    loss: The name of the loss of a batch.
   """
 
-  build: Callable[[], tf.keras.Model]
-  build_loss: Callable[..., tf.keras.losses.Loss]
+  make_layers: Callable[[Keras], Sequence[Any]]
+  loss: str = 'SparseCategoricalCrossentropy'
 
-
-def _stack(
-    layer_input: tf.keras.Input, *layers: tf.keras.layers.Layer
-) -> tf.keras.Model:
-  """Returns the sequential model of some layers."""
-  outputs = layer_input
-  with warnings.catch_warnings():
-    # Deprecated, since TensorFlow 2 needs it only in graphs.
-    warnings.simplefilter('ignore')
-    # TFF rebuilds the model in the graph of the clients' work, where dropout
-    # applied to a placeholder would make the native runtime fail.
-    with tf.keras.backend.learning_phase_scope(0):
+  def build(self, version: Keras = KERAS_2) -> Any:
+    """Builds a new model."""
+    layer_input, *layers = self.make_layers(version)
+    outputs = layer_input
+    with model_adapter.inference_by_default():
       for layer in layers:
         outputs = layer(outputs)
-  return tf.keras.Model(layer_input, outputs)
+    return version.keras.Model(layer_input, outputs)
+
+  def build_loss(self, version: Keras = KERAS_2) -> Any:
+    """Builds the loss of a batch."""
+    return getattr(version.keras.losses, self.loss)(from_logits=True)
 
 
-def _build_logistic() -> tf.keras.Model:
-  return _stack(
-      tf.keras.Input([NUM_PIXELS]),
-      tf.keras.layers.Dense(NUM_DIGITS),
+def _make_logistic(version: Keras) -> Sequence[Any]:
+  return (
+      version.keras.Input([NUM_PIXELS]),
+      version.keras.layers.Dense(NUM_DIGITS),
   )
 
 
-def _build_cnn(
-    shape: tuple[int, ...] = _GREY, num_classes: int = NUM_CHARACTERS
-) -> tf.keras.Model:
-  return _stack(
-      tf.keras.Input(shape),
-      tf.keras.layers.Conv2D(32, 3, activation='relu'),
-      tf.keras.layers.Conv2D(64, 3, activation='relu'),
-      tf.keras.layers.MaxPool2D(2),
-      tf.keras.layers.Dropout(0.25),
-      tf.keras.layers.Flatten(),
-      tf.keras.layers.Dense(128, activation='relu'),
-      tf.keras.layers.Dropout(0.5),
-      tf.keras.layers.Dense(num_classes),
+def _make_cnn(
+    version: Keras,
+    shape: tuple[int, ...] = _GREY,
+    num_classes: int = NUM_CHARACTERS,
+) -> Sequence[Any]:
+  layers = version.keras.layers
+  return (
+      version.keras.Input(shape),
+      layers.Conv2D(32, 3, activation='relu'),
+      layers.Conv2D(64, 3, activation='relu'),
+      layers.MaxPool2D(2),
+      layers.Dropout(0.25),
+      layers.Flatten(),
+      layers.Dense(128, activation='relu'),
+      layers.Dropout(0.5),
+      layers.Dense(num_classes),
   )
 
 
-def _build_lstm() -> tf.keras.Model:
-  return _stack(
-      tf.keras.Input([SEQUENCE_LENGTH], dtype=tf.int32),
-      tf.keras.layers.Embedding(VOCABULARY_SIZE, _EMBEDDING_SIZE),
-      fast_layers.LSTM(_LSTM_SIZE, return_sequences=True),
-      fast_layers.LSTM(_LSTM_SIZE, return_sequences=True),
-      tf.keras.layers.Dense(VOCABULARY_SIZE),
+def _make_lstm(version: Keras) -> Sequence[Any]:
+  layers = version.keras.layers
+  return (
+      version.keras.Input([SEQUENCE_LENGTH], dtype='int32'),
+      layers.Embedding(VOCABULARY_SIZE, _EMBEDDING_SIZE),
+      version.fast_layers.LSTM(_LSTM_SIZE, return_sequences=True),
+      version.fast_layers.LSTM(_LSTM_SIZE, return_sequences=True),
+      layers.Dense(VOCABULARY_SIZE),
   )
 
 
-def _build_tags() -> tf.keras.Model:
-  return _stack(
-      tf.keras.Input([NUM_WORDS]),
-      tf.keras.layers.Dense(NUM_TAGS),
+def _make_tags(version: Keras) -> Sequence[Any]:
+  return (
+      version.keras.Input([NUM_WORDS]),
+      version.keras.layers.Dense(NUM_TAGS),
   )
 
 
-def _build_word_tags() -> tf.keras.Model:
-  return _stack(
-      tf.keras.Input([WORDS_PER_EXAMPLE], dtype=tf.int32),
-      fast_layers.BagOfWordsDense(NUM_TAGS, NUM_WORDS),
+def _make_word_tags(version: Keras) -> Sequence[Any]:
+  return (
+      version.keras.Input([WORDS_PER_EXAMPLE], dtype='int32'),
+      version.fast_layers.BagOfWordsDense(NUM_TAGS, NUM_WORDS),
   )
 
-
-_SOFTMAX = tf.keras.losses.SparseCategoricalCrossentropy
 
 MODELS: Mapping[str, Model] = {
-    'logistic': Model(_build_logistic, _SOFTMAX),
-    'cnn': Model(_build_cnn, _SOFTMAX),
+    'logistic': Model(_make_logistic),
+    'cnn': Model(_make_cnn),
     'color_cnn': Model(
-        functools.partial(_build_cnn, _COLOR, NUM_DIGITS), _SOFTMAX
+        functools.partial(_make_cnn, shape=_COLOR, num_classes=NUM_DIGITS)
     ),
     # The loss is the mean over tokens and examples.
-    'lstm': Model(_build_lstm, _SOFTMAX),
-    'tags': Model(_build_tags, tf.keras.losses.BinaryCrossentropy),
-    'word_tags': Model(_build_word_tags, tf.keras.losses.BinaryCrossentropy),
+    'lstm': Model(_make_lstm),
+    'tags': Model(_make_tags, 'BinaryCrossentropy'),
+    'word_tags': Model(_make_word_tags, 'BinaryCrossentropy'),
 }
 
 
@@ -256,8 +275,12 @@ def _build_model(
 ):
   """Returns the model in the form that the workload asks for."""
   model = MODELS[workload.model]
-  loss = model.build_loss(from_logits=True)
+  loss = model.build_loss()
   input_spec = specs.batched(element_spec)
+  if workload.form == workloads.KERAS_3:
+    return keras_models.from_keras(
+        model.build(KERAS_3), model.build_loss(KERAS_3), input_spec=input_spec
+    )
   if workload.form == workloads.FUNCTIONAL:
     # Without metrics, since the peer libraries have none either.
     return tff.learning.models.functional_model_from_keras(

@@ -10,6 +10,7 @@ import attrs
 
 FUNCTIONAL = 'functional'
 VARIABLE = 'variable'
+KERAS_3 = 'keras_3'
 
 RUNTIMES_OF_A_MODEL = 'runtimes'
 ALGORITHMS = 'algorithms'
@@ -33,7 +34,8 @@ class Workload:
     client_learning_rate: The learning rate of SGD on the clients.
     server_optimizer: A key of `models.SERVER_OPTIMIZERS`.
     server_learning_rate: The learning rate of the server optimizer.
-    form: The form of the model, `FUNCTIONAL` or `VARIABLE`.
+    form: The form of the model: `FUNCTIONAL` or `VARIABLE`, TFF's forms of a
+      Keras 2 model, or `KERAS_3`, a Keras 3 model by `models.from_keras`.
     client_optimizer: A key of `models.CLIENT_OPTIMIZERS`.
     peer_name: The name of the workload in the files of peers; empty for the
       same name.
@@ -160,6 +162,20 @@ WORKLOADS: Mapping[str, Workload] = {
             peer_name='tiny_many',
             summary='tiny_many with a VariableModel',
             form=VARIABLE,
+        ),
+        attrs.evolve(
+            _TINY_MANY,
+            name='tiny_keras_3',
+            peer_name='tiny_many',
+            summary='tiny_many with a Keras 3 model, which reports its loss',
+            form=KERAS_3,
+        ),
+        attrs.evolve(
+            _EMNIST_CNN,
+            name='cnn_keras_3',
+            peer_name='emnist_cnn',
+            summary='emnist_cnn with a Keras 3 model, which reports its loss',
+            form=KERAS_3,
         ),
         attrs.evolve(
             _EMNIST_CNN,

@@ -82,6 +82,7 @@ class Evaluation(NamedTuple):
     predictions: The model's predictions for the batch.
     num_examples: The number of examples in the batch, an int64 scalar.
     mean_loss: `loss` itself, or per example if the model's loss is a sum.
+    model_loss: The loss of the batch without the loss term.
     moved: The new values of the moved weights, see `LocalModel`.
   """
 
@@ -90,6 +91,7 @@ class Evaluation(NamedTuple):
   predictions: Any
   num_examples: tf.Tensor
   mean_loss: tf.Tensor
+  model_loss: tf.Tensor
   moved: Weights = ()
 
 
@@ -132,6 +134,7 @@ class LocalModel(abc.ABC):
         output.predictions,
         _num_examples(output),
         self.mean_loss(output),
+        output.loss,
     )
 
   def mean_loss(self, output: tff.learning.models.BatchOutput) -> tf.Tensor:
@@ -263,6 +266,7 @@ def _differentiate(
       output.predictions,
       _num_examples(output),
       loss if mean is output.loss else mean + term,
+      output.loss,
   )
 
 
@@ -351,7 +355,7 @@ class _LocalFunctionalModel(LocalModel):
   def update_metrics(self, metrics, batch, evaluation):
     _, labels = features_and_labels(batch)
     output = tff.learning.models.BatchOutput(
-        loss=evaluation.loss,
+        loss=evaluation.model_loss,
         predictions=evaluation.predictions,
         num_examples=evaluation.num_examples,
     )

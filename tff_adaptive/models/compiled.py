@@ -117,7 +117,14 @@ class CompiledFunctions:
     state = [tf.TensorSpec(v.shape, v.dtype) for v in self._variables]
     batch = (y, prediction, weight)
     self._loss = tracing.TracedFunction(self._compute_loss, state, *batch)
-    self._update = tracing.TracedFunction(self._update_state, state, *batch)
+    # Metrics take the loss that was differentiated, if it is all they need.
+    self._takes_loss = keras.has_one_loss(compiled)
+    self._update = tracing.TracedFunction(
+        self._update_state,
+        state,
+        *batch,
+        self._loss.result if self._takes_loss else None,
+    )
     self._result = tracing.TracedFunction(self._compute_result, state)
     self._check_sums(samples)
     self.metrics_fns = (
@@ -130,7 +137,11 @@ class CompiledFunctions:
     """Returns the loss, as the argument of `FunctionalModel`."""
     del sample_weight  # It is part of the labels.
     y, weight = self._split(label)
-    return self._loss(self._initial, y, Prediction.from_output(output), weight)
+    return self._batch_loss(y, Prediction.from_output(output), weight)
+
+  def _batch_loss(self, *batch: Any) -> tf.Tensor:
+    """Returns the loss of labels, a prediction and sample weights."""
+    return self._loss(self._initial, *batch)
 
   def _split(self, label: Any) -> tuple[Any, Any]:
     """Returns labels and sample weights."""
@@ -138,29 +149,29 @@ class CompiledFunctions:
 
   # These run in traces.
 
-  def _run(self, y: Any, prediction: Prediction, weight: Any) -> tf.Tensor:
-    """Updates all metrics, as `fit` does, and returns the loss."""
-    weight = prediction.weigh(y, weight)
-    outputs = prediction.masked_outputs()
-    y, weight = _in_order_of(outputs, y, weight)
-    loss = self._keras.compute_loss(
-        self._compiled, y, outputs, weight, list(prediction.losses)
-    )
+  def _run(
+      self, y: Any, prediction: Prediction, weight: Any, loss: Any = None
+  ) -> None:
+    """Updates all metrics, as `fit` does."""
+    y, outputs, weight = _as_keras_has(y, prediction, weight)
+    if loss is None:
+      self._keras.compute_loss(
+          self._compiled, y, outputs, weight, list(prediction.losses)
+      )
+    else:
+      self._keras.track_loss(self._compiled, loss, outputs)
     self._compiled.compute_metrics(None, y, outputs, weight)
-    return loss
 
   def _compute_loss(self, state, y, prediction, weight):
     with self._keras.stateless(self._variables, state):
-      weight = prediction.weigh(y, weight)
-      outputs = prediction.masked_outputs()
-      y, weight = _in_order_of(outputs, y, weight)
+      y, outputs, weight = _as_keras_has(y, prediction, weight)
       return self._keras.compute_loss(
           self._compiled, y, outputs, weight, list(prediction.losses)
       )
 
-  def _update_state(self, state, y, prediction, weight):
+  def _update_state(self, state, y, prediction, weight, loss):
     with self._keras.stateless(self._variables, state) as value_of:
-      self._run(y, prediction, weight)
+      self._run(y, prediction, weight, loss)
       return [value_of(variable) for variable in self._variables]
 
   def _compute_result(self, state):
@@ -175,9 +186,17 @@ class CompiledFunctions:
   def _update_metrics(self, state, labels, batch_output, sample_weight=None):
     del sample_weight  # It is part of the labels.
     y, weight = self._split(labels)
-    prediction = Prediction.from_output(batch_output.predictions)
+    batch = (y, Prediction.from_output(batch_output.predictions), weight)
     values = [value for values in state.values() for value in values]
-    return self._name(self._update(values, y, prediction, weight))
+    return self._name(self._add(values, batch, batch_output.loss))
+
+  def _add(self, state: Any, batch: Any, loss: Any = None) -> Any:
+    """Adds a batch, and its loss if it is known, to the state of metrics."""
+    if not self._takes_loss:
+      loss = None
+    elif loss is None:
+      loss = self._batch_loss(*batch)
+    return self._update(state, *batch, loss)
 
   def _finalize_metrics(self, state):
     values = [value for values in state.values() for value in values]
@@ -197,8 +216,8 @@ class CompiledFunctions:
   def _check_sums(self, samples: Sequence[Any]) -> None:
     """Raises unless the states of all metrics are sums over batches."""
     zeros = [np.zeros_like(value) for value in self._initial]
-    one, other = (self._update(zeros, *sample) for sample in samples)
-    both = self._update(one, *samples[1])
+    one, other = (self._add(zeros, sample) for sample in samples)
+    both = self._add(one, samples[1])
     is_sum = iter(
         not np.any(initial)
         and np.allclose(a + b, ab, rtol=1e-3, atol=1e-5, equal_nan=True)
@@ -214,8 +233,15 @@ class CompiledFunctions:
         )
 
 
-def _in_order_of(outputs: Any, *parts: Any) -> Iterator[Any]:
-  return (keras_versions.in_order_of(outputs, part) for part in parts)
+def _as_keras_has(y: Any, prediction: Prediction, weight: Any) -> Any:
+  """Returns labels, masked outputs and sample weights, as in `fit`."""
+  weight = prediction.weigh(y, weight)
+  outputs = prediction.masked_outputs()
+  return (
+      keras_versions.in_order_of(outputs, y),
+      outputs,
+      keras_versions.in_order_of(outputs, weight),
+  )
 
 
 def _parts(metrics: Sequence[Any]) -> Iterator[Any]:

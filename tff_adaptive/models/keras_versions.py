@@ -68,6 +68,20 @@ class Keras(abc.ABC):
       added: The losses that the model adds.
     """
 
+  @abc.abstractmethod
+  def has_one_loss(self, compiled: Any) -> bool:
+    """Returns whether `track_loss` updates all that `compute_loss` does.
+
+    Args:
+      compiled: The result of `compile`, after it has computed a loss.
+    """
+
+  def track_loss(self, compiled: Any, loss: tf.Tensor, y_pred: Any) -> None:
+    """Updates the metric of the whole loss, as `fit` does."""
+    compiled.metrics[0].update_state(
+        loss, sample_weight=tf.shape(tf.nest.flatten(y_pred)[0])[0]
+    )
+
   def compile(self, model: Any, **arguments: Any) -> Any:
     """Returns a compiled model without layers, with the outputs of another."""
     compiled = self.model_class()
@@ -118,11 +132,12 @@ class _Keras3(Keras):
       loss = compiled.compute_loss(None, y, y_pred, weight)
       losses = [loss, *(tf.cast(one, loss.dtype) for one in added)]
     loss = tf.add_n(losses)
-    # As `fit` does.
-    compiled.metrics[0].update_state(
-        loss, sample_weight=tf.shape(tf.nest.flatten(y_pred)[0])[0]
-    )
+    self.track_loss(compiled, loss, y_pred)
     return loss
+
+  def has_one_loss(self, compiled):
+    compiled_loss = compiled._compile_loss  # pylint: disable=protected-access
+    return compiled_loss is None or not compiled_loss.metrics
 
 
 class _Keras2(Keras):
@@ -141,6 +156,12 @@ class _Keras2(Keras):
   def compute_loss(self, compiled, y, y_pred, weight, added):
     return compiled.compiled_loss(
         y, y_pred, weight, regularization_losses=added
+    )
+
+  def has_one_loss(self, compiled):
+    # Without a loss of its own, Keras 2 counts batches, not examples.
+    return (
+        compiled.loss is not None and len(compiled.compiled_loss.metrics) == 1
     )
 
 

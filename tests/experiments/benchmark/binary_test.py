@@ -215,19 +215,23 @@ class TableTest(absltest.TestCase):
 
 class WorkloadsTest(parameterized.TestCase):
 
-  @parameterized.parameters(
-      ('logistic', 7850),
-      ('cnn', 1_206_590),
-      ('lstm', 820_522),
-      ('tags', 5_000_500),
-      ('word_tags', 5_000_500),
+  @parameterized.product(
+      sizes=(
+          ('logistic', 7850),
+          ('cnn', 1_206_590),
+          ('lstm', 820_522),
+          ('tags', 5_000_500),
+          ('word_tags', 5_000_500),
+      ),
+      version=(models.KERAS_2, models.KERAS_3),
   )
-  def test_models_have_the_known_numbers_of_weights(self, name, num_weights):
-    model = models.MODELS[name].build()
+  def test_models_have_the_known_numbers_of_weights(self, sizes, version):
+    name, num_weights = sizes
+    model = models.MODELS[name].build(version)
     self.assertEqual(model.count_params(), num_weights)
     examples = models.MAKERS[name](np.random.default_rng(0), 3)
     logits = model(examples['x'])
-    loss = models.MODELS[name].build_loss(from_logits=True)
+    loss = models.MODELS[name].build_loss(version)
     self.assertGreater(float(loss(examples['y'], logits)), 0)
     self.assertEqual(examples['y'].shape[0], 3)
 

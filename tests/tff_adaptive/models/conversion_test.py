@@ -218,6 +218,25 @@ class FromKerasTest(tf.test.TestCase, parameterized.TestCase):
       evaluation.build_central_evaluation(model, {'x': x, 'y': y})
 
   @pytest.mark.usefixtures('native_runtime')
+  @parameterized.named_parameters(*_VERSIONS)
+  def test_metrics_take_the_loss_that_is_known(self, version):
+    model = _convert(_sequential(version))
+    x, y = _examples()
+    predictions = model.predict_on_batch(model.initial_weights, x)
+
+    def report(loss):
+      state = model.update_metrics_state(
+          model.initialize_metrics_state(),
+          labels=y,
+          batch_output=tff.learning.models.BatchOutput(
+              loss=loss, predictions=predictions
+          ),
+      )
+      return model.finalize_metrics(state)['loss']
+
+    self.assertAllEqual(report(7.0), 7.0)
+    self.assertAllClose(report(None), model.loss(predictions, y))
+
   def test_processes_of_tff_take_it(self):
     model = _convert(_sequential(keras), metrics=['accuracy'])
     process = tff.learning.algorithms.build_weighted_fed_avg(
