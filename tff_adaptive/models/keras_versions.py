@@ -11,7 +11,6 @@ import collections
 from collections.abc import Callable, Iterator, Mapping, Sequence
 import contextlib
 import importlib
-import inspect
 import json
 from typing import Any
 import zipfile
@@ -91,13 +90,8 @@ class Keras(abc.ABC):
 
   def call(self, model: Any, x: Any, training: bool) -> Any:
     """Calls a model as `fit` does."""
-    # Keras 3 takes the values of an `OrderedDict` in their order.
-    x = in_order_of(getattr(model, '_inputs_struct', None), x)
-    parameters = inspect.signature(model.call).parameters
-    kinds = [parameter.kind for parameter in parameters.values()]
-    if 'training' in parameters or inspect.Parameter.VAR_KEYWORD in kinds:
-      return model(x, training=training)
-    return model(x)
+    # Keras 2 tells the layers, also if `call` of the model has no `training`.
+    return model(x, training=training)
 
 
 class _Keras3(Keras):
@@ -121,6 +115,13 @@ class _Keras3(Keras):
         zip(variables, values), collect_losses=True
     ) as scope:
       yield scope.get_current_value
+
+  def call(self, model, x, training):
+    # It takes the values of an `OrderedDict` in their order.
+    x = in_order_of(getattr(model, '_inputs_struct', None), x)
+    if model._call_has_training_arg:  # pylint: disable=protected-access
+      return super().call(model, x, training)
+    return model(x)
 
   def seeds(self, model):
     weights = {id(weight) for weight in model.weights}

@@ -147,6 +147,42 @@ class FromKerasTest(tf.test.TestCase, parameterized.TestCase):
     self.assertAllEqual(predict(False), predict(False))
     self.assertAllEqual(predict(False), model.keras_model(x))
 
+  @parameterized.product(
+      version=(keras, tf.keras),
+      call=(
+          lambda self, x: self.double(self.dense(x)),
+          lambda self, x, **_: self.double(self.dense(x)),
+      ),
+  )
+  def test_layers_of_a_call_without_training_are_as_in_fit(self, version, call):
+    class Double(version.layers.Layer):
+
+      def call(self, x, training=False):
+        return 2.0 * x if training else x
+
+    class Own(version.Model):
+
+      def __init__(self):
+        super().__init__()
+        self.dense = version.layers.Dense(5, kernel_initializer='identity')
+        self.double = Double()
+
+    keras_model = type('Own', (Own,), {'call': call})()
+    x, y = np.ones([8, 5], 'f'), np.zeros([8, 5], 'f')
+    keras_model(x)
+    model = _convert(keras_model, 'mse', (_SPEC[0], tf.TensorSpec([None, 5])))
+
+    def loss(training):
+      weights = model.initial_weights
+      return float(model.loss(model.predict_on_batch(weights, x, training), y))
+
+    keras_model.compile('sgd', 'mse')
+    history = keras_model.fit(x, y, verbose=0).history
+    self.assertEqual([loss(True)], history['loss'])
+    # Keras 2 tells the layers all the same.
+    self.assertEqual(loss(True), 4.0 if version is tf.keras else 1.0)
+    self.assertEqual(loss(False), 1.0)
+
   @parameterized.named_parameters(*_VERSIONS)
   def test_loss_added_in_training_alone(self, version):
     class Penalty(version.layers.Layer):
