@@ -66,8 +66,20 @@ class Prediction(NamedTuple):
       return weight
     if y.shape.rank > 1:
       y = tf.squeeze(y, -1) if y.shape[-1] == 1 else tf.argmax(y, axis=-1)
+    if y.dtype.is_floating:
+      y = tf.round(y)
     of_class = tf.gather(self.class_weights[0], tf.cast(y, tf.int32))
-    return of_class if weight is None else of_class * weight
+    if weight is None:
+      return of_class
+    # They may have another number of axes, such as [batch, 1].
+    rank = max(of_class.shape.rank, weight.shape.rank)
+    weight = tf.cast(weight, of_class.dtype)
+    return _with_axes(of_class, rank) * _with_axes(weight, rank)
+
+
+def _with_axes(tensor: tf.Tensor, rank: int) -> tf.Tensor:
+  """Returns a tensor with axes of size 1 at its end, to have a rank."""
+  return tensor[(..., *[tf.newaxis] * (rank - tensor.shape.rank))]
 
 
 def find_masks(outputs: Any) -> tuple[Any, ...]:

@@ -183,6 +183,23 @@ class FromKerasTest(tf.test.TestCase, parameterized.TestCase):
     self.assertEqual(loss(True), 4.0 if version is tf.keras else 1.0)
     self.assertEqual(loss(False), 1.0)
 
+  @parameterized.parameters(
+      (None, (0.1**2 + 3 * 0.9**2) / 2),
+      ([4.0, 1.0], (4 * 0.1**2 + 3 * 0.9**2) / 2),
+      ([[4.0], [1.0]], (4 * 0.1**2 + 3 * 0.9**2) / 2),
+  )
+  def test_class_weights_of_smoothed_labels(self, weights, wanted):
+    keras_model = keras.Sequential(
+        [keras.Input([5]), keras.layers.Dense(1, kernel_initializer='zeros')]
+    )
+    x, y = np.ones([2, 5], 'f'), np.array([[0.1], [0.9]], 'f')
+    examples = (x, y) if weights is None else (x, y, np.array(weights, 'd'))
+    spec = tf.data.Dataset.from_tensor_slices(examples).batch(2).element_spec
+    model = _convert(keras_model, 'mse', spec, class_weight={0: 1.0, 1: 3.0})
+    output = model.predict_on_batch(model.initial_weights, x, training=True)
+    labels = y if weights is None else examples[1:]
+    self.assertAllClose(model.loss(output, labels), wanted)
+
   @parameterized.named_parameters(*_VERSIONS)
   def test_loss_added_in_training_alone(self, version):
     class Penalty(version.layers.Layer):
