@@ -3,6 +3,7 @@
 """Weights that layers assign in training, as batch normalization does."""
 
 from collections.abc import Sequence
+import re
 from typing import Any, NamedTuple, Optional
 
 import tensorflow as tf
@@ -11,7 +12,8 @@ import tensorflow_federated as tff
 # The name of the payload, and of the part that a client keeps.
 BATCH_STATISTICS = 'batch_statistics'
 
-_VARIANCE = 'variance'
+# The names of variances, without those of layers and covariances.
+_VARIANCE = re.compile(r'(^|[/_])variance[^/]*$')
 
 
 class MovedWeights(NamedTuple):
@@ -115,7 +117,7 @@ def find(
   """
   places = _places(non_trainable, moved)
   minima = (
-      0.0 if _VARIANCE in non_trainable[place].name else None
+      0.0 if _VARIANCE.search(non_trainable[place].name) else None
       for place in places
   )
   return MovedWeights(places, tuple(minima), is_local, _places(trainable, kept))

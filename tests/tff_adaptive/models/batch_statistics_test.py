@@ -142,6 +142,39 @@ class BatchStatisticsTest(parameterized.TestCase):
     self.assertEqual(metrics['finalizer']['update_non_finite'], 1)
     np.testing.assert_array_equal(weights.non_trainable, initial.non_trainable)
 
+  @parameterized.parameters(
+      (keras, 'moving_variance', 0.0),
+      (keras, 'moving_covariance', -0.25),
+      (tf.keras, 'moving_variance', 0.0),
+      (tf.keras, 'moving_covariance', -0.25),
+  )
+  def test_only_variances_stay_above_zero(self, version, name, wanted):
+    class Follow(version.layers.Layer):
+
+      def build(self, shape):
+        self.followed = self.add_weight(
+            shape=(2,), initializer='zeros', trainable=False, name=name
+        )
+
+      def call(self, x, training=False):
+        if training:
+          self.followed.assign(0.5 * self.followed + 0.5 * x[0])
+        return x
+
+    keras_model = version.Sequential(
+        [
+            version.Input([2]),
+            Follow(name='variance_of_inputs'),
+            version.layers.Dense(1),
+        ]
+    )
+    model = models.from_keras(
+        keras_model, 'mse', input_spec=_SPEC, batch_statistics='aggregate'
+    )
+    process = algorithms.build_fed_opt(model, optimizers.build_sgd(0.1))
+    weights, _ = _train(process, [_client([[-0.5, 1]])])
+    np.testing.assert_array_equal(weights.non_trainable, [[wanted, 0.5]])
+
   @parameterized.parameters(('local', 2), ('fedbn', 3))
   def test_statistics_that_clients_keep_are_received_alone(self, kind, kept):
     process = algorithms.build_fed_opt(_model(kind), optimizers.build_sgd(0.1))
