@@ -167,10 +167,10 @@ def build_fed_opt(
       `add_loss` (names the layer and another way); an unweighted aggregator
       meets `NUM_EXAMPLES`; an aggregator is given for a payload that no client
       sends, or for a maximum; a payload would bypass differential privacy; Mime
-      meets MOON, whose previous models its first exchange does not have; the
-      server optimizer needs batches or step sizes that the client optimizer
-      does not have; a schedule meets an optimizer without a learning rate; or a
-      number is out of its range.
+      meets MOON or batch statistics that clients keep, which its first exchange
+      does not have; the server optimizer needs batches or step sizes that the
+      client optimizer does not have; a schedule meets an optimizer without a
+      learning rate; or a number is out of its range.
 
   Example:
 

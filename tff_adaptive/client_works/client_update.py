@@ -14,6 +14,7 @@ from tff_adaptive.client_works import local_training
 from tff_adaptive.client_works import model_adapter
 from tff_adaptive.data import cohort
 from tff_adaptive.models import moved_weights
+from tff_adaptive.optimizers import optimizer as optimizer_lib
 from tff_adaptive.optimizers import vectors
 
 _OrderedDict = collections.OrderedDict
@@ -54,13 +55,14 @@ class ClientUpdate:
     kept_type = kept.type_signature.result
     data_type = tff.SequenceType(adapter.element_type)
     self.kept_type, self.input_type = None, data_type
+    if tff.structure.flatten(kept_type):
+      self.kept_type = kept_type
     self.survey: Optional[tff.Computation] = None
     self._num_survey_gradients = 0
     if getattr(training.optimizer, 'averages_surveys', False):
       self.survey = self._build_survey()
-    if not tff.structure.flatten(kept_type):
+    if self.kept_type is None:
       return
-    self.kept_type = kept_type
     self.input_type = tff.StructWithPythonType(
         [
             (cohort.DATA_KEY, data_type),
@@ -72,6 +74,13 @@ class ClientUpdate:
 
   def _build_survey(self) -> tff.Computation:
     """Returns a computation from (weights, data) to statistics and a weight."""
+    if self.kept_type is not None:
+      raise ValueError(
+          f'{optimizer_lib.name_of(self.training.optimizer)} averages the '
+          'gradients of clients before training, without what they keep, such '
+          'as previous models or batch statistics: use '
+          '`tff_adaptive.optimizers.build_mimelite`.'
+      )
 
     @tff.tensorflow.computation(self.adapter.weights_type, self.input_type)
     def run(weights, dataset):

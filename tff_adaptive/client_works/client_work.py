@@ -54,13 +54,6 @@ def _check_arguments(
         f'{training.loop_implementation!r}.'
     )
   loss_terms.check(training.loss_term)
-  keeps_model = isinstance(training.loss_term, loss_terms.PreviousModelLossTerm)
-  if keeps_model and getattr(optimizer, 'averages_surveys', False):
-    raise ValueError(
-        f'{optimizer_lib.name_of(optimizer)} averages the gradients of '
-        'clients before training, without the previous models that the loss '
-        'term needs: use `tff_adaptive.optimizers.build_mimelite`.'
-    )
   if training.max_update_norm is not None:
     arguments.check(
         'max_update_norm', training.max_update_norm, 'Client', ranges.Positive
@@ -178,8 +171,7 @@ def build_local_training_client_work(
     ValueError: If an unweighted aggregator would ignore the examples, an
       aggregator is given for a part that is not shared, a report reads what the
       optimizer does not report, gradients are averaged before the training
-      without the previous models of the loss term, or `max_update_norm` is not
-      above zero.
+      without what clients keep, or `max_update_norm` is not above zero.
 
   Example:
 

@@ -117,7 +117,7 @@ def _build(client, loss_term, server_optimizer):
 def _why_not(client, loss_term, server):
   """Returns the error message of a pair that is refused, or `None`."""
   if client == 'mime' and loss_term == 'moon':
-    return 'without the previous models.*build_mimelite'
+    return 'without what they keep, such as previous models.*build_mimelite'
   if server == 'line_search_step' and not _has_step_size(client):
     return "clients' step sizes.*has none"
   if server == 'fednova' and client not in ('sgd', 'sgdm'):

@@ -142,6 +142,11 @@ class BatchStatisticsTest(parameterized.TestCase):
     self.assertEqual(metrics['finalizer']['update_non_finite'], 1)
     np.testing.assert_array_equal(weights.non_trainable, initial.non_trainable)
 
+  @parameterized.parameters('local', 'fedbn')
+  def test_mime_has_no_own_statistics_in_its_survey(self, kind):
+    with self.assertRaisesRegex(ValueError, 'batch statistics.*mimelite'):
+      algorithms.build_fed_opt(_model(kind), optimizers.build_mime())
+
   @parameterized.parameters(
       (keras, 'moving_variance', 0.0),
       (keras, 'moving_covariance', -0.25),
