@@ -17,11 +17,13 @@ import tensorflow_federated as tff
 from tests import program_testing
 from tests.tff_adaptive import error_testing
 from tff_adaptive import algorithms
+from tff_adaptive import data
 from tff_adaptive import evaluation
 from tff_adaptive import models
 from tff_adaptive import optimizers
 from tff_adaptive import runtime
 
+_Batch = collections.namedtuple('_Batch', ['x', 'y', 'sample_weight'])
 _SPEC = (tf.TensorSpec([None, 5]), tf.TensorSpec([None], tf.int32))
 _LOSS = 'sparse_categorical_crossentropy'
 _VERSIONS = (('keras_3', keras), ('keras_2', tf.keras))
@@ -269,6 +271,30 @@ class FromKerasTest(tf.test.TestCase, parameterized.TestCase):
     self.assertNear(found, wanted, 1e-6)
     with self.assertRaisesRegex(ValueError, "'x', 'y' and 'sample_weight'"):
       evaluation.build_central_evaluation(model, {'x': x, 'y': y})
+
+  @parameterized.parameters(tuple, _Batch._make)
+  def test_clients_give_the_parts_of_a_batch_by_name(self, container):
+    dense = keras.layers.Dense(1, kernel_initializer='ones')
+    model = _convert(
+        keras.Sequential([keras.Input([1]), dense]),
+        'mse',
+        container([tf.TensorSpec([None, 1])] * 3),
+    )
+    clients = data.read_clients(
+        {'a': {'x': [[1]], 'y': [[3]], 'sample_weight': [[10]]}},
+        dict.fromkeys(['x', 'y', 'sample_weight'], tf.TensorSpec([1])),
+    )
+    weights = tff.learning.models.ModelWeights(*model.initial_weights)
+    evaluate = evaluation.build_client_evaluation(model, clients)
+    self.assertAllClose(evaluate(weights).values['loss'], [10 * (3 - 1) ** 2])
+    process = _build(model)
+    cohort = data.Cohort(clients, ['a'], 0, 0, data.BatchPlan(1))
+    with runtime.CompiledContext():
+      state = process.initialize()
+      output = process.next(state, cohort)
+      self.assertAllClose(output.metrics['client_work']['clients']['loss'], 40)
+      with self.assertRaisesRegex(TypeError, "the names .*'sample_weight'"):
+        process.next(state, list(cohort))
 
   @pytest.mark.usefixtures('native_runtime')
   @parameterized.named_parameters(*_VERSIONS)

@@ -249,7 +249,7 @@ def _pack_cohort_data(
     rows = cache.resident_rows(source, leaf_type)
   if rows is None:
     elements.check_rows(packed.rows, leaf_type)
-    rows = tuple(tf.nest.flatten(dict(packed.rows)))
+    rows = tuple(elements.components_of(packed.rows, leaf_type))
   return packed._replace(rows=rows)
 
 

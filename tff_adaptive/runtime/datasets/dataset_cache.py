@@ -373,7 +373,7 @@ class DatasetCache:
     Raises:
       TypeError: If the elements do not match the type.
     """
-    arrays = tf.nest.flatten(dict(source.values))
+    arrays = elements_lib.components_of(source.values, leaf_type)
     with self._lock:
       found = self._find(source, leaf_type)
       if found is not None and found.sample is not None:

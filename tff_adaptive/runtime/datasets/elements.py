@@ -20,6 +20,8 @@ from tff_adaptive.runtime.datasets import dataset_graphs
 # Elements that are read at once, if they are small.
 _READ_SIZE = 256
 _READ_BYTES = 2**22
+# The feature that comes last in batches without names.
+_LAST = 'sample_weight'
 
 
 def element_spec(leaf_type: tff.SequenceType) -> Any:
@@ -84,7 +86,16 @@ def check_dataset(
     dataset: tf.data.Dataset, leaf_type: tff.SequenceType
 ) -> None:
   """Raises if a dataset's elements do not match a sequence's type."""
-  _check_spec(dataset.element_spec, leaf_type, 'a dataset with elements')
+  found = dataset.element_spec
+  _check_spec(found, leaf_type, 'a dataset with elements')
+  if isinstance(found, Mapping) and sorted(found) != _in_order(
+      found, leaf_type
+  ):
+    raise TypeError(
+        f'Expected a dataset with elements of type {leaf_type.element}, found '
+        f'the names {list(found)}; make them tuples, or let the type have '
+        'these names.'
+    )
 
 
 def to_arrays(
@@ -191,12 +202,30 @@ def are_batches(specs: list[tf.TensorSpec]) -> bool:
   return all(spec.shape.rank and spec.shape[0] is None for spec in specs)
 
 
+def _in_order(names: Iterable[str], leaf_type: tff.SequenceType) -> list[str]:
+  """Returns the names of features in the order of `component_specs`.
+
+  If the type has no names, these are x, y and the sample weights.
+  """
+  is_named = isinstance(element_spec(leaf_type), Mapping)
+  return sorted(names, key=lambda n: (not is_named and n == _LAST, n))
+
+
+def components_of(
+    rows: Mapping[str, Any], leaf_type: tff.SequenceType
+) -> list[Any]:
+  """Returns rows by feature in the order of `component_specs`."""
+  return [rows[name] for name in _in_order(rows, leaf_type)]
+
+
 def check_rows(rows: Mapping[str, Any], leaf_type: tff.SequenceType) -> None:
   """Raises if rows by feature do not match a sequence's type."""
-  found = {
+  found: Any = {
       name: tf.TensorSpec([None, *feature.shape[1:]], feature.dtype)
       for name, feature in rows.items()
   }
+  if not isinstance(element_spec(leaf_type), Mapping):
+    found = components_of(found, leaf_type)
   _check_spec(found, leaf_type, 'clients with elements')
 
 
