@@ -24,8 +24,8 @@ MODELS = {
     'resnet50': 'tasks.images.resnet:build_resnet50',
     'resnet18_v2': 'tasks.images.resnet_v2:build_resnet18_v2',
     'resnet50_v2': 'tasks.images.resnet_v2:build_resnet50_v2',
-    'simple_cnn': 'tasks.images.simple_cnn:build_simple_cnn',
-    'lenet': 'tasks.images.lenet:build_lenet',
+    'simple_cnn': 'tasks.images.small_cnns:build_simple_cnn',
+    'lenet': 'tasks.images.small_cnns:build_lenet',
     'cnn_dropout': 'tasks.images.emnist_models:build_cnn_dropout',
 }
 

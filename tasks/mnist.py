@@ -19,6 +19,7 @@ MNIST = definitions.ClassificationTask(
     data=mnist_data.MNIST,
     models={
         'cnn': 'tasks.images.mnist_models:build_cnn',
+        'fedavg_cnn': 'tasks.images.mnist_models:build_fedavg_cnn',
         'logistic': 'tasks.images.mnist_models:build_logistic',
         'mlp': 'tasks.images.mnist_models:build_mlp',
     },

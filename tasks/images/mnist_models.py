@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Models of Delta-SGD and FedCAda for MNIST and data sets in its form.
+"""Models for MNIST and data sets in its form.
 
 Kernels and biases are uniform in [-1 / sqrt(fan_in), 1 / sqrt(fan_in)], as in
 PyTorch; they depend only on the seed.
@@ -10,6 +10,11 @@ References:
   Auto-Tuned Clients, ICLR 2024, https://arxiv.org/abs/2306.11201. Zhou et al.,
   FedCAda: Adaptive Client-Side Optimization for Accelerated and Stable
   Federated Learning, 2024, https://arxiv.org/abs/2405.11811, for the MLP.
+  FedAvgCNN of Zhang et al., PFLlib: A Beginner-Friendly and Comprehensive
+  Personalized Federated Learning Library and Benchmark, JMLR 26, 2025,
+  https://arxiv.org/abs/2312.04992, after McMahan et al.,
+  Communication-Efficient Learning of Deep Networks from Decentralized Data,
+  AISTATS 2017, https://arxiv.org/abs/1602.05629.
 """
 
 import functools
@@ -82,6 +87,35 @@ def build_cnn(seed: int) -> keras.Model:
           keras.layers.Dropout(_DROPOUT_RATE),
       ],
       50,
+      seed,
+  )
+
+
+def build_fedavg_cnn(seed: int) -> keras.Model:
+  """Builds the CNN of FedAvg without padding, as in PFLlib, 582,026 weights.
+
+  Two 5x5 convolutions of 32 and 64 channels, each with ReLU and a 2x2 max pool,
+  and dense layers of 512 with ReLU and 10.
+
+  Args:
+    seed: The seed of the initial weights, a non-negative integer.
+
+  Returns:
+    A model from images of shape [batch, 28, 28, 1] to logits.
+  """
+  return _build(
+      [
+          _convolution('conv_1', 32, 5, 1, seed),
+          keras.layers.ReLU(),
+          keras.layers.MaxPool2D(2),
+          _convolution('conv_2', 64, 5, 32, seed),
+          keras.layers.ReLU(),
+          keras.layers.MaxPool2D(2),
+          keras.layers.Flatten(),
+          _dense('dense', 512, 1024, seed),
+          keras.layers.ReLU(),
+      ],
+      512,
       seed,
   )
 

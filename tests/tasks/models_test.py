@@ -56,6 +56,12 @@ _MODELS = (
     _Model('mnist/logistic', 7_850, '784x10', 'fan_in'),
     _Model('mnist/mlp', 178_110, '784x200 200x100 100x10', 'fan_in'),
     _Model(
+        'mnist/fedavg_cnn',
+        582_026,
+        '5x5x1x32 5x5x32x64 1024x512 512x10',
+        'fan_in',
+    ),
+    _Model(
         'mnist/cnn',
         21_840,
         '5x5x1x10 5x5x10x20 320x50 50x10',
