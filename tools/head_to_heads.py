@@ -73,12 +73,18 @@ _DEFAULTS_LEGEND = (
 )
 
 
-def _make_plans(
+def make_plans(
     output_dir: pathlib.Path,
     data_dir: str,
     tasks: Sequence[str] = TASKS,
 ) -> tuple[plans.Plan, plans.Plan]:
-  """Returns the plans of the pairs, and of all methods of these years."""
+  """Returns the plans of the pairs, and of all methods of these years.
+
+  Args:
+    output_dir: The folder of the leaderboard's runs.
+    data_dir: The folder of the data sets.
+    tasks: The tasks. Default: all.
+  """
 
   def build(methods: Iterable[str], num_seeds: Optional[int]) -> plans.Plan:
     rules = board.load().restrict(
@@ -144,6 +150,7 @@ def _answer(difference: Optional[statistics.Interval]) -> str:
 
 
 def _format_scores(scores: Mapping[int, float]) -> str:
+  """Returns the mean and the spread over the seeds."""
   if not scores:
     return views.NONE
   values = pd.Series(scores)
@@ -157,8 +164,10 @@ def _default_rows(results: results_lib.Results) -> Iterator[Sequence[str]]:
       defaults, tuned = (
           _by_seed(runs, name) for runs in _runs(results, task).values()
       )
+      if not defaults:
+        continue
       gap, answer = views.NONE, views.NONE
-      if defaults and tuned:
+      if tuned:
         found = statistics.compare(defaults, tuned)
         gap = views.format_interval(found)
         answer = statistics.judge(found, of_task.margin).value
@@ -181,7 +190,7 @@ def write(output_dir: pathlib.Path, data_dir: str, results_dir: pathlib.Path):
     data_dir: The folder of the data sets.
     results_dir: The folder of the page.
   """
-  of_pairs, of_all = map(results_lib.Results, _make_plans(output_dir, data_dir))
+  of_pairs, of_all = map(results_lib.Results, make_plans(output_dir, data_dir))
   differences = _compare_pairs(of_pairs)
   margins = ', '.join(
       f'{name} {views.format_points(task.margin)}'
@@ -225,7 +234,7 @@ def _train(output_dir: pathlib.Path, data_dir: str, max_hours: float):
   """Makes the missing runs, those of the pairs first."""
   deadline = time.monotonic() + 3600 * max_hours
   # A task at a time: the leaderboard also tries rates on the other tasks.
-  of_tasks = [_make_plans(output_dir, data_dir, [task]) for task in TASKS]
+  of_tasks = [make_plans(output_dir, data_dir, [task]) for task in TASKS]
   for plan in itertools.chain(*zip(*of_tasks)):
     trials = [trial for pair in plan.pairs for trial in plan.tuning(*pair)]
     execution.run(
