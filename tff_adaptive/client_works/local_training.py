@@ -464,6 +464,8 @@ class LocalTraining:
     update, sent, kept = self._finish_optimizer(
         change, final.optimizer_state, _specs(received)
     )
+    # The optimizer may have added what the client keeps.
+    update = moved.drop_kept(update)
     end = client_reports.ClientRoundEnd(
         received,
         trained,

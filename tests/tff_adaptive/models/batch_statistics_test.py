@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of batch statistics as a payload; `zoo_test` has their numbers."""
 
+import collections
 import functools
 
 from absl.testing import parameterized
@@ -13,6 +14,7 @@ import tensorflow_federated as tff
 
 from tests.tff_adaptive.runtime import compiled_testing
 from tff_adaptive import algorithms
+from tff_adaptive import client_works
 from tff_adaptive import data
 from tff_adaptive import evaluation
 from tff_adaptive import models
@@ -41,6 +43,10 @@ def _model(batch_statistics='aggregate', dtype='float32'):
 
 def _client(x):
   return [(np.array(x, np.float32), np.ones([len(x), 1], np.float32))]
+
+
+def _sum_of_update(end):
+  return tf.add_n(list(map(tf.reduce_sum, end.update)))
 
 
 _CLIENTS = [_client([[0, 1], [4, 1]]), _client([[1, 3], [1, 5]])]
@@ -193,6 +199,31 @@ class BatchStatisticsTest(parameterized.TestCase):
         down=2 * (4 + _TRAINED_BYTES + kept * _MOVED_BYTES),
         up=2 * (4 + _TRAINED_BYTES),
     )
+
+  def test_what_clients_keep_is_in_no_update_of_a_rule(self):
+    model = _model('fedbn')
+    ones = tuple(np.ones(w.shape, 'f') for w in model.initial_weights[0])
+    statistics = (np.float32([0, 0]), np.float32([1, 1]))
+    work = client_works.build_local_training_client_work(
+        model,
+        optimizers.build_fedspeed(2, learning_rate=0.0, rho=0.0),
+        _UNIFORM,
+        reports={'sum': optimizers.Report(_sum_of_update)},
+    )
+    kept = collections.OrderedDict(
+        optimizer=collections.OrderedDict(dual=ones),
+        batch_statistics=(*statistics, *ones[:2]),
+    )
+    client = dict(data=_CLIENTS[0], client_id=['a'], client_state=[kept])
+    weights = tff.learning.models.ModelWeights(*model.initial_weights)
+    with compiled_testing.installed():
+      output = work.next(work.initialize(), [weights], [client])
+    (sent,) = output.result
+    # Of the dual, 1 everywhere, scale and shift are not sent.
+    wanted = [0 * ones[0], 0 * ones[1], -ones[2], -ones[3]]
+    for found, expected in zip(sent.update['change'], wanted):
+      np.testing.assert_array_equal(found, expected)
+    self.assertEqual(sent.update['reports']['sum'], -3.0)
 
   @parameterized.parameters('aggregate', 'local', 'fedbn')
   @pytest.mark.sample(1)
