@@ -74,6 +74,8 @@ def _to_row(
   for name, value in adapter.finalize_metrics(counts.metrics).items():
     for key, number in _to_numbers(name, value):
       if key != _LOSS_KEY and (with_integers or number.dtype.is_floating):
+        while key in metrics:  # An entry of a vector, and another metric.
+          key += '_0'
         metrics[key] = tf.cast(number, tf.float64)
   row = collections.OrderedDict(
       num_examples=counts.num_examples, metrics=metrics
@@ -136,7 +138,8 @@ def build_evaluation_computation(
   <num_examples=int64[?], metrics=<loss=float64[?], ...>>, one per client. The
   loss is the mean over a client's examples, NaN if there are none. The other
   metrics are the model's floating point scalars and the entries of its vectors,
-  which are named `<metric>_0`, `<metric>_1` and so on.
+  which are named `<metric>_0`, `<metric>_1` and so on. If another metric has
+  such a name, the later one ends with `_0` once more.
 
   With a training, the type is (<W@SERVER, {<train=B*, test=B*>}@CLIENTS> ->
   <R, R>@SERVER), with rows for the received weights and for the weights after

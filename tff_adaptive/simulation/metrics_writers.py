@@ -132,7 +132,8 @@ def flatten_metrics(
   out, unless two metrics would then share a name, or one would be `round_num`
   or `seconds`. Without such a part, these two get the prefix `metrics/`. Each
   entry of a vector among the model's metrics, those below `train` or `eval`,
-  becomes a scalar: `train/f1_0`, `train/f1_1` and so on. Other arrays are left
+  becomes a scalar: `train/f1_0`, `train/f1_1` and so on. If another metric has
+  such a name, the later one ends with `_0` once more. Other arrays are left
   out.
 
   Args:
@@ -147,16 +148,13 @@ def flatten_metrics(
     >>> list(flatten_metrics({'finalizer': {'norm': 0.5}}, {'loss': 1.0}))
     ['norm', 'evaluation/loss']
   """
-  leaves = [
-      scalar
-      for path, leaf in structures.flatten_with_path(metrics)
-      if path
-      for scalar in _to_scalars(path, leaf)
-  ]
-  names = _column_names([path for path, _ in leaves])
-  row = collections.OrderedDict(
-      (name, leaf) for name, (_, leaf) in zip(names, leaves)
-  )
+  leaves: dict[tuple[str, ...], Any] = {}
+  for path, leaf in structures.flatten_with_path(metrics):
+    for place, scalar in _to_scalars(path, leaf) if path else ():
+      while place in leaves:
+        place = (*place[:-1], f'{place[-1]}_0')
+      leaves[place] = scalar
+  row = collections.OrderedDict(zip(_column_names([*leaves]), leaves.values()))
   for name, value in (evaluation or {}).items():
     row[f'{EVALUATION_PREFIX}/{name}'] = value
   return row

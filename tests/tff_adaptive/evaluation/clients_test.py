@@ -214,6 +214,20 @@ class ClientEvaluationTest(tf.test.TestCase, parameterized.TestCase):
         model, _clients(1), modes={'turnover': 'min'}
     )
 
+  def test_entries_of_vectors_and_metrics_of_their_names_are_apart(self):
+    adapter = mock.Mock()
+    adapter.finalize_metrics.return_value = {
+        'f1': tf.constant([1.0, 2.0]),
+        'f1_1': tf.constant(3.0),
+    }
+    counts = computations._Counts(
+        tf.constant(8.0, tf.float64), tf.constant(2, tf.int64), {}
+    )
+    row = computations._to_row(adapter, counts, with_integers=False)
+    self.assertAllEqual(
+        row['metrics'], {'loss': [4], 'f1_0': [1], 'f1_1': [2], 'f1_1_0': [3]}
+    )
+
   @pytest.mark.slow
   def test_clients_go_through_in_several_calls(self):
     source = _clients(2, sizes=[3, 1, 4, 1, 5, 9, 2, 6] * 3)

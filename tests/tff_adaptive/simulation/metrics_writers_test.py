@@ -65,6 +65,14 @@ class FlattenMetricsTest(parameterized.TestCase):
         dict(row), {'aggregator/norm': 1, 'b': 2, 'finalizer/norm': 3}
     )
 
+  def test_entries_of_vectors_and_metrics_of_their_names_are_apart(self):
+    row = metrics_writers.flatten_metrics(
+        {'train': {'f1': np.array([1, 2]), 'f1_1': 3}}
+    )
+    self.assertEqual(
+        dict(row), {'train/f1_0': 1, 'train/f1_1': 2, 'train/f1_1_0': 3}
+    )
+
   def test_names_of_the_columns_of_the_loop_are_spelt_out(self):
     row = metrics_writers.flatten_metrics(
         {'finalizer': {'round_num': 3, 'seconds': 0.5, 'norm': 2}}
