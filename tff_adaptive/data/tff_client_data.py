@@ -5,6 +5,7 @@
 import collections
 from collections.abc import Callable, Mapping
 import functools
+import re
 from typing import Any, Optional
 
 import numpy as np
@@ -17,6 +18,8 @@ from tff_adaptive.data import feature_arrays
 
 _READ_BATCH = 1024
 _KEPT_BYTES = 1 << 28
+# What TensorFlow says of examples in one batch, and NumPy of two batches.
+_ARE_UNEQUAL = re.compile('tensor to the batch|array dimensions').search
 
 
 def from_client_data(
@@ -49,7 +52,8 @@ def from_client_data(
 
   Raises:
     TypeError: If elements are neither flat mappings nor pairs of tensors.
-    ValueError: If `preprocess_fn` batches, or there are no clients.
+    ValueError: If `preprocess_fn` batches, or there are no clients. Reading a
+      client raises one if the shapes of its examples differ.
 
   Example:
 
@@ -70,12 +74,20 @@ def from_client_data(
     _check_not_batched(source, element_spec)
 
   def load(client_id: str) -> feature_arrays.Examples:
-    batches = [
-        _as_features(batch)
-        for batch in _dataset_elements.iterate(dataset_fn(client_id))
-    ]
-    parts = batches or [feature_arrays.empty(element_spec)]
-    return feature_arrays.concatenate(parts, element_spec)
+    try:
+      batches = [
+          _as_features(batch)
+          for batch in _dataset_elements.iterate(dataset_fn(client_id))
+      ]
+      parts = batches or [feature_arrays.empty(element_spec)]
+      return feature_arrays.concatenate(parts, element_spec)
+    except (tf.errors.InvalidArgumentError, ValueError) as error:
+      if not _ARE_UNEQUAL(str(error)):
+        raise
+      raise ValueError(
+          f'Client {client_id!r} has examples of different shapes, as '
+          f'{element_spec} allows: pad them to one shape in `preprocess_fn`.'
+      ) from error
 
   return client_data.LazyClientArrays(
       client_ids, load, element_spec, cache_bytes=cache_bytes

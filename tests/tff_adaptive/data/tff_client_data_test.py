@@ -222,6 +222,18 @@ class FromClientDataTest(parameterized.TestCase):
     with self.assertRaisesRegex(ValueError, "single examples.*'x'.*BatchPlan"):
       tff_client_data.from_client_data(data, lambda d: d.batch(2))
 
+  @parameterized.parameters(1, 1024)
+  def test_examples_of_different_shapes_raise(self, num_alike):
+    source = tff.simulation.datasets.ClientData.from_clients_and_tf_fn(
+        ['ann'],
+        lambda name: tf.data.Dataset.range(num_alike + 1).map(
+            lambda i: {'x': tf.range(1 + i // num_alike)}
+        ),
+    )
+    clients = tff_client_data.from_client_data(source)
+    with self.assertRaisesRegex(ValueError, "'ann'.*'x'.*pad them"):
+      clients.examples('ann')
+
   def test_a_source_without_clients_raises(self):
     path = folder_testing.new(self) / 'clients.sqlite'
     sqlite.write_sqlite_clients(path, {'train': _packed()})
