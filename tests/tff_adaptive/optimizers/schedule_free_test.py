@@ -89,6 +89,15 @@ class ScheduleFreeTest(tf.test.TestCase, parameterized.TestCase):
       state, y = rule.next(state, y, (None, y[1]))
     self.assertAllEqual(rule.final_weights(state, y)[0], weights[0])
 
+  def test_rounds_count_alike_whatever_their_rate(self):
+    rule = optimizers.build_fed_schedule_free()
+    state, y = rule.initialize(tf.TensorSpec([])), tf.constant(0.0)
+    for rate in (0.1, 1.0):
+      state = rule.set_hparams(state, {'learning_rate': rate})
+      state, y = rule.next(state, y, tf.constant(-1.0))
+    # The mean of 0.1 and 1.1.
+    self.assertAllClose(rule.final_weights(state, y), 0.6)
+
   @pytest.mark.slow
   def test_as_a_server_rule_it_averages_over_rounds(self):
     rule = optimizers.build_schedule_free_sgd()

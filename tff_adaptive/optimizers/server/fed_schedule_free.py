@@ -49,4 +49,6 @@ def build_fed_schedule_free(
     NeurIPS 2024, https://arxiv.org/abs/2405.15682, equations (1) to (3), of
     which the use on a server is ours.
   """
-  return schedule_free.build_schedule_free_sgd(learning_rate, beta)
+  return schedule_free.build_schedule_free_sgd(
+      learning_rate, beta, weight_lr_power=0.0
+  )
