@@ -65,7 +65,8 @@ def _apply(
       update_norm=tf.where(rejected, tf.zeros_like(norm), norm),
   )
   report = _autograph.call(rule.report, new_state)
-  for name, value in optimizer_lib.reported_scalars(report, rule).items():
+  scalars = optimizer_lib.reported_scalars(report, rule, measurements)
+  for name, value in scalars.items():
     measurements[name] = tf.where(rejected, float('nan'), value)
   return (
       new_state,

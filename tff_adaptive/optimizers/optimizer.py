@@ -11,7 +11,7 @@ protocol.
 
 import abc
 import collections
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 import numbers
 from typing import Any, Optional, TypeVar
 
@@ -86,9 +86,10 @@ class ExtraArgsOptimizer(
     """Returns scalars that describe the step that ended in `state`.
 
     The training loop reports the mean, minimum and maximum of each over the
-    steps of all healthy clients. It sums `GRADIENT_EVALUATIONS_KEY`, which is 1
-    per step if missing. A batch for which it is 0 does not count as a step: the
-    other scalars should be 0 then.
+    steps of all healthy clients, and refuses names that it uses itself, such as
+    `loss`. It sums `GRADIENT_EVALUATIONS_KEY`, which is 1 per step if missing.
+    A batch for which it is 0 does not count as a step: the other scalars should
+    be 0 then.
 
     Args:
       state: A state returned by `next`.
@@ -227,6 +228,17 @@ def _shown(structure: Any) -> str:
   return f'a {type(structure).__name__}'
 
 
+# What the training loop counts itself.
+_COUNTED = (
+    'loss',
+    'num_clients',
+    'num_examples',
+    'num_gradient_evaluations',
+    'num_healthy',
+    'num_steps',
+)
+
+
 def step_report(
     optimizer: tff.learning.optimizers.Optimizer, state: Any
 ) -> 'collections.OrderedDict[str, tf.Tensor]':
@@ -248,17 +260,28 @@ def step_report(
       learning_rate = state.get(tff.learning.optimizers.LEARNING_RATE_KEY)
       if learning_rate is not None:
         report[STEP_SIZE_KEY] = learning_rate
-  return reported_scalars(report, optimizer)
+  return reported_scalars(report, optimizer, _COUNTED)
 
 
 def reported_scalars(
-    report: Mapping[str, Any], optimizer: Any
+    report: Mapping[str, Any], optimizer: Any, taken: Collection[str] = ()
 ) -> 'collections.OrderedDict[str, tf.Tensor]':
   """Returns what `report` of an optimizer returned, as float32 scalars.
 
+  Args:
+    report: What it returned.
+    optimizer: The optimizer, for messages.
+    taken: The names that it cannot use. Empty by default.
+
   Raises:
-    ValueError: If an entry is no scalar.
+    ValueError: If an entry is no scalar, or its name is taken.
   """
+  for name in report:
+    if name in taken:
+      raise ValueError(
+          f'`report` of {name_of(optimizer)} returns {name!r}, a name that the '
+          'metrics of a round already have: choose another one.'
+      )
   scalars = collections.OrderedDict(
       (name, tf.cast(value, tf.float32)) for name, value in report.items()
   )

@@ -194,6 +194,13 @@ class ReportsTest(tf.test.TestCase, parameterized.TestCase):
     with self.assertRaisesRegex(TypeError, 'must map names to .*Report'):
       server_optimizer.to_server_optimizer(rule)
 
+  def test_report_of_a_name_that_is_measured_is_refused(self):
+    rule = optimizers.build_fedexp()
+    rule.report = lambda state: {'update_norm': state['server_step_size']}
+    weights_type = self._process.next.type_signature.parameter[1].member
+    with self.assertRaisesRegex(ValueError, "FedExP.*'update_norm'.*another"):
+      measured_update.build_measured_update_finalizer(rule, weights_type)
+
   def test_hyperparameters_pass_through(self):
     state = self._process.initialize()
     hparams = self._process.get_hparams(state)

@@ -3,6 +3,7 @@
 """Tests of the protocol of optimizers."""
 
 import collections
+from unittest import mock
 
 from absl.testing import parameterized
 import tensorflow as tf
@@ -48,6 +49,12 @@ class OptimizerTest(tf.test.TestCase, parameterized.TestCase):
   def test_report_of_vectors_is_refused(self):
     with self.assertRaisesRegex(ValueError, "`report` of SGD.*'a'.*(2,).*mean"):
       optimizer.reported_scalars({'a': tf.ones([2])}, optimizers.build_sgd())
+
+  def test_report_of_a_name_that_the_loop_has_is_refused(self):
+    rule = optimizers.build_sps()
+    with mock.patch.object(rule, 'report', lambda state: {'loss': tf.ones([])}):
+      with self.assertRaisesRegex(ValueError, "`report` of SPS.*'loss'.*other"):
+        optimizer.step_report(rule, None)
 
   def test_report_of_an_unknown_state_is_empty(self):
     report = optimizer.step_report(tff.learning.optimizers.build_sgdm(0.1), ())
