@@ -341,6 +341,17 @@ class BagOfWordsDenseTest(tf.test.TestCase, parameterized.TestCase):
     found = layers.to_frequencies(_WORDS, _NUM_WORDS)
     self.assertAllClose(found, _FREQUENCIES)
 
+  @parameterized.product(
+      dtype=[np.int8, np.uint8, np.int16], version=list(_VERSIONS)
+  )
+  def test_ids_of_a_dtype_that_does_not_hold_their_number(self, dtype, version):
+    words, size = np.array([[3, 100]], dtype), 40_000
+    found = layers.to_frequencies(words, size)
+    self.assertAllEqual(tf.where(found), [[0, 3], [0, 100]])
+    fast, _ = _VERSIONS[version]
+    layer = fast.BagOfWordsDense(1, size, kernel_initializer='ones')
+    self.assertAllClose(layer(words), [[1.0]])
+
   @parameterized.product(use_bias=[False, True], version=list(_VERSIONS))
   def test_numbers_and_gradients_are_those_of_dense(self, use_bias, version):
     layer, dense = _layers(version, use_bias=use_bias)

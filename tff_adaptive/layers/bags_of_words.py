@@ -97,6 +97,7 @@ class BagOfWordsDense(_Layer):
           '`BagOfWordsDense` takes word ids of an integer dtype, found '
           f'{tf.as_dtype(words.dtype).name}; for frequencies use `Dense`.'
       )
+    words = _widened(words)
     shares = _shares(words, self.vocabulary_size, self.compute_dtype)
     rows = tf.gather(self.kernel, _rows(words, self.vocabulary_size))
     outputs = tf.reduce_sum(rows * shares[..., tf.newaxis], axis=1)
@@ -115,6 +116,13 @@ class BagOfWordsDense(_Layer):
         'kernel_initializer': serialize(self.kernel_initializer),
         'bias_initializer': serialize(self.bias_initializer),
     }
+
+
+def _widened(words: Any) -> tf.Tensor:
+  """Returns ids in a dtype that holds any number of words."""
+  words = tf.convert_to_tensor(words)
+  is_wide = words.dtype in (tf.int32, tf.int64)
+  return words if is_wide else tf.cast(words, tf.int64)
 
 
 def _is_known(words: tf.Tensor, vocabulary_size: int) -> tf.Tensor:
@@ -147,6 +155,7 @@ def to_frequencies(words: tf.Tensor, vocabulary_size: int) -> tf.Tensor:
     A float32 tensor, [batch, vocabulary_size]: each word's count divided by the
     number of known words in the text; zeros for a text without any.
   """
+  words = _widened(words)
   shares = _shares(words, vocabulary_size)
   texts = tf.broadcast_to(
       tf.range(tf.shape(words)[0])[:, tf.newaxis], tf.shape(words)
