@@ -181,7 +181,10 @@ class LocalModel(abc.ABC):
     return evaluation.loss
 
   def evaluate_again(self, trainable: Weights, batch: Any) -> Evaluation:
-    """Returns `evaluate` without side effects, for a batch already counted."""
+    """Returns `evaluate` without side effects, for a batch already counted.
+
+    In the loss, classes have the weights that they have in training.
+    """
     return self.evaluate(trainable, batch)
 
   @abc.abstractmethod
@@ -383,6 +386,16 @@ class _Predictions(NamedTuple):
 
 class _LocalKerasModel(_LocalFunctionalModel):
   """A model of `from_keras`."""
+
+  def evaluate_again(self, trainable, batch):
+    evaluation = self.evaluate(trainable, batch)
+    _, y = features_and_labels(batch)
+    output = self._output(self._model.weigh_classes(evaluation.predictions), y)
+    return evaluation._replace(
+        loss=output.loss,
+        mean_loss=self.mean_loss(output),
+        model_loss=output.loss,
+    )
 
   def _sums_losses(self):
     return self._model.reports_mean

@@ -36,6 +36,7 @@ from tff_adaptive.optimizers import federated_optimizer
 from tff_adaptive.optimizers import optimizer as optimizer_lib
 from tff_adaptive.runtime import compiled
 from tff_adaptive.runtime import plans
+from tff_adaptive.runtime.datasets import elements
 
 _DEFAULT_BATCH_SIZE = 256
 _DEFAULT_TRAIN_BATCH_SIZE = 20
@@ -510,10 +511,15 @@ def build_personalized_evaluation(
     num_trained = sum(train_cohort(client_id).batch_sizes(0))
     return num_trained + test_clients.num_examples(client_id)
 
+  data_type = computation.type_signature.parameter[1].member['test']
+
+  def batches(cohort):
+    return [elements.to_element(b, data_type) for b in cohort.batches(0)]
+
   def collect(client_id):
     test = cohort_lib.Cohort(test_clients, [client_id], 0, seed, test_plan)
     return collections.OrderedDict(
-        train=train_cohort(client_id).batches(0), test=test.batches(0)
+        train=batches(train_cohort(client_id)), test=batches(test)
     )
 
   def evaluate(weights):

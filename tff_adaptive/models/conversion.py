@@ -62,6 +62,7 @@ class KerasFunctionalModel(tff.learning.models.FunctionalModel):
           ),
       )
     self._weights = forward.variables.weights
+    self._weights_of_classes = forward.weights_of_classes
     self._predict_and_move = tf.function(
         lambda weights, x: forward(weights, x, training=True)
     )
@@ -70,6 +71,14 @@ class KerasFunctionalModel(tff.learning.models.FunctionalModel):
     """Returns the output in training, and the new values of `moved`."""
     prediction = self._predict_and_move(weights, x)
     return prediction.to_output(), prediction.moved
+
+  def weigh_classes(self, output: Any) -> Any:
+    """Returns an output in evaluation with the classes' weights in training."""
+    return (
+        compiled.Prediction.from_output(output)
+        ._replace(class_weights=self._weights_of_classes(training=True))
+        .to_output()
+    )
 
   def assign(self, values: Any) -> None:
     """Assigns weights to the Keras model, see `to_keras`."""
@@ -148,12 +157,13 @@ def from_keras(
     TypeError: If `model` is not a Keras model, or the batches have ragged
       tensors.
     ValueError: If `input_spec` has other parts or `batch_statistics` is another
-      word; if `class_weight` lacks classes or there are several outputs; if
-      there is no loss; if the model has no weights yet, trains in its own way
-      (`train_step`), constrains weights, looks up in a table without words, or
-      keeps other state besides its weights; if it moves integers that should be
-      averaged; or if the state of a metric is not a sum, and so cannot be added
-      over clients. Names the layer or metric.
+      word; if `class_weight` lacks classes, there are several outputs or the
+      last axis of the labels is unknown; if there is no loss; if the model has
+      no weights yet, trains in its own way (`train_step`), constrains weights,
+      looks up in a table without words, or keeps other state besides its
+      weights; if it moves integers that should be averaged; or if the state of
+      a metric is not a sum, and so cannot be added over clients. Names the
+      layer or metric.
 
   References:
     Andreux et al., Siloed Federated Learning for Multi-Centric Histopathology

@@ -96,11 +96,11 @@ class Forward:
             (one.result.losses for one in self._passes.values()), key=len
         ),
         class_weights=tuple(
-            map(tf.TensorSpec.from_tensor, self._weights(True))
+            map(tf.TensorSpec.from_tensor, self.weights_of_classes(True))
         ),
     )
 
-  def _weights(self, training: bool) -> tuple[tf.Tensor, ...]:
+  def weights_of_classes(self, training: bool) -> tuple[tf.Tensor, ...]:
     """Returns the weights of classes; in evaluation they are 1."""
     weights = self._class_weights
     if not weights.size:
@@ -144,4 +144,4 @@ class Forward:
     prediction = self._passes[training]((*weights, seeds), x)
     if self.prediction.losses and not prediction.losses:
       prediction = prediction._replace(losses=(tf.zeros([]),))
-    return prediction._replace(class_weights=self._weights(training))
+    return prediction._replace(class_weights=self.weights_of_classes(training))

@@ -113,6 +113,12 @@ def check_class_weight(class_weight: Mapping[int, float], labels: Any) -> None:
         '`class_weight` is for models with one output: give sample weights, '
         'the third part of a batch.'
     )
+  if labels.shape.rank is None or labels.shape.as_list()[1:][-1:] == [None]:
+    raise ValueError(
+        '`class_weight` needs labels whose last axis is known, as 1 for the '
+        'numbers of classes or as the number of classes, found the shape '
+        f'{labels.shape}.'
+    )
 
 
 def check_moved(weights: Sequence[Any], batch_statistics: str) -> None:

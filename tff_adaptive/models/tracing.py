@@ -8,6 +8,7 @@ for one of TensorFlow 1. Here its functions are traced once, outside of graphs.
 """
 
 from collections.abc import Callable
+import threading
 from typing import Any
 
 import tensorflow as tf
@@ -61,6 +62,7 @@ class TracedFunction:
         raise HiddenStateError(variables.get(id(tensor), ''))
     # Tensors of layers, such as the mean of `Normalization`.
     self._constants = [t.numpy() for t in self._concrete.captured_inputs]
+    self._lock = threading.Lock()
     self.result = tf.nest.map_structure(
         lambda t: None if t is None else tf.TensorSpec(t.shape, t.dtype),
         self._concrete.structured_outputs,
@@ -68,9 +70,12 @@ class TracedFunction:
 
   def __call__(self, *args: Any) -> Any:
     """Calls the function, eagerly or in any graph."""
-    if self._constants:
+    leaves = [leaf for leaf in tf.nest.flatten(args) if leaf is not None]
+    if not self._constants:
+      return self._concrete(*leaves)
+    # Another thread may build another graph.
+    with self._lock:
       self._concrete.set_external_captures(
           [tf.constant(value) for value in self._constants]
       )
-    leaves = tf.nest.flatten(args)
-    return self._concrete(*(leaf for leaf in leaves if leaf is not None))
+      return self._concrete(*leaves)

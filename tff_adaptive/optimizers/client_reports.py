@@ -45,8 +45,8 @@ class ClientRoundEnd(NamedTuple):
     optimizer_state: The state of the client optimizer.
     loss_term: The loss term, or `None`.
     mean_loss: Maps weights like `received` to the mean loss of all examples of
-      the client there, without loss term and dropout, in one more pass over the
-      data; float32.
+      the client there, with the weights of classes, without loss term and
+      dropout, in one more pass over the data; float32.
   """
 
   received: Any

@@ -18,6 +18,7 @@ from tff_adaptive.data import feature_arrays
 from tff_adaptive.data import specs
 from tff_adaptive.optimizers import arguments
 from tff_adaptive.privacy import differential_privacy
+from tff_adaptive.runtime.datasets import elements
 from tff_adaptive.tuning import hypergradients
 
 _RATE_KEY = tff.learning.optimizers.LEARNING_RATE_KEY
@@ -167,6 +168,7 @@ def build_rate_tuner(
   find = hypergradients.hypergradient(
       process, hypergradients.build_model_loss(model)
   )
+  data_type = process.next.type_signature.parameter[1].member
 
   def tune(state, round_num):
     if round_num % num_rounds:
@@ -176,7 +178,8 @@ def build_rate_tuner(
     if not len(next(iter(examples.values()))):
       return state
     cohorts = list(map(cohort_fn, range(round_num, end)))
-    found = find(state, cohorts, examples)
+    batch = elements.to_element(examples, data_type)
+    found = find(state, cohorts, batch)
     rates = next_rates(read_rates(process, state), found, step_size)
     return _set_rates(process, state, rates)
 

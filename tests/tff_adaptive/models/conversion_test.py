@@ -3,9 +3,13 @@
 """Tests of the conversion of Keras models; `zoo_test` has their numbers."""
 
 import collections
+from concurrent import futures
+import math
 import pathlib
 import sys
 import tempfile
+import time
+from unittest import mock
 
 from absl.testing import parameterized
 import keras
@@ -22,6 +26,10 @@ from tff_adaptive import evaluation
 from tff_adaptive import models
 from tff_adaptive import optimizers
 from tff_adaptive import runtime
+from tff_adaptive import tuning
+from tff_adaptive.client_works import model_adapter
+from tff_adaptive.models import tracing
+from tff_adaptive.tuning import rate_tuning
 
 _Batch = collections.namedtuple('_Batch', ['x', 'y', 'sample_weight'])
 _SPEC = (tf.TensorSpec([None, 5]), tf.TensorSpec([None], tf.int32))
@@ -202,6 +210,40 @@ class FromKerasTest(tf.test.TestCase, parameterized.TestCase):
     labels = y if weights is None else examples[1:]
     self.assertAllClose(model.loss(output, labels), wanted)
 
+  def test_class_weights_are_in_the_loss_at_the_end_of_a_round(self):
+    dense = keras.layers.Dense(1, kernel_initializer='zeros')
+    model = _convert(
+        keras.Sequential([keras.Input([1]), dense]),
+        'mse',
+        (tf.TensorSpec([None, 1]), tf.TensorSpec([None, 1])),
+        class_weight={0: 1.0, 1: 3.0},
+    )
+    local = model_adapter.build_model_adapter(model).build_local_model()
+    trainable = tuple(map(tf.constant, model.initial_weights[0]))
+    batch = (np.ones([2, 1], 'f'), np.array([[0], [1]], 'f'))
+    self.assertAllClose(local.evaluate(trainable, batch).mean_loss, 1 / 2)
+    self.assertAllClose(local.evaluate_again(trainable, batch).mean_loss, 3 / 2)
+
+  def test_threads_build_graphs_of_one_function(self):
+    mean = tf.constant(2.0)
+    traced = tracing.TracedFunction(lambda x: x + mean, tf.TensorSpec([]))
+    concrete = traced._concrete  # pylint: disable=protected-access
+    set_captures = concrete.set_external_captures
+
+    def set_and_wait(captures):
+      set_captures(captures)
+      time.sleep(0.1)
+
+    def build(_):
+      with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+        return session.run(traced(tf.constant(1.0)))
+
+    with (
+        mock.patch.object(concrete, 'set_external_captures', set_and_wait),
+        futures.ThreadPoolExecutor(2) as pool,
+    ):
+      self.assertEqual(list(pool.map(build, range(2))), [3.0, 3.0])
+
   @parameterized.named_parameters(*_VERSIONS)
   def test_loss_added_in_training_alone(self, version):
     class Penalty(version.layers.Layer):
@@ -287,6 +329,10 @@ class FromKerasTest(tf.test.TestCase, parameterized.TestCase):
     weights = tff.learning.models.ModelWeights(*model.initial_weights)
     evaluate = evaluation.build_client_evaluation(model, clients)
     self.assertAllClose(evaluate(weights).values['loss'], [10 * (3 - 1) ** 2])
+    fine_tuned = evaluation.build_personalized_evaluation(
+        model, clients, clients, optimizers.build_sgd(0.0)
+    )
+    self.assertAllClose(fine_tuned(weights).after.values['loss'], [40])
     process = _build(model)
     cohort = data.Cohort(clients, ['a'], 0, 0, data.BatchPlan(1))
     with runtime.CompiledContext():
@@ -295,6 +341,11 @@ class FromKerasTest(tf.test.TestCase, parameterized.TestCase):
       self.assertAllClose(output.metrics['client_work']['clients']['loss'], 40)
       with self.assertRaisesRegex(TypeError, "the names .*'sample_weight'"):
         process.next(state, list(cohort))
+    tuner = tuning.build_rate_tuner(process, model, lambda round_num: cohort)
+    rates = rate_tuning.read_rates(process, tuner(state, 0))
+    # The step is too long, and both rates have the same part in it.
+    shorter = math.exp(-0.1 / math.sqrt(2.0))
+    self.assertAllClose(list(rates.values()), [0.1 * shorter, shorter])
 
   @pytest.mark.usefixtures('native_runtime')
   @parameterized.named_parameters(*_VERSIONS)
@@ -530,6 +581,12 @@ _REFUSED_OF_3 = (
         _convert_with,
         spec=(_SPEC[0], [_SPEC[1], _SPEC[1]]),
         class_weight={0: 1.0, 1: 2.0},
+    ),
+    _value(
+        r'last axis is known.*\(None, None\)',
+        _convert_with,
+        spec=(_SPEC[0], tf.TensorSpec([None, None])),
+        class_weight=dict.fromkeys(range(6), 1.0),
     ),
     _value(r'\(x, y\) or', _convert_with, spec=_SPEC[0]),
     _value(r'\(x, y\) or', _convert_with, spec=_SPEC * 2),

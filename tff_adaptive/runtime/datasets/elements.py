@@ -218,6 +218,13 @@ def components_of(
   return [rows[name] for name in _in_order(rows, leaf_type)]
 
 
+def to_element(rows: Mapping[str, Any], leaf_type: tff.SequenceType) -> Any:
+  """Returns rows by feature as an element, a tuple if the type has no names."""
+  if isinstance(element_spec(leaf_type), Mapping):
+    return rows
+  return tuple(components_of(rows, leaf_type))
+
+
 def check_rows(rows: Mapping[str, Any], leaf_type: tff.SequenceType) -> None:
   """Raises if rows by feature do not match a sequence's type."""
   found: Any = {
