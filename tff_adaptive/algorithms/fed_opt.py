@@ -166,7 +166,8 @@ def build_fed_opt(
     ValueError: If TFF's form of a Keras model lacks a part of it, such as
       `add_loss` (names the layer and another way); an unweighted aggregator
       meets `NUM_EXAMPLES`; an aggregator is given for a payload that no client
-      sends, or for a maximum; a payload would bypass differential privacy; Mime
+      sends, or for a maximum; a report has the name of a part that the client
+      optimizer shares; a payload would bypass differential privacy; Mime
       meets MOON or batch statistics that clients keep, which its first exchange
       does not have; the server optimizer needs batches or step sizes that the
       client optimizer does not have; a schedule meets an optimizer without a
@@ -376,5 +377,11 @@ def _payloads(
     specs = tuple(tf.nest.flatten(adapter.weights_spec.trainable))
     with tf.Graph().as_default():
       shared = client_optimizer.initialize_shared(specs)
+    if both := sorted(shared.keys() & reports.keys()):
+      raise ValueError(
+          f'{both[0]!r} is both a report of the server rule and a part that '
+          f'{optimizer_lib.name_of(client_optimizer)} shares, so that an '
+          'aggregator would protect one of both: rename the report.'
+      )
     payloads.update(dict.fromkeys(shared, 'mean'))
   return payloads

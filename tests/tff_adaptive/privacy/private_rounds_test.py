@@ -203,6 +203,15 @@ class CoverageTest(tf.test.TestCase, parameterized.TestCase):
 
 class RefusalsTest(tf.test.TestCase, parameterized.TestCase):
 
+  def test_of_a_report_and_a_shared_part_of_one_name(self):
+    server = optimizers.build_fedexp()
+    number = optimizers.Report(lambda end: end.num_steps)
+    server.client_reports = {**server.client_reports, 'num_steps': number}
+    with self.assertRaisesRegex(ValueError, "'num_steps'.*FedAdamW.*rename"):
+      algorithms.build_fed_opt(
+          testing.functional_model(), optimizers.build_fedadamw(), server
+      )
+
   def test_of_float64(self):
     with self.assertRaisesRegex(TypeError, 'float32.*float64'):
       _build(
