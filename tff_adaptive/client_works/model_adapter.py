@@ -238,12 +238,13 @@ def _num_examples(output: tff.learning.models.BatchOutput) -> tf.Tensor:
   return tf.cast(num_examples, tf.int64)
 
 
-def _check_is_scalar(loss: tf.Tensor) -> None:
-  if loss.shape.rank not in (0, None):
+def _check_is_scalar(loss: Any, what: str = "The model's loss") -> None:
+  if loss is None:
+    raise ValueError(f'{what} must be one number per batch, found None.')
+  if tf.is_tensor(loss) and loss.shape.rank not in (0, None):
     raise ValueError(
-        "The model's loss must be one number per batch, found shape "
-        f'{loss.shape}: use the default reduction of a Keras loss, or take the '
-        'mean.'
+        f'{what} must be one number per batch, found shape {loss.shape}: use '
+        'the default reduction of a Keras loss, or take the mean.'
     )
 
 
@@ -259,7 +260,9 @@ def _differentiate(
     tape.watch([s for s in sources if not isinstance(s, tf.Variable)])
     output = forward()
     _check_is_scalar(output.loss)
-    term = tf.cast(loss_term(), output.loss.dtype)
+    term = loss_term()
+    _check_is_scalar(term, 'The loss term')
+    term = tf.cast(term, output.loss.dtype)
     loss = output.loss + term
   gradients = tuple(tape.gradient(loss, sources))
   mean = mean_loss(output)

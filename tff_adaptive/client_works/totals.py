@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 import enum
 from typing import Any, NamedTuple, Optional
 
+import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
@@ -263,11 +264,20 @@ def finish_reports(
   Returns:
     A float32 scalar for each report's name, meaningless for a client without
     steps.
+
+  Raises:
+    ValueError: If a report is not one number.
   """
 
   def finish(name, report):
     own_end = end._replace(gathered=totals.gathered.get(name))
-    return tf.cast(_autograph.call(report.at_end, own_end), tf.float32)
+    value = _autograph.call(report.at_end, own_end)
+    if value is None or np.ndim(value):
+      raise ValueError(
+          f'`at_end` of the report {name!r} must return one number, found '
+          f'{value}: reduce it, such as by `tf.reduce_sum`.'
+      )
+    return tf.cast(value, tf.float32)
 
   return _OrderedDict(
       (name, finish(name, report)) for name, report in reports.items()

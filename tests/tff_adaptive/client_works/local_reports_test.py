@@ -3,6 +3,7 @@
 """Tests of what a client reports, sends and keeps, in TensorFlow alone."""
 
 import collections
+import functools
 
 from absl.testing import parameterized
 import numpy as np
@@ -201,6 +202,21 @@ class ReportsTest(tf.test.TestCase, parameterized.TestCase):
               )
           },
       )
+
+  @parameterized.parameters(
+      (lambda: None, 'None'), (lambda: tf.ones([3]), 'Tensor.*shape=.3,')
+  )
+  def test_what_is_not_one_number_is_refused(self, build, found):
+    train = functools.partial(
+        training_testing.train,
+        testing.functional_model(),
+        optimizers.build_sgd(0.5),
+        testing.client(4, seed=0),
+    )
+    with self.assertRaisesRegex(ValueError, f"'own' must .* one .*{found}"):
+      train(reports={'own': optimizers.Report(lambda end: build())})
+    with self.assertRaisesRegex(ValueError, 'loss term must be one number'):
+      train(loss_term=lambda *_: build())
 
   @parameterized.parameters('empty', 'not_finite')
   @pytest.mark.sample(1)
