@@ -437,7 +437,10 @@ class LocalTraining:
     if not isinstance(self.optimizer, federated_optimizer.FederatedOptimizer):
       return update, _OrderedDict(), _OrderedDict()
     update = _autograph.call(self.optimizer.sent_update, state, update)
-    sent, kept = _autograph.call(self.optimizer.finish_round, state)
+    sent, kept = tf.nest.map_structure(
+        tf.convert_to_tensor,
+        _autograph.call(self.optimizer.finish_round, state),
+    )
     declared = self.optimizer.initialize_kept(specs)
     if _describe(kept) != _describe(declared):
       raise ValueError(

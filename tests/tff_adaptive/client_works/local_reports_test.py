@@ -275,6 +275,19 @@ class ReportsTest(tf.test.TestCase, parameterized.TestCase):
 
 class SentAndKeptTest(tf.test.TestCase, parameterized.TestCase):
 
+  def test_a_rule_may_send_and_keep_numbers_of_python(self):
+    rule = _Sends()
+    part = lambda number: collections.OrderedDict(number=number)
+    rule.finish_round = lambda state: (part(2.0), part(3.0))
+    result = training_testing.train(
+        testing.functional_model(),
+        rule,
+        testing.client(4, seed=0),
+        start=_start(),
+    )
+    self.assertEqual(result.sent['number'], 2.0)
+    self.assertEqual(result.kept['optimizer']['number'], 3.0)
+
   def test_optimizer_starts_from_what_it_is_given(self):
     result = training_testing.train(
         testing.functional_model(),
