@@ -392,6 +392,8 @@ class _LocalKerasModel(_LocalFunctionalModel):
 
   def evaluate_again(self, trainable, batch):
     evaluation = self.evaluate(trainable, batch)
+    if not self._model.has_class_weights:
+      return evaluation
     _, y = features_and_labels(batch)
     output = self._output(self._model.weigh_classes(evaluation.predictions), y)
     return evaluation._replace(

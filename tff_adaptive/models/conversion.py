@@ -27,6 +27,7 @@ class KerasFunctionalModel(tff.learning.models.FunctionalModel):
     moved: The weights that the layers assign in training and that a round
       carries on.
     reports_mean: Whether the reported loss is per example, see `from_keras`.
+    has_class_weights: Whether classes have weights in training.
   """
 
   def __init__(
@@ -63,6 +64,7 @@ class KerasFunctionalModel(tff.learning.models.FunctionalModel):
       )
     self._weights = forward.variables.weights
     self._weights_of_classes = forward.weights_of_classes
+    self.has_class_weights = bool(forward.prediction.class_weights)
     self._predict_and_move = tf.function(
         lambda weights, x: forward(weights, x, training=True)
     )
