@@ -137,9 +137,10 @@ def _find_method(
     entry: methods_lib.Entry, known: Mapping[str, board.Method]
 ) -> board.Method:
   """Returns the method of an entry, with its label and flags."""
-  of_file = [] if entry.flagfile is None else _read_file(entry.flagfile)
+  of_file = {} if entry.flagfile is None else _read_file(entry.flagfile)
   if not entry.name and of_file:
-    return board.Method(entry.label or entry.file_label, tuple(of_file), ())
+    name = entry.label or entry.file_label
+    return board.Method(name, tuple(of_file.values()), ())
   method = known.get(board.to_key(entry.name))
   if registry.is_own(entry.name):
     kind = registry.kind_of_own(entry.name)
@@ -154,42 +155,49 @@ def _find_method(
         f'{", ".join(known)}'
     )
   label = method.name if not of_file else f'{method.name} ({entry.file_label})'
-  _check_agree(method, of_file, entry)
-  added = [text for text in of_file if text not in method.flags]
+  own = _by_name(method.flags)
+  _check_agree(method, own, of_file, entry)
+  added = [text for name, text in of_file.items() if name not in own]
   return attrs.evolve(
       method, name=entry.label or label, flags=(*method.flags, *added)
   )
 
 
-def _read_file(path: pathlib.Path) -> list[str]:
+def _by_name(arguments: Sequence[str]) -> trials_lib.GivenFlags:
+  """Returns flags by their names, in one form: '--a=true' as '--a'."""
+  values = flags.FlagValues()
+  hparams.define(values)
+  hparams.define_own(arguments, values)
+  values(['train', *arguments])
+  return trials_lib.collect_given_flags(values)
+
+
+def _read_file(path: pathlib.Path) -> trials_lib.GivenFlags:
   """Returns the flags of a file, all of which must be those of a method."""
   if not os.path.isfile(path):
     raise hparams.HparamError(
         f'--{_COMPARE}={path}: there is no such file; give one with one flag '
         'per line, such as best.flags of a sweep'
     )
-  values = flags.FlagValues()
-  hparams.define(values)
-  argument = f'--flagfile={path}'
-  hparams.define_own([argument], values)
-  values(['train', argument])
-  given = trials_lib.collect_given_flags(values)
+  given = _by_name([f'--flagfile={path}'])
   for name, text in given.items():
     if not hparams.is_of_method(name):
       raise hparams.HparamError(
           f'--{_COMPARE}={path}: the file sets {text}, which is the same for '
           'all methods; drop it there'
       )
-  return list(given.values())
+  return given
 
 
 def _check_agree(
-    method: board.Method, of_file: Iterable[str], entry: methods_lib.Entry
+    method: board.Method,
+    own: trials_lib.GivenFlags,
+    of_file: trials_lib.GivenFlags,
+    entry: methods_lib.Entry,
 ):
   """Raises if a file sets a flag that defines the method to something else."""
-  own = {text.partition('=')[0]: text for text in method.flags}
-  for text in of_file:
-    wanted = own.get(text.partition('=')[0], text)
+  for name, text in of_file.items():
+    wanted = own.get(name, text)
     if wanted != text:
       raise hparams.HparamError(
           f'--{_COMPARE}={entry.name}:{entry.flagfile}: {method.name} is '
@@ -279,8 +287,7 @@ def _check_are_free(
 ):
   """Raises if a flag is given that a method sets itself."""
   for method in methods:
-    for text in method.flags:
-      name = text[2:].partition('=')[0]
+    for name, text in _by_name(method.flags).items():
       if given.get(name, text) != text:
         raise hparams.HparamError(
             f'--{_COMPARE}={method.name} already sets '

@@ -86,6 +86,14 @@ class EntriesTest(folder_testing.FolderTestCase):
         (*plain.flags, '--client_learning_rate=0.5', '--client_epochs=2'),
     )
 
+  @parameterized.parameters('--fedavgm_nesterov', '--fedavgm_nesterov=true')
+  def test_a_file_may_repeat_a_flag_of_its_method(self, line):
+    path = self._write(line, '--client_learning_rate=0.5')
+    tuned, plain = compare.find_methods(
+        [f'fedavgm_nesterov:{path}', 'fedavgm_nesterov']
+    )
+    self.assertEqual(tuned.flags, (*plain.flags, '--client_learning_rate=0.5'))
+
   def test_a_file_alone_is_a_whole_method(self):
     path = self._write(
         '--client_optimizer=adam', '--client_learning_rate=0.5', name='a.flags'
@@ -109,6 +117,11 @@ class EntriesTest(folder_testing.FolderTestCase):
           for line in ('--total_rounds=5', '--digits_alpha=1.0', '--seed=2')
       ),
       ('fedavg:FILE', '--client_optimizer=adam', '=sgd, but the file .*=adam$'),
+      (
+          'fedavgm_nesterov:FILE',
+          '--nofedavgm_nesterov',
+          'is --fedavgm_nesterov, but the file sets --nofedavgm_nesterov$',
+      ),
       ('fedavg:no.flags', '', '=no.flags: there is no such file; give one '),
       ('FedAvg=fedavg:FILE fedavg', '', 'named FedAvg; .* LABEL=fedavg$'),
       ('fedavg fedadm', '', 'mean fedadam.* methods are fedavg, .*prodigy'),
@@ -217,6 +230,14 @@ class CompareTest(folder_testing.FolderTestCase):
   def test_flags_that_do_not_fit_are_refused(self, arguments, named):
     with self.assertRaisesRegex(hparams.HparamError, named):
       self._build(*arguments.split())
+
+  def test_a_flag_that_a_file_negates_is_refused(self):
+    path = self.folder / 'plain.flags'
+    path.write_text('--nofedavgm_nesterov\n')
+    compared = f'--compare=fedavgm:{path}'
+    self.assertLen(self._build(compared, '--fedavgm_nesterov=false'), 1)
+    with self.assertRaisesRegex(hparams.HparamError, 'op --fedavgm_nesterov$'):
+      self._build(compared, '--fedavgm_nesterov')
 
   @parameterized.parameters('--seeds=0,1', '--jobs=2')
   def test_flags_of_a_comparison_need_one(self, flag):
