@@ -232,8 +232,9 @@ class Leaderboard:
       The leaderboard.
 
     Raises:
-      HparamError: If a task or method is unknown, with similar names; if a task
-        is excluded, with the reason; if a task of your own has no accuracy.
+      HparamError: If a task or method is unknown, with similar names; if two
+        methods have one name; if a task is excluded, with the reason; if a task
+        of your own has no accuracy.
       PublishedError: If a final seed is that of the trials.
     """
     own_tasks = {n: _own_task(n) for n in tasks or () if registry.is_own(n)}
@@ -242,6 +243,8 @@ class Leaderboard:
         for n in methods or ()
         if registry.is_own(n)
     }
+    known_methods = {**self.methods, **own_methods}
+    _check_names(known_methods)
     for name in map(to_key, tasks or ()):
       if name in self.excluded:
         raise hparams.HparamError(
@@ -254,18 +257,25 @@ class Leaderboard:
     chosen = _choose(
         'tasks', {**self.tasks, **own_tasks}, self.default_tasks, tasks
     )
-    compared = _choose(
-        'methods',
-        {**self.methods, **own_methods},
-        self.default_methods,
-        methods,
-    )
+    compared = _choose('methods', known_methods, self.default_methods, methods)
     return attrs.evolve(
         self,
         protocol=rules.with_trials(num_trials or rules.num_trials),
         tasks={n: attrs.evolve(t, **of_task) for n, t in chosen.items()},
         methods={method.name: method for method in compared.values()},
     )
+
+
+def _check_names(methods: Mapping[str, Method]):
+  """Raises if two methods have one name, which names runs and rows."""
+  found: dict[str, Method] = {}
+  for place, method in methods.items():
+    other = found.setdefault(to_key(method.name), method)
+    if other != method:
+      raise hparams.HparamError(
+          f'--methods={place} has the name of another method, {other.name}; '
+          f'give it another `name` in its {registry.SUBMISSION}'
+      )
 
 
 def _own_task(name: str) -> Task:

@@ -67,6 +67,13 @@ class SubmissionTest(parameterized.TestCase):
     self.assertTrue(found.tuning_free)
     self.assertEqual(found.defaults, board.OURS)
 
+  @parameterized.parameters('FedAvg', 'delta_sgd', 'Normalized-SGD')
+  def test_two_methods_of_one_name_are_refused(self, name):
+    rules, module = board.load(), f'like_{board.to_key(name)}'
+    place = self._read(f'SUBMISSION = {{"name": {name!r}}}', module).place
+    with self.assertRaisesRegex(flags.Error, f'={place} has the name of .*'):
+      rules.restrict(methods=['FedAdam', _PLACE, place])
+
   @parameterized.named_parameters(
       ('of_call', 'SUBMISSION = dict(name="a")', 'must be a dictionary'),
       ('of_list', 'SUBMISSION = ["a"]', 'must be a dictionary'),
