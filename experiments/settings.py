@@ -13,6 +13,7 @@ from typing import Any, Literal, Optional
 from experiments import flag_table
 from experiments import registry
 from experiments.flag_table import field
+from experiments.run_results import run_folder
 from tff_adaptive import _metric_modes
 from tff_adaptive import _stack
 from tff_adaptive import ranges
@@ -35,6 +36,14 @@ TEST = 'test'
 TEST_CLIENTS = 'test_clients'
 VALIDATION = 'validation'
 TRAIN = 'train'
+# Columns of evaluations of the average of a run's weights.
+AVERAGE = 'evaluation_average/'
+# Columns of the clients' own test examples, whatever --evaluation_data says.
+OF_CLIENTS = tuple(
+    f'{evaluation}{kind}/'
+    for evaluation in (run_folder.EVALUATION, AVERAGE)
+    for kind in ('clients', 'personalized')
+)
 # The values of --sampling.
 FIXED = 'fixed'
 POISSON = 'poisson'
@@ -258,9 +267,9 @@ class Settings:
   def chooses_on_test_data(self) -> bool:
     """Whether test examples choose the best round, or when to stop."""
     metric = self.monitored_metric or ''
-    return metric.startswith('evaluation') and self.evaluation_data not in (
-        VALIDATION,
-        TRAIN,
+    is_of_test = self.evaluation_data not in (VALIDATION, TRAIN)
+    return metric.startswith(OF_CLIENTS) or (
+        metric.startswith('evaluation') and is_of_test
     )
 
   def hparams(self) -> dict[str, Any]:

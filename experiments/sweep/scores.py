@@ -19,13 +19,6 @@ from experiments.run_results import statistics
 from experiments.sweep import trials as trials_lib
 from tff_adaptive import _metric_modes
 
-# These use the clients' test examples, whatever --evaluation_data says.
-_AVERAGE = 'evaluation_average/'  # Of the average of a run's weights.
-_OF_CLIENTS = tuple(
-    f'{evaluation}{kind}/'
-    for evaluation in (run_folder.EVALUATION, _AVERAGE)
-    for kind in ('clients', 'personalized')
-)
 _ESTIMATES = (run_folder.LAST_10_EVALUATIONS, run_folder.BEST)
 # Reported for every run.
 MEASURED = (*_ESTIMATES, *run_folder.TOTALS)
@@ -106,14 +99,16 @@ class Selection:
       HparamError: If the column of the metric is on other data.
     """
     column = self.column_of(metric)
-    of_average = self.evaluation_data and column.startswith(_AVERAGE)
+    of_average = self.evaluation_data and column.startswith(
+        settings_lib.AVERAGE
+    )
     if not (column.startswith(self.column) or of_average):
       raise hparams.HparamError(
           f'--select_by={self.name} needs a column of {self.column}, found '
           f'--metric={metric}; change --metric or --select_by'
       )
     if self.evaluation_data == settings_lib.VALIDATION and (
-        column.startswith(_OF_CLIENTS)
+        column.startswith(settings_lib.OF_CLIENTS)
     ):
       raise hparams.HparamError(
           f'--select_by={self.name} uses no test data, but --metric={metric} '

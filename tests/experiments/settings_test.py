@@ -12,6 +12,7 @@ from tests.experiments import hparams_testing
 _read = hparams_testing.read_settings
 _ACCURACY = 'evaluation/accuracy'
 _PUBLISHED = '--task=stackoverflow_lr --data_dir=data'
+_BY_CLIENTS = '--heldout_fraction=0.2 --evaluations=central,personalized'
 _PRIVATE = '--client_weighting=uniform --dp_noise_multiplier=1.0'
 _ADAPTIVE = f'{_PRIVATE} --dp_adaptive_clip_quantile=0.5'
 # Recorded as in a run of before there were the flags.
@@ -191,6 +192,21 @@ class SettingsTest(parameterized.TestCase):
           True,
       ),
       ('--keep_best --monitored_metric=clients/loss', None, False),
+      # Validation examples belong to no client's test examples.
+      *(
+          (
+              f'--keep_best --validation_fraction=0.1 {_BY_CLIENTS}'
+              f' --monitored_metric={column}',
+              'validation',
+              is_of_clients,
+          )
+          for column, is_of_clients in (
+              ('evaluation/clients/accuracy_mean', True),
+              ('evaluation/personalized/after/accuracy_mean', True),
+              ('evaluation_average/clients/accuracy_mean', True),
+              ('evaluation_average/accuracy', False),
+          )
+      ),
       ('--validation_fraction=0.1', None, False),
       (f'--keep_best {_PUBLISHED}', 'validation', False),
       (
