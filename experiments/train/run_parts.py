@@ -278,7 +278,7 @@ def build_get_weights(
     server optimizer that averages over rounds ends.
   """
   rule = choices[registry.SERVER_OPTIMIZER].build()
-  if not optimizer.takes_extra_args(rule):
+  if not optimizer.has_final_weights(rule):
     return process.get_model_weights
 
   def get_weights(state):

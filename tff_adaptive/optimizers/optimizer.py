@@ -161,6 +161,14 @@ def evaluates_again(optimizer: tff.learning.optimizers.Optimizer) -> bool:
   return takes_extra_args(optimizer) and optimizer.evaluates_again
 
 
+def has_final_weights(optimizer: tff.learning.optimizers.Optimizer) -> bool:
+  """Returns whether the result of `optimizer` is not its last iterate."""
+  default = ExtraArgsOptimizer.final_weights
+  return takes_extra_args(optimizer) and (
+      type(optimizer).final_weights is not default
+  )
+
+
 def final_weights(
     optimizer: tff.learning.optimizers.Optimizer, state: Any, weights: Any
 ) -> Any:

@@ -23,10 +23,12 @@ from tff_adaptive.simulation import cohorts
 from tff_adaptive.simulation import interruptions
 from tff_adaptive.simulation import metrics_writers
 from tff_adaptive.simulation import progress as progress_lib
+from tff_adaptive.simulation import structures
 
 # By then, graphs are compiled and caches are full.
 _ROUNDS_BEFORE_PROFILE = 2
 _REJECTED_ROUNDS_KEY = 'rejected_rounds'
+_WEIGHTS_KEY = 'weights'
 
 
 class TrainingInterrupted(KeyboardInterrupt):
@@ -133,6 +135,9 @@ class _Run:
     if self.client_states:
       index = self.client_states.index()
       snapshot[client_states_lib.SNAPSHOT_KEY] = index
+    if self.get_weights != self.process.get_model_weights:
+      # What is evaluated, for those who read the file without the process.
+      snapshot[_WEIGHTS_KEY] = self.get_weights(self.state)
     return snapshot
 
   def restore(self):
@@ -140,8 +145,14 @@ class _Run:
     checkpoints = self.checkpoints
     if self.client_states:
       self.client_states.load()
+    snapshot = self._snapshot()
+    newer = {k: snapshot.get(k) for k in (_REJECTED_ROUNDS_KEY, _WEIGHTS_KEY)}
     loaded = checkpoints and checkpoints.load_latest(
-        self._snapshot(), {_REJECTED_ROUNDS_KEY: np.int64(0)}
+        snapshot,
+        {
+            '/'.join(path): np.asarray(leaf)
+            for path, leaf in structures.flatten_with_path(newer)
+        },
     )
     if loaded:
       self.round_num, snapshot = loaded

@@ -22,9 +22,9 @@ from tff_adaptive.simulation import checkpoints
 from tff_adaptive.simulation import run_directory
 from tff_adaptive.simulation import structures
 
-# The paths of the weights in the checkpoints of `run_training`, and in the file
-# of `BestCheckpoint`.
-_PARTS = ('process/global_model_weights', 'weights')
+# The evaluated weights in the file of `BestCheckpoint`, and in checkpoints of a
+# run that evaluates others than its process has; else those of the process.
+_PARTS = ('weights', 'process/global_model_weights')
 
 
 class WeightsFileError(Exception):

@@ -130,6 +130,17 @@ class ExportTest(folder_testing.FolderTestCase):
     self._assert_equal(self._load('best'), rounds[manifest['round_num'] - 1])
 
   @pytest.mark.slow
+  def test_weights_are_those_that_an_averaging_server_evaluates(self):
+    result, _ = trainer_testing.train(
+        self.folder, '--server_optimizer=gpa', '--server_schedule=exp_decay'
+    )
+    held = result.state.finalizer['inner']
+    run = self.folder / 'run'
+    self._assert_equal(self._load('latest', run), held['average'])
+    trained = result.state.global_model_weights.trainable
+    self.assertTrue(np.any(held['average'][0] != trained[0]))
+
+  @pytest.mark.slow
   def test_average_of_the_last_rounds(self):
     trainer_testing.train(
         self.folder, '--weights_average_rounds=2', '--total_rounds=3'

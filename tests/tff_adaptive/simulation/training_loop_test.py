@@ -24,6 +24,7 @@ from tff_adaptive.simulation import kept_weights
 from tff_adaptive.simulation import metrics_writers
 from tff_adaptive.simulation import progress
 from tff_adaptive.simulation import training_loop
+from tff_adaptive.simulation import weights_files
 
 
 class _Average(callbacks.Callback):
@@ -104,6 +105,21 @@ class TrainingLoopTest(loop_testing.LoopTestCase):
         initial_state_fn=initial_state_fn,
     )
     self.assert_same_run('killed', 'other')
+
+  def test_a_checkpoint_has_the_weights_that_are_evaluated(self):
+    folder = self.folder / 'run'
+    # The run begins before checkpoints had them.
+    self.run_loop(total_rounds=6)
+    self.run_loop(
+        get_weights=lambda state: {'mean': state['weights'] / 2},
+        evaluate_fn=lambda weights: {'accuracy': weights['mean']},
+    )
+    found = weights_files.read_weights(folder).arrays
+    self.assertEqual(list(found), ['mean'])
+    self.assertAlmostEqual(found['mean'].item(), 5.5 / 2, places=5)
+    manager = checkpoints.CheckpointManager(folder / 'checkpoints')
+    first = checkpoints.read_leaves(manager.path(6))
+    self.assertFalse([name for name in first if name.startswith('weights')])
 
   def test_seconds_are_those_of_the_parts(self):
     clock = itertools.count()
