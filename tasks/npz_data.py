@@ -72,6 +72,13 @@ class NpzData(data.Data):
     parts = split(arrays)
     for part, examples in parts.items():
       check_examples(path, part, examples, self.shape, self.classes)
+    dtypes = {part: examples['x'].dtype for part, examples in parts.items()}
+    if len({dtype == np.uint8 for dtype in dtypes.values()}) > 1:
+      found = ' and '.join(f'x_{part} {dtypes[part]}' for part in dtypes)
+      raise ValueError(
+          f'{path}: x_train and x_test must both be bytes (uint8), which are '
+          f'divided by {MAX_PIXEL:g}, or both other numbers, found {found}.'
+      )
     train = parts['train']
     if self.client_ids is not None:
       train = self._group(path, train, arrays[self.client_ids])

@@ -139,6 +139,14 @@ class DefinitionsTest(folder_testing.FolderTestCase):
     self.assertEqual(task.train_data.values['x'].max(), 1.0)
     self.assertAlmostEqual(float(task.central_test['x'].max()), 0.2)
 
+  @parameterized.parameters('train', 'test')
+  def test_bytes_in_one_split_alone_are_refused(self, part):
+    self.arrays[f'x_{part}'] = (255 * self.arrays[f'x_{part}']).astype(np.uint8)
+    with self.assertRaisesRegex(
+        ValueError, f'leaves.npz: x_train and .*, found .*x_{part} uint8'
+    ):
+      self._create()
+
   @parameterized.parameters('batch_norm', 'nested_batch_norm')
   def test_averages_of_batch_normalization_are_aggregated(self, model_id):
     task = self._create(model_id=model_id)
