@@ -194,6 +194,10 @@ def _read_runs(
   """Returns the runs of folders, with their names; see `write_comparison`."""
   common = os.path.commonpath([path.absolute().parent for path in paths])
   names = names or [str(path.absolute().relative_to(common)) for path in paths]
+  if len(set(names)) < len(names):
+    raise run_folder.RunError(
+        f'a folder is there twice: {", ".join(names)}; give each once'
+    )
   runs = []
   for name, path in zip(names, paths, strict=True):
     by_seed = run_folder.read_seeds(path)

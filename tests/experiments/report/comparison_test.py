@@ -92,6 +92,7 @@ class ComparisonTest(page_testing.PageTestCase):
     for paths, sentence in (
         (['a', 'd'], '^the runs .* different data, test, validation; compare '),
         (['a', 'b'], '^the runs have none of the metrics '),
+        (['a', 'd', 'a/'], '^a folder is there twice: a, d, a; give each once'),
         (['c'], 'c is not the folder of a run: it has no hparams.json$'),
     ):
       with self.assertRaisesRegex(run_folder.RunError, sentence):
