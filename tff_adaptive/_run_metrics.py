@@ -23,6 +23,10 @@ BEST = 'best'
 FINAL = 'final'
 ESTIMATES = (LAST_10_EVALUATIONS, LAST_100_ROUNDS, BEST, FINAL)
 
+# Where no client trained, the model's metrics are those of no example: 0.
+TRAIN = 'train/'
+NUM_EXAMPLES = 'clients/num_examples'
+
 _ROUND_NUM = 'round_num'
 _NUM_LAST_EVALUATIONS = 10
 _NUM_LAST_ROUNDS = 100

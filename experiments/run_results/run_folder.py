@@ -116,8 +116,20 @@ class Run:
     return _modified(self.path / 'metrics.csv')
 
   def series(self, column: str) -> tuple[Sequence[int], Sequence[float]]:
-    """Returns the rounds and values of a column; empty if it is missing."""
-    return self.columns.get(column, _EMPTY)
+    """Returns the rounds and values of a column; empty if it is missing.
+
+    The model's metrics on training examples are left out where there were none,
+    as without clients or where all of them were rejected.
+
+    Args:
+      column: The column.
+    """
+    rounds, values = self.columns.get(column, _EMPTY)
+    if not column.startswith(_run_metrics.TRAIN):
+      return rounds, values
+    sizes = dict(zip(*self.columns.get(_run_metrics.NUM_EXAMPLES, _EMPTY)))
+    kept = [(r, v) for r, v in zip(rounds, values) if sizes.get(r) != 0]
+    return [r for r, _ in kept], [v for _, v in kept]
 
   def total(self, column: str) -> float:
     """Returns the sum of a column over the rounds; NaN if it is missing."""

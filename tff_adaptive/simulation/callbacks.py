@@ -51,6 +51,7 @@ import numpy as np
 import tensorflow_federated as tff
 
 from tff_adaptive import _metric_modes
+from tff_adaptive import _run_metrics
 from tff_adaptive.data import specs
 from tff_adaptive.privacy import accounting
 from tff_adaptive.privacy import differential_privacy
@@ -245,8 +246,9 @@ class Monitor:
       round_end: The round.
 
     Returns:
-      The value of the metric. None in rounds without evaluation whose row does
-      not have it.
+      The value of the metric; NaN for one of the model on training examples, if
+      there were none. None in rounds without evaluation whose row does not have
+      it.
 
     Raises:
       UnknownMetricError: If a round with evaluation does not have the metric,
@@ -257,6 +259,9 @@ class Monitor:
         raise self._unknown(round_end.metrics)
       return None
     value = round_end.metrics[self.metric]
+    num_examples = round_end.metrics.get(_run_metrics.NUM_EXAMPLES)
+    if self.metric.startswith(_run_metrics.TRAIN) and num_examples == 0:
+      return math.nan
     try:
       return float(value)
     except (TypeError, ValueError):

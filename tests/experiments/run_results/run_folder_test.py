@@ -6,6 +6,7 @@ import json
 import math
 
 from absl.testing import parameterized
+import numpy as np
 
 from experiments.run_results import run_folder
 from tests import folder_testing
@@ -65,6 +66,19 @@ class RunFolderTest(folder_testing.FolderTestCase):
     run = run_folder.read_run(self._write(metrics))
     self.assertEqual(run.summarize('clients/loss', 'final'), 0.25)
     self.assertTrue(math.isnan(run.summarize('accuracy', 'final')))
+
+  @parameterized.parameters((0, 0.625), (2, math.nan))
+  def test_a_round_without_training_examples_measures_nothing(
+      self, num_clients, expected
+  ):
+    metrics = (
+        'round_num,train/loss,clients/num_examples,clients/num_clients\n'
+        f'1,0.75,9,2\n2,0.5,9,2\n3,0.0,0,{num_clients}\n'
+    )
+    run = run_folder.read_run(self._write(metrics))
+    self.assertEqual(run.series('train/loss'), ([1, 2], [0.75, 0.5]))
+    found = run.summarize('train/loss', 'last_100_rounds')
+    np.testing.assert_equal(found, expected)
 
   @parameterized.parameters('seed_\u0663', 'seed_\u00b2')
   def test_other_digits_are_no_seeds(self, name):

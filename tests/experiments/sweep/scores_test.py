@@ -102,6 +102,17 @@ class ScoresTest(parameterized.TestCase):
     found = scores.compute_score(selection, run, 'accuracy')
     self.assertEqual(found, 1.0)
 
+  def test_no_score_is_that_of_no_example(self):
+    run = _run(
+        100,
+        clients__num_clients=lambda n: 2.0,
+        # In the last round all were rejected.
+        clients__num_examples=lambda n: float(n < 100),
+        train__loss=lambda n: float(n < 100),
+    )
+    found = scores.compute_score(scores.TRAIN_ACCURACY, run, 'loss')
+    self.assertTrue(math.isnan(found))
+
   def test_accuracy_of_a_run_of_less_than_100_rounds_has_no_score(self):
     run = _run(99, train__accuracy=float)
     found = scores.compute_score(scores.TRAIN_ACCURACY, run, 'accuracy')

@@ -155,6 +155,13 @@ class MonitorTest(parameterized.TestCase):
     self.assertEqual(monitor.read(_round_end(loss=2)), 2.0)
     self.assertIsNone(monitor.read(_round_end(other=2)))
 
+  @parameterized.parameters((0, False), (3, True), (None, True))
+  def test_metrics_of_no_training_example_are_no_numbers(self, size, counts):
+    monitor = callbacks.Monitor('train/loss', 'min')
+    sizes = {} if size is None else {'clients/num_examples': size}
+    found = monitor.read(_round_end(**{'train/loss': 0.0}, **sizes))
+    self.assertEqual(monitor.improve(found), counts)
+
   @parameterized.named_parameters(
       ('evaluated', {'evaluation': {'accuracy': 0.1}}),
       ('never_evaluated', {'evaluate': None}),
