@@ -107,9 +107,11 @@ def _read_weights(
   if checkpoint == 'best':
     path = kept_weights.BestCheckpoint(directory.checkpoints).path
     if not path.exists():
+      reason = 'it was trained without --keep_best'
+      if recorded.get('keep_best'):
+        reason = f'no round had a number for {recorded["monitored_metric"]} yet'
       raise command_line.UserError(
-          f'{directory.path} has no best checkpoint: it was trained without '
-          '--keep_best'
+          f'{directory.path} has no best checkpoint: {reason}'
       )
     return weights_files.read_weights(path)
   manager = checkpoints.CheckpointManager(directory.checkpoints)

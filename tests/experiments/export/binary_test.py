@@ -173,6 +173,12 @@ class ExportTest(folder_testing.FolderTestCase):
           f'--checkpoint={checkpoint}',
           run=run,
       )
+    (checkpoints / 'best.npz').unlink()
+    self._assert_refused(
+        'no best .*: no round had a number for evaluation/accuracy yet$',
+        '--checkpoint=best',
+        run=run,
+    )
     # The newest one that is whole.
     self._assert_equal(self._load('latest', run), self._load('2'))
     for path in checkpoints.glob('checkpoint_*'):
