@@ -13,6 +13,7 @@ import pandas as pd
 from experiments import command_line
 from experiments import hparams
 from experiments import published
+from experiments import registry
 from experiments import settings as settings_lib
 from experiments.run_results import run_folder
 from experiments.run_results import statistics
@@ -153,8 +154,11 @@ def check(selection: Selection, trials: Sequence[trials_lib.Trial]):
           f'--select_by={selection.name} needs --evaluation_data={wanted}, but '
           f'the trial {trial.name} has {found}'
       )
-    rounds, last = trial.hparams['total_rounds'], selection.last_round or 0
-    if rounds is not None and rounds < last:
+    task = registry.ROWS[registry.TASK][trial.hparams[registry.TASK]]
+    of_task = task.definition.protocol.total_rounds
+    rounds = trial.hparams['total_rounds'] or of_task
+    last = selection.last_round or 0
+    if rounds < last:
       raise hparams.HparamError(
           f'--select_by={selection.name} needs --total_rounds of at least '
           f'{last}, but the trial {trial.name} has {rounds}'

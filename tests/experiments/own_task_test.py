@@ -65,6 +65,17 @@ class OwnTaskTest(parameterized.TestCase):
       self.assertEqual(trial.hparams['task'], _WINE)
       self.assertEqual(trial.hparams['wine_alpha'], 2.0)
 
+  def test_its_own_rounds_may_be_too_few_for_a_choice(self):
+    with self.assertRaisesRegex(hparams.HparamError, 'at least 100, .* has 20'):
+      binary_testing.call(
+          sweep,
+          f'--task={_WINE}',
+          '--use_synthetic_data',
+          '--sweep_name=accuracies',
+          '--grid=client_learning_rate=0.1,1',
+          '--select_by=train_accuracy_round100',
+      )
+
   def test_it_is_swept_and_has_a_leaderboard(self):
     shown = [
         binary_testing.call(
