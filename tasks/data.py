@@ -123,6 +123,8 @@ class Data(abc.ABC):
   def has_validation(self, given: Mapping[str, Any]) -> bool:
     """Returns whether the published data include validation examples.
 
+    These then choose rounds and methods, unless a flag says otherwise.
+
     Args:
       given: The values given for the arguments of the task, by name.
     """

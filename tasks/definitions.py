@@ -173,6 +173,12 @@ class TaskDefinition:
           f'`data_dir` is missing: the task {self.name!r} reads files.'
       )
     splits = self.data.load(args, data_dir, seed)
+    if splits.validation and not self.data.has_validation(vars(args)):
+      raise ValueError(
+          f'The data of the task {self.name!r} have validation examples: let '
+          'their `has_validation` return True, so that these choose rounds and '
+          'methods.'
+      )
     prepare = self.data.build_prepare(args, splits.train, data_dir)
     train = splits.train
     if isinstance(train, client_data.ClientArrays):

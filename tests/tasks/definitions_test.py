@@ -194,6 +194,24 @@ class DefinitionsTest(folder_testing.FolderTestCase):
     ):
       self._create()
 
+  @parameterized.parameters(True, False)
+  def test_validation_examples_must_be_announced(self, is_announced):
+    class Validated(definitions.NpzData):
+
+      def load(self, args, data_dir, seed):
+        splits = super().load(args, data_dir, seed)
+        return attrs.evolve(splits, validation=splits.central_test)
+
+      def has_validation(self, given):
+        return is_announced
+
+    task = attrs.evolve(LEAVES, data=Validated('leaves.npz', (6,), 3))
+    if is_announced:
+      self.assertLen(self._create(task).validation['y'], 9)
+    else:
+      with self.assertRaisesRegex(ValueError, "'leaves' .* `has_validation`"):
+        self._create(task)
+
   def test_examples_without_clients_are_refused(self):
     with self.assertRaisesRegex(ValueError, "'leaves' come without clients"):
       self._create(attrs.evolve(LEAVES, clients=None))
