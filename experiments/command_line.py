@@ -167,6 +167,8 @@ def _parse_flags(
       sys.exit(0)
     except UnicodeDecodeError as error:
       raise flags.CantOpenFlagFileError(str(error)) from error
+    except ValueError as error:  # Of absl, on '--noflag=value'.
+      raise flags.Error(str(error)) from error
   except flags.CantOpenFlagFileError as error:
     reason = str(error).replace('ERROR:: Unable to open flagfile: ', '')
     _exit(

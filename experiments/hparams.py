@@ -209,6 +209,23 @@ def define(flag_values: flags.FlagValues = flags.FLAGS):
   preset_flags.define(flag_values)
 
 
+def parse(arguments: Sequence[str], flag_values: flags.FlagValues):
+  """Parses flags of a training run.
+
+  Args:
+    arguments: The flags.
+    flag_values: Where they are defined.
+
+  Raises:
+    absl.flags.Error: If a flag does not exist or has an invalid value, or a
+      file of flags cannot be read.
+  """
+  try:
+    flag_values(['experiments.train', *arguments])
+  except ValueError as error:  # Of '--noflag=value', or of a file's bytes.
+    raise HparamError(str(error)) from error
+
+
 @dataclasses.dataclass(frozen=True)
 class Choice:
   """A row of the registry with the values given for its arguments.

@@ -175,7 +175,7 @@ def parse_flags(
   hparams.define_own(arguments, values)
   for name in values:
     values[name].unparse()
-  values(['experiments.train', *arguments])
+  hparams.parse(arguments, values)
   choices = hparams.read_choices(values)
   return choices, hparams.read_settings(choices, values)
 

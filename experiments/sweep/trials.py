@@ -217,7 +217,7 @@ def build_trial(
   )
   try:
     choices, settings = published.parse_flags(arguments)
-  except (flags.Error, UnicodeDecodeError) as error:
+  except flags.Error as error:
     raise hparams.HparamError(
         f'the trial {folder} has invalid flags: {error}'
     ) from error

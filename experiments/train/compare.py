@@ -168,7 +168,7 @@ def _by_name(arguments: Sequence[str]) -> trials_lib.GivenFlags:
   values = flags.FlagValues()
   hparams.define(values)
   hparams.define_own(arguments, values)
-  values(['train', *arguments])
+  hparams.parse(arguments, values)
   return trials_lib.collect_given_flags(values)
 
 
@@ -309,7 +309,7 @@ def _share_flags(
   for method in methods:
     values = flags.FlagValues()
     hparams.define(values)
-    values(['train', *given.values(), *method.flags])
+    hparams.parse([*given.values(), *method.flags], values)
     chosen = hparams.choose_rows(values)
     fitting = {
         name

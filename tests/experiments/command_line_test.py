@@ -85,6 +85,11 @@ class RunTest(parameterized.TestCase):
     code, err = _run(main, '--no_such_flag_at_all=1')
     self.assertEqual(code, 2)
     self.assertRegex(err, "^error: .*'no_such_flag_at_all'.*\n$")
+    code, err = _run(main, '--nologtostderr=false')
+    self.assertEqual(code, 2)
+    self.assertEqual(
+        err, 'error: --nologtostderr=false does not take an argument.\n'
+    )
     code, err = _run(main, 'one', 'two')
     self.assertEqual(code, 2)
     self.assertEqual(err, "error: flags begin with --, found 'one two'.\n")

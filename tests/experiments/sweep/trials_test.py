@@ -249,6 +249,7 @@ class SearchTrialsTest(parameterized.TestCase):
       ('number', ('client_learning_rate', 'x'), 'client_learning_rate=x'),
       ('name', ('client_optimizer', 'sdg'), 'did you mean sgd'),
       ('foreign', ('delta_sgd_gamma', '1'), 'belongs to'),
+      ('negated', ('nokeep_best', 'true'), 'does not take an argument'),
   )
   def test_one_that_does_not_fit_is_named(self, pair, sentence):
     with self.assertRaisesRegex(

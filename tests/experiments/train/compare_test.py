@@ -122,6 +122,7 @@ class EntriesTest(folder_testing.FolderTestCase):
           '--nofedavgm_nesterov',
           'is --fedavgm_nesterov, but the file sets --nofedavgm_nesterov$',
       ),
+      ('fedavg:FILE', '--nofedavgm_nesterov=1', 'does not take an argument$'),
       ('fedavg:no.flags', '', '=no.flags: there is no such file; give one '),
       ('FedAvg=fedavg:FILE fedavg', '', 'named FedAvg; .* LABEL=fedavg$'),
       ('fedavg fedadm', '', 'mean fedadam.* methods are fedavg, .*prodigy'),
