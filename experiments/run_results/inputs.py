@@ -294,10 +294,46 @@ def describe_change(
     For example 'the module rules.py has changed since ...'; None if nothing
     has, or nothing is recorded.
   """
-  change = _find_change(run, data_dir)
+  with unwatched():  # What is compared here is not read.
+    change = _find_change(run, data_dir)
   if change is None:
     return None
   return f'{change} since the run in {run} began; {cure}'
+
+
+def describe_replacement(
+    run: pathlib.Path, reads: Reads, data_dir: Optional[str]
+) -> Optional[str]:
+  """Returns a sentence if no data file of a run is read any more, but others.
+
+  These may be a form of the data set that is looked for first, and may have
+  other clients.
+
+  Args:
+    run: The folder of the run.
+    reads: The files that were read now.
+    data_dir: The folder of the data sets, or None.
+  """
+  read = [
+      _to_key(path, data_dir)
+      for path in reads.paths.copy()
+      if _is_data(path, run, reads.began)
+  ]
+  before, now = (
+      {
+          key.removeprefix(_IN_DATA_DIR)
+          for key in keys
+          if key.startswith(_IN_DATA_DIR)
+      }
+      for keys in (_read(run).get('data', {}), read)
+  )
+  if not before or not now or before & now:
+    return None
+  return (
+      f'the run in {run} began with {min(before)} of --data_dir, but '
+      f'{min(now)} is read now; move it away, or choose another '
+      '--experiment_name'
+  )
 
 
 def _find_change(run: pathlib.Path, data_dir: Optional[str]) -> Optional[str]:

@@ -330,7 +330,9 @@ def open_run(
       )
     training_run.set_threads(run.choices)
     tf.keras.utils.set_random_seed(run.settings.seed)
-    task = run_parts.build_task(run.choices, run.settings)
+    with inputs.watched() as reads:
+      task = run_parts.build_task(run.choices, run.settings)
+    training_run.check_reads(run.choices, reads, run.directory, data_dir)
     changed = None
     if keep_sent:
       changed = _keeping_sent(

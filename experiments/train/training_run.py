@@ -239,6 +239,7 @@ def _train(
       inputs.watched() as reads,
   ):
     run = _build(choices, settings, directory)
+  check_reads(choices, reads, directory, settings.data_dir)
   # Only now, since afterwards a model's random ops cannot even be built.
   tf.config.experimental.enable_op_determinism()
   with _errors_of_user(
@@ -384,6 +385,31 @@ def _check_files(
       )
   change = inputs.describe_change(directory.path, data_dir)
   if change is not None:
+    raise command_line.UserError(change)
+
+
+def check_reads(
+    choices: _Choices,
+    reads: inputs.Reads,
+    directory: run_directory.RunDirectory,
+    data_dir: Optional[str],
+):
+  """Raises if the data that were read are others than those of the run.
+
+  A task of a user's own may read what it has kept of its data.
+
+  Args:
+    choices: The chosen rows.
+    reads: The files that were read.
+    directory: The folder of the run.
+    data_dir: The folder of the data sets, or None.
+
+  Raises:
+    UserError: If none of the run's data files was read, but others.
+  """
+  change = inputs.describe_replacement(directory.path, reads, data_dir)
+  is_own = registry.is_own(choices[registry.TASK].row.name)
+  if change is not None and not is_own:
     raise command_line.UserError(change)
 
 

@@ -115,6 +115,30 @@ class InputsTest(parameterized.TestCase):
         self._change(), f'the data file {path} has changed since the run in'
     )
 
+  @parameterized.parameters(
+      (['a.csv'], ['a.csv'], False),
+      (['a.csv'], ['b.npz'], True),
+      (['a.csv', 'b.npz'], ['b.npz'], False),
+      (['a.csv'], [], False),
+      ([], ['b.npz'], False),
+  )
+  def test_other_data_files_in_place_of_all_are_named(self, before, now, tells):
+    for name in ('a.csv', 'b.npz'):
+      (self.data_dir / name).write_text('1')
+    self._record(*(self.data_dir / name for name in before))
+    with inputs.watched() as reads:
+      self.assertIsNone(self._change())  # Reads what is recorded.
+      for name in now:
+        (self.data_dir / name).read_text()
+    found = inputs.describe_replacement(
+        self.run_folder, reads, str(self.data_dir)
+    )
+    expected = (
+        f'the run in {self.run_folder} began with a.csv of --data_dir, but '
+        'b.npz is read now; move it away, or choose another --experiment_name'
+    )
+    self.assertEqual(found, expected if tells else None)
+
   def test_only_the_content_of_small_data_files_counts(self):
     path = self.data_dir / 'a.csv'
     path.write_text('1\n')
