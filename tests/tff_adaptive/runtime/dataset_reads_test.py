@@ -263,6 +263,61 @@ class RowsTest(tf.test.TestCase, parameterized.TestCase):
     self.assertIsInstance(source, dataset_reads.FreshRows)
 
 
+def _lines():
+  return tf.data.Dataset.from_tensor_slices(['header', '1', '2', '3'])
+
+
+def _to_number(line):
+  return tf.strings.to_number(line, tf.int64)
+
+
+def _is_number(line):
+  return tf.not_equal(line, 'header')
+
+
+class FailingFunctionsTest(tf.test.TestCase, parameterized.TestCase):
+
+  def setUp(self):
+    super().setUp()
+    tf.random.set_seed(None)
+
+  @parameterized.named_parameters(
+      ('skipped', lambda d: d.skip(1).map(_to_number)),
+      ('filtered', lambda d: d.filter(_is_number).map(_to_number)),
+      (
+          'filtered_twice',
+          lambda d: d.filter(_is_number)
+          .filter(lambda line: _to_number(line) > 0)
+          .map(_to_number),
+      ),
+      ('batched', lambda d: d.skip(1).batch(2).map(_to_number)),
+      (
+          'shuffled_before',
+          lambda d: d.shuffle(4).filter(_is_number).map(_to_number),
+      ),
+      (
+          'then_drawn',
+          lambda d: d.skip(1).map(_to_number).map(_with_noise),
+      ),
+  )
+  def test_are_not_called_for_rows_that_are_dropped(self, change):
+    dataset = change(_lines())
+    spec = tff.types.tensorflow_to_type(dataset.element_spec)
+    source, _ = dataset_reads.of_dataset(dataset, tff.SequenceType(spec))
+    (rows,) = source.draw(_draw_of())
+    found = np.concatenate(
+        list(map(np.atleast_1d, sequence_testing.elements_of(rows)))
+    )
+    self.assertEqual(sorted(found.tolist()), [1, 2, 3])
+
+  def test_fail_for_others(self):
+    dataset = _lines().map(_to_number)
+    with self.assertRaisesRegex(
+        tf.errors.InvalidArgumentError, 'StringToNumber'
+    ):
+      dataset_reads.of_dataset(dataset, tff.SequenceType(np.int64))
+
+
 def _counts(size=6):
   return tf.data.Dataset.range(size).map(lambda number: number + 1)
 

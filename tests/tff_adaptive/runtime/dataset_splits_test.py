@@ -77,7 +77,7 @@ class SplitTest(tf.test.TestCase, parameterized.TestCase):
     return [tf.nest.flatten(one) for one in dataset.as_numpy_iterator()]
 
   def assert_splits(self, dataset, num_ops):
-    split = dataset_splits.split(self._graph(dataset))
+    split = next(dataset_splits.splits(self._graph(dataset)))
     rows, ops = split.rows()
     self.assertLen(ops, num_ops)
     elements = self._elements(rows)
@@ -241,7 +241,7 @@ class SplitTest(tf.test.TestCase, parameterized.TestCase):
       ),
   )
   def test_what_needs_a_pipeline(self, build):
-    self.assertIsNone(dataset_splits.split(self._graph(build(_range()))))
+    self.assertEmpty(list(dataset_splits.splits(self._graph(build(_range())))))
 
   @parameterized.named_parameters(
       ('drawn', lambda d: d.map(_add_noise).batch(2), 1, 0),
@@ -249,7 +249,7 @@ class SplitTest(tf.test.TestCase, parameterized.TestCase):
       ('both', lambda d: d.map(_add_noise).batch(2).map(_center), 1, 1),
   )
   def test_functions_of_what_was_chosen(self, build, num_rows, num_batches):
-    found = dataset_splits.split(self._graph(build(_range())))
+    found = next(dataset_splits.splits(self._graph(build(_range()))))
     self.assertLen(found.row_maps, num_rows)
     self.assertLen(found.batch_maps, num_batches)
 

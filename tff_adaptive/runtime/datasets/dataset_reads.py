@@ -104,8 +104,7 @@ def of_dataset(
   stamps = graph.file_stamps()
   if graph.reads_files:
     logging.log_first_n(logging.INFO, _READ_FILES, 1)
-  split = dataset_splits.split(graph)
-  if split is not None:
+  for split in dataset_splits.splits(graph):
     found = _of_split(split, leaf_type)
     if found is not None:
       return found, stamps
@@ -124,12 +123,12 @@ def _of_split(
     split: dataset_splits.Split, leaf_type: tff.SequenceType
 ) -> Optional[Source]:
   """Reads rows and the ops on them; None if TensorFlow has to run these."""
-  dataset, ops = split.rows()
-  specs = tf.nest.flatten(dataset.element_spec)
-  if any(spec.shape.rank is None for spec in specs):
-    return None
   maps_late = bool(split.row_maps or split.batch_maps)
   try:
+    dataset, ops = split.rows()
+    specs = tf.nest.flatten(dataset.element_spec)
+    if any(spec.shape.rank is None for spec in specs):
+      return None
     build = functools.partial(element_maps.ElementMap, split.graph)
     row_maps = [build(node, of_batches=False) for node in split.row_maps]
     batch_maps, are_batches = [], True
@@ -150,6 +149,8 @@ def _of_split(
       dataset_rows.NotRowsError,
       element_orders.EndlessError,
       computations.UnsupportedComputationError,
+      # A function may fail for a row that is not chosen.
+      tf.errors.OpError,
   ):
     return None
   if not ops and not maps_late:
@@ -314,7 +315,8 @@ def _keep(graph: dataset_graphs.DatasetGraph, node: Any) -> Optional[list[Any]]:
   dataset = below.build(tuple(specs)).batch(elements_lib.num_at_once(specs))
   try:
     arrays = _read_batches(dataset, specs, _MAX_KEPT_BYTES)
-  except dataset_rows.NotRowsError:
+  # A function may fail for an element that is not read.
+  except (dataset_rows.NotRowsError, tf.errors.OpError):
     return None
   constants = []
   for place, (array, spec) in enumerate(zip(arrays, specs)):

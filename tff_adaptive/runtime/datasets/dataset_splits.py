@@ -7,7 +7,7 @@ at one row only. The ops act on the rows' numbers, see `element_orders`. Other
 functions, such as those that draw, are called for the elements that are chosen.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 import itertools
 from typing import Any, NamedTuple, Optional
 
@@ -162,8 +162,13 @@ def _chain(graph: dataset_graphs.DatasetGraph) -> list[Any]:
   return chain[::-1]
 
 
-def split(graph: dataset_graphs.DatasetGraph) -> Optional[Split]:
-  """Splits the dataset into rows and ops on their numbers, if it can be."""
+def splits(graph: dataset_graphs.DatasetGraph) -> Iterator[Split]:
+  """Yields ways to split the dataset into rows and ops on their numbers.
+
+  All rows go through the functions, also those that `skip` or `filter` drops,
+  for which they may fail. A later split has a higher source, which TensorFlow
+  runs as it is.
+  """
   chain = _chain(graph)
   draws = [graph.kinds[node.name].draws for node in chain]
   # What is below the first draw is the same in all runs and iterations.
@@ -172,16 +177,16 @@ def split(graph: dataset_graphs.DatasetGraph) -> Optional[Split]:
   while starts[-1] < num_alike:
     steps, failed = _steps(graph, chain[starts[-1] + 1 :])
     if failed is None:
-      return Split(graph, chain[starts[-1]], steps)
-    failed += starts[-1] + 1
-    if failed >= num_alike and starts[-1] == num_alike - 1:
+      yield Split(graph, chain[starts[-1]], steps)
+    if starts[-1] == num_alike - 1:
       break
-    starts.append(failed if failed < num_alike else num_alike - 1)
+    failed = num_alike if failed is None else starts[-1] + 1 + failed
+    starts.append(min(failed, num_alike - 1))
   for start in starts[-2:]:
     steps, failed = _steps(graph, chain[start + 1 :], may_be_late=True)
     if failed is None and start < num_alike:
-      return Split(graph, chain[start], steps)
-  return None
+      if any(step.is_late for step in steps):
+        yield Split(graph, chain[start], steps)
 
 
 def _steps(
