@@ -193,6 +193,15 @@ class SplitTest(tf.test.TestCase, parameterized.TestCase):
           3,
       ),
       (
+          'epochs_of_several_lengths',
+          lambda _: _shuffled()
+          .take(5)
+          .filter(lambda n: n % 3 != 0)
+          .shuffle(9, seed=2)
+          .repeat(4),
+          5,
+      ),
+      (
           'epochs_of_epochs',
           lambda _: _shuffled().prefetch(2).repeat(2).skip(1).repeat(2),
           4,

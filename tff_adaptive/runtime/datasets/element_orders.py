@@ -261,8 +261,8 @@ class Shuffle:
 
   def start(self, below, stream):
     numbers = itertools.count()
-    # The first iteration has most elements.
-    seeded: list[_SeededOrders] = []
+    # By the number of elements: a filter may keep others in each iteration.
+    seeded: dict[int, _SeededOrders] = {}
 
     def iterate(limit):
       number = next(numbers) if self.reshuffles else 0
@@ -275,9 +275,9 @@ class Shuffle:
       elif not part.length:
         return part
       else:
-        if not seeded:
-          seeded.append(_seeded_orders(self, part.length))
-        order = seeded[0][number]
+        if part.length not in seeded:
+          seeded[part.length] = _seeded_orders(self, part.length)
+        order = seeded[part.length][number]
       return part.pick(order[:limit])
 
     return iterate
