@@ -310,6 +310,16 @@ class DatasetsTest(tf.test.TestCase, parameterized.TestCase):
   @parameterized.named_parameters(
       ('lines', lambda path: tf.data.TextLineDataset(path)),
       (
+          'several',
+          lambda path: tf.data.TextLineDataset(['/dev/null', path]),
+      ),
+      (
+          'columns',
+          lambda path: tf.data.experimental.CsvDataset(path, [tf.string]).map(
+              lambda column: column
+          ),
+      ),
+      (
           'captured_lines',
           lambda path: tf.data.Dataset.from_tensors(path).flat_map(
               tf.data.TextLineDataset
@@ -328,6 +338,13 @@ class DatasetsTest(tf.test.TestCase, parameterized.TestCase):
       self.assertEqual(_add_up()([dataset]), 1.0)
       pathlib.Path(path).write_text('5', encoding='ascii')
       self.assertEqual(_add_up()([dataset]), 5.0)
+
+  def test_of_saved_datasets_are_read_anew(self):
+    path = f'{self.folder}/saved'
+    for number in (1.0, 5.0):
+      tf.data.Dataset.from_tensors(number).save(path)
+      with equality_testing.compiled():
+        self.assertEqual(_add_up()([tf.data.Dataset.load(path)]), number)
 
   @parameterized.named_parameters(
       ('said', lambda: tf.data.Dataset.range(1, 4).repeat()),

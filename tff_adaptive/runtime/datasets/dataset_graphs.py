@@ -45,8 +45,14 @@ _ALIKE_OPS = (
     'While',
 )
 _READING_OPS = (
+    'CSVDataset',
+    'ExperimentalCSVDataset',
+    'ExperimentalLMDBDataset',
     'FixedLengthRecordDataset',
     'InitializeTableFromTextFile',
+    'LMDBDataset',
+    'ListSnapshotChunksDataset',
+    'LoadDataset',
     'MatchingFiles',
     'ReadFile',
     'SqlDataset',
@@ -54,6 +60,8 @@ _READING_OPS = (
     'TextLineDataset',
 )
 _MAX_PATH_LENGTH = 4096
+# The file that `save` writes anew in the folder of a dataset.
+_SAVED_NAME = 'snapshot.metadata'
 
 
 class Kind(NamedTuple):
@@ -230,20 +238,14 @@ class DatasetGraph:
     for node in _graph_defs.all_nodes(self.graph_def):
       if node.op != 'Const' or node.attr['dtype'].type != _STRING:
         continue
-      for text in node.attr['value'].tensor.string_val:
+      for text in _texts(node.attr['value'].tensor):
         path = text.decode(errors='replace')
-        if len(path) <= _MAX_PATH_LENGTH and '\0' not in path:
-          if os.path.isfile(path):
-            found[path] = stamp(path)
+        if len(path) > _MAX_PATH_LENGTH or '\0' in path:
+          continue
+        for name in (path, os.path.join(path, _SAVED_NAME)):
+          if os.path.isfile(name):
+            found[name] = stamp(name)
     return found
-
-  def _seed_nodes(self, node: Any) -> list[Any]:
-    """Returns the constants with the seeds of a dataset op, if any."""
-    places = _SEED_PLACES.get(node.op)
-    if places is None:
-      return []
-    found = [self.nodes.get(_graph_defs.node_of(node.input[i])) for i in places]
-    return [source for source in found if source and source.op == 'Const']
 
   @functools.cached_property
   def kinds(self) -> dict[str, Kind]:
@@ -281,6 +283,16 @@ class DatasetGraph:
 def reads_files(node: Any) -> bool:
   """Returns whether a node reads files or a database."""
   return node.op.startswith(_READING_OPS)
+
+
+def _texts(tensor: Any) -> Iterable[bytes]:
+  """Returns the strings of a `TensorProto`."""
+  if not tensor.tensor_content:
+    return tensor.string_val
+  # TensorFlow packs several strings so, which `tf.make_ndarray` does not read.
+  with tf.device('CPU:0'):
+    parsed = tf.io.parse_tensor(tensor.SerializeToString(), tf.string)
+  return parsed.numpy().ravel()
 
 
 def shapes_of(node: Any) -> list[tf.TensorShape]:
