@@ -322,12 +322,30 @@ class SplitTest(tf.test.TestCase, parameterized.TestCase):
       ),
   )
   def test_seeds(self, build):
-    dataset = build(_range())
-    reads = []
-    for seed in (1, 1, 2):
-      graph = self._graph(dataset)
-      graph = graph.seeded(np.random.default_rng(seed))
+    for graph in self._assert_seeds(build(_range())):
       self.assertFalse(dataset_graphs.DatasetGraph(graph.graph_def).differs)
-      reads.append(str(self._elements(graph.build(dataset.element_spec))))
+
+  def test_seeds_of_functions(self):
+    dataset = _range().window(3)
+    self._assert_seeds(dataset.flat_map(lambda window: window.shuffle(3)))
+    seeded = dataset.flat_map(lambda window: window.shuffle(3, seed=1))
+    graph = self._graph(seeded)
+    found = [
+        str(self._elements(one.build(seeded.element_spec)))
+        for one in (graph, graph.seeded(np.random.default_rng(1)))
+    ]
+    self.assertEqual(*found)
+
+  def _assert_seeds(self, dataset):
+    """Fails unless draws follow a generator; returns the seeded graphs."""
+    graphs = [
+        self._graph(dataset).seeded(np.random.default_rng(seed))
+        for seed in (1, 1, 2)
+    ]
+    reads = [
+        str(self._elements(graph.build(dataset.element_spec)))
+        for graph in graphs
+    ]
     self.assertEqual(reads[0], reads[1])
     self.assertNotEqual(reads[0], reads[2])
+    return graphs

@@ -193,18 +193,20 @@ class DatasetGraph:
     return graph
 
   def _seed(self, generator: np.random.Generator) -> None:
-    for node in self.graph_def.node:
-      seeds = self._seed_nodes(node)
-      if seeds and not any(map(scalar, seeds)):
-        for constant in seeds:
-          constant.attr['value'].tensor.CopyFrom(
-              tf.make_tensor_proto(generator.integers(1, 2**31), tf.int64)
-          )
-    for function in self.graph_def.library.function:
-      for node in function.node_def:
-        kind = self._kind_of(node)
-        if kind.draws and {'seed', 'seed2'} <= set(node.attr):
-          if not (node.attr['seed'].i or node.attr['seed2'].i):
+    # The order of the library differs from process to process.
+    called = _graph_defs.all_called(self.graph_def.node, self._functions)
+    for scope in [self.graph_def.node, *(one.node_def for one in called)]:
+      nodes = {node.name: node for node in scope}
+      for node in scope:
+        seeds = _seed_nodes(node, nodes)
+        if {scalar(seed) for seed in seeds} == {0}:
+          for constant in seeds:
+            constant.attr['value'].tensor.CopyFrom(
+                tf.make_tensor_proto(generator.integers(1, 2**31), tf.int64)
+            )
+        if {'seed', 'seed2'} <= set(node.attr):
+          has_seed = node.attr['seed'].i or node.attr['seed2'].i
+          if not has_seed and self._kind_of(node).draws:
             node.attr['seed'].i = int(generator.integers(1, 2**31))
             node.attr['seed2'].i = int(generator.integers(1, 2**31))
 
@@ -271,13 +273,26 @@ class DatasetGraph:
     return self._function_kinds[name]
 
   def _kind_of(self, node: Any) -> Kind:
-    """Returns the kind of a node with the functions that it calls."""
+    """Returns the kind of a node with the functions that it calls.
+
+    A shuffle inside of a function counts as one without a seed.
+    """
     called = [f.name for f in _graph_defs.functions_in(node)]
     if node.op in self._functions:
       return self.kind_of_function(node.op)
-    seeds = [scalar(constant) for constant in self._seed_nodes(node)]
+    seeds = [scalar(constant) for constant in _seed_nodes(node, self.nodes)]
     own = _kind_of_op(node, any(seeds))
     return merged([own, *map(self.kind_of_function, called)])
+
+
+def _seed_nodes(node: Any, nodes: Mapping[str, Any]) -> list[Any]:
+  """Returns the nodes with the seeds of a dataset op, if it has some.
+
+  In a function, these may be other nodes than constants.
+  """
+  names = [node.input[place] for place in _SEED_PLACES.get(node.op, ())]
+  found = [nodes.get(_graph_defs.node_of(name)) for name in names]
+  return [] if None in found else found
 
 
 def reads_files(node: Any) -> bool:
