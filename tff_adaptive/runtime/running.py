@@ -104,7 +104,9 @@ def _wait_for(function: Callable[..., Any], arguments: Any) -> Any:
     thread.start()
     return outcome.result()
   except BaseException:
-    manager.start_cancel()
+    # If the function itself failed, calls of other threads go on.
+    if not outcome.done():
+      manager.start_cancel()
     if thread.is_alive():
       thread.join()
     raise
