@@ -146,7 +146,11 @@ def _fields(value: Any, names: list[Optional[str]]) -> list[Any]:
     return [
         getattr(value, str(name)) for name in names if hasattr(value, str(name))
     ]
-  return list(tff.structure.from_container(value))
+  fields = tff.structure.from_container(value)
+  found = tff.structure.name_list_with_nones(fields)
+  if found != names and set(found) == set(names):
+    return [getattr(fields, str(name)) for name in names]
+  return list(fields)
 
 
 def build_pack(

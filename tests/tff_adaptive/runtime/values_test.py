@@ -1,13 +1,15 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tests that arrays of tensors become the same tensors again."""
+"""Tests of the leaves of values, and that arrays become tensors again."""
 
+import collections
 import gc
 
 from absl.testing import parameterized
 import numpy as np
 import pytest
 import tensorflow as tf
+import tensorflow_federated as tff
 
 from tff_adaptive.runtime import values
 
@@ -54,6 +56,18 @@ class SharedArraysTest(tf.test.TestCase, parameterized.TestCase):
       tensor = values.to_tensor(value, tf.float32)
       self.assertEqual(tensor.dtype, tf.float32)
       self.assertAllEqual(tensor, value)
+
+  @parameterized.named_parameters(
+      ('dictionary', {'b': 1, 'a': 2}),
+      ('named_tuple', collections.namedtuple('Swapped', 'b a')(b=1, a=2)),
+      ('struct', tff.structure.Struct([('b', 1), ('a', 2)])),
+      ('without_names', [2, 1]),
+  )
+  def test_fields_are_found_by_name(self, value):
+    flatten = values.build_flatten(
+        tff.to_type([('a', np.int32), ('b', np.int32)])
+    )
+    self.assertEqual(flatten(value), [2, 1])
 
   @pytest.mark.slow
   def test_nothing_is_kept_of_an_array_that_is_gone(self):
