@@ -171,6 +171,17 @@ class SourcesTest(compiled_testing.TestCase):
       )
     self.assertAllEqual(found[0], x)
 
+  def test_a_batch_that_is_changed_in_place_is_read_again(self):
+    batch = np.zeros([2], np.float32)
+    add_up = sequence_testing.over_clients(
+        lambda batches: batches.reduce(0.0, lambda a, b: a + tf.reduce_sum(b)),
+        tff.SequenceType(tff.TensorType(np.float32, [None])),
+    )
+    with runtime.CompiledContext(strict=True):
+      for number in (1.0, 2.0):
+        batch[:] = number
+        self.assertEqual(add_up([[batch]]), 2 * number)
+
   def test_a_sample_has_values_of_all_columns(self):
     positions = dataset_cache._sampled_positions(1000 * 784)
     self.assertLen(set(positions), 256)

@@ -258,7 +258,9 @@ def of_elements(
       )
     lengths.append(sizes.pop())
     for column, array in zip(columns, arrays):
-      column.append(array)
+      # A view, as the caller may change the array and give it again: rows that
+      # are the same objects count as the same.
+      column.append(array[:])
   if not lengths:
     columns = [[rows] for rows in dataset_rows.no_rows(specs)]
   return dataset_rows.ClientRows(
