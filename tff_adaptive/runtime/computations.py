@@ -11,6 +11,7 @@ from google.protobuf import message as message_lib
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tff_adaptive.data import cohort as cohort_lib
 from tff_adaptive.runtime import values
 
 _COMPUTATION = 'tensorflow_federated.v0.Computation'
@@ -256,6 +257,21 @@ def _as_state_and_clients(
   return whole
 
 
+class ClientValues(list):
+  """Several values of each client, side by side.
+
+  Attributes:
+    cohort: The cohort among the arguments, which brings the key of random
+      numbers; None if there is none.
+  """
+
+  def __init__(self, at_clients: Sequence[Sequence[Any]]):
+    """Initializes the values, given each of all clients."""
+    super().__init__(zip(*at_clients))
+    cohorts = (v for v in at_clients if isinstance(v, cohort_lib.Cohort))
+    self.cohort = next(cohorts, None)
+
+
 def check_clients(at_clients: Sequence[Any]) -> None:
   """Checks values at the clients.
 
@@ -292,9 +308,9 @@ def _build_split(
     state = at_server[0] if len(at_server) == 1 else tuple(at_server)
     if not at_clients:
       return state, None
-    return state, at_clients[0] if len(at_clients) == 1 else list(
-        zip(*at_clients)
-    )
+    if len(at_clients) == 1:
+      return state, at_clients[0]
+    return state, ClientValues(at_clients)
 
   return split
 

@@ -60,9 +60,10 @@ class RoundKey(NamedTuple):
   @classmethod
   def of(cls, clients: Sequence[Any]) -> Optional['RoundKey']:
     """Returns the key that a `Cohort` brings; None of other clients."""
-    if not isinstance(clients, cohort_lib.Cohort):
+    cohort = getattr(clients, 'cohort', clients)
+    if not isinstance(cohort, cohort_lib.Cohort):
       return None
-    return cls(clients.seed, clients.round_num, clients.client_ids)
+    return cls(cohort.seed, cohort.round_num, cohort.client_ids)
 
   @property
   def _keys(self) -> tuple[random_streams.Key, ...]:

@@ -300,6 +300,31 @@ class RandomNumbersTest(compiled_testing.TestCase):
     # The first step is the same, however many follow.
     self.assertAllInSet(twice - once, [0.0, 2.0])
 
+  @parameterized.parameters(True, False)
+  def test_of_a_cohort_beside_other_values(self, is_one_graph):
+    cohort = _cohort_of_ones(3, 4, 'ab')
+    batches = tff.SequenceType(
+        tff.types.tensorflow_to_type(cohort[0].element_spec)
+    )
+
+    @tff.tensorflow.computation(batches, np.float32)
+    def draw(dataset, factor):
+      return dataset.reduce(0.0, lambda x, _: x + factor * _uniform(1)[0])
+
+    @tff.federated_computation(
+        testing.at_clients(batches), testing.at_clients()
+    )
+    def add_up(datasets, factors):
+      drawn = tff.federated_map(draw, (datasets, factors))
+      total = tff.federated_sum(drawn)
+      return total if is_one_graph else (total, drawn)
+
+    found = []
+    for seed in (1, 2):
+      with runtime.CompiledContext(strict=True, seed=seed):
+        found += [add_up(cohort, [1.0, 2.0]) for _ in range(2)]
+    self.assertLen(set(map(str, found)), 1)
+
   def test_of_begin_round_are_those_of_a_cohort(self):
     cohort = _cohort_of_ones(3, 4, 'dbd')
     batches = [cohort.batches(place) for place in range(len(cohort))]
