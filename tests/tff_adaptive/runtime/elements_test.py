@@ -23,6 +23,7 @@ class ToArraysTest(parameterized.TestCase):
   @parameterized.parameters(
       ([1, 2], tf.int32),
       ([1, 2], tf.bfloat16),
+      ([1, 2**62], tf.uint64),
       (np.array([1.5, np.nan], _BFLOAT16), tf.float32),
       (np.array([1.5, np.inf], _BFLOAT16), tf.float16),
       (np.array([1.5, np.inf]), tf.bfloat16),
@@ -41,6 +42,12 @@ class ToArraysTest(parameterized.TestCase):
       (np.array([1e30], _BFLOAT16), tf.float16, ValueError, 'out of range'),
       (np.array([1e39]), tf.bfloat16, ValueError, 'is out of range'),
       (
+          tf.ragged.constant([[1], [1, 2]]),
+          tf.int32,
+          TypeError,
+          'found a RaggedTensor: make it dense',
+      ),
+      (
           np.array([257]),
           tf.bfloat16,
           ValueError,
@@ -50,6 +57,35 @@ class ToArraysTest(parameterized.TestCase):
   def test_other_values_are_refused(self, component, dtype, error, sentence):
     with self.assertRaisesRegex(error, sentence):
       self._convert(component, dtype)
+
+
+class LeavesTest(parameterized.TestCase):
+
+  @parameterized.parameters(
+      (3, np.int32),
+      (2**63 + 5, np.uint64),
+      (0.1, np.float32),
+      (float('inf'), np.float32),
+      (2**24, np.float32),
+  )
+  def test_numbers_are_kept(self, number, dtype):
+    (tensor,) = elements.build_conversion(tff.TensorType(dtype))(number)
+    self.assertEqual(tensor.numpy(), dtype(number))
+    leaf_type = tff.TensorType(dtype, [2])
+    (tensor,) = elements.build_conversion(leaf_type)([number, 1])
+    self.assertEqual(tensor.numpy().tolist(), [dtype(number), 1])
+
+  @parameterized.parameters(
+      (2**40, np.int32),
+      (-1, np.uint8),
+      (1e300, np.float32),
+      (2**24 + 1, np.float32),
+  )
+  def test_numbers_that_would_change_are_refused(self, number, dtype):
+    for value, shape in ((number, []), ([number, 1], [2])):
+      convert = elements.build_conversion(tff.TensorType(dtype, shape))
+      with self.assertRaisesRegex(ValueError, 'is out of range'):
+        convert(value)
 
 
 class NumAtOnceTest(parameterized.TestCase):

@@ -130,6 +130,11 @@ def to_arrays(
 
 
 def _to_array(component: Any, dtype: tf.DType) -> np.ndarray:
+  if isinstance(component, (tf.RaggedTensor, tf.SparseTensor)):
+    raise TypeError(
+        f'Expected elements of type {dtype.name}, found a '
+        f'{type(component).__name__}: make it dense.'
+    )
   try:
     array = np.asarray(component)
   except ValueError as error:
@@ -139,6 +144,11 @@ def _to_array(component: Any, dtype: tf.DType) -> np.ndarray:
         f'Expected elements of type {dtype.name}, found nested lists of '
         'different lengths: pad them, or pass an array.'
     ) from error
+  if dtype == tf.uint64 and isinstance(component, (list, tuple)):
+    # NumPy makes floats of integers if some are above the largest int64.
+    exact = np.asarray(component, object)
+    if exact.size and all(isinstance(number, int) for number in exact.flat):
+      array = exact
   kind = specs_lib.kind(array.dtype)
   # `np.array([])` is an array of floats.
   if array.size and kind in _lost_kinds(dtype):
@@ -340,12 +350,17 @@ def build_leaf(leaf_type: tff.Type) -> Callable[[Any], tf.Tensor]:
   spec = values.tensor_spec(leaf_type)
 
   def convert(value):
-    # TensorFlow would cut off the fractions of NumPy's numbers, or wrap them.
-    if (
-        isinstance(value, (np.ndarray, np.generic))
-        and value.dtype != spec.dtype.as_numpy_dtype
-        and specs_lib.kind(value.dtype) in 'biufc'
-    ):
+    # TensorFlow would cut off the fractions of NumPy's numbers, or wrap them,
+    # and wrap Python's integers or make them infinite.
+    if isinstance(value, (np.ndarray, np.generic)):
+      is_changed = (
+          value.dtype != spec.dtype.as_numpy_dtype
+          and specs_lib.kind(value.dtype) in 'biufc'
+      )
+    else:
+      is_number = spec.dtype.is_integer or spec.dtype.is_floating
+      is_changed = is_number and isinstance(value, (int, float, list, tuple))
+    if is_changed:
       value = _to_array(value, spec.dtype)
     tensor = values.to_tensor(value, spec.dtype)
     if not spec.shape.is_compatible_with(tensor.shape):
