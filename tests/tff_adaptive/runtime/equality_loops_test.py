@@ -356,6 +356,17 @@ _SHUFFLED = {
     'reads': _epochs_of_shuffled,
     'two_iterations': _two_iterations,
     'zip': lambda d: _zip((d.shuffle(5, seed=2), _Dataset.range(6))).batch(2),
+    'cached': lambda d: d.shuffle(5, seed=2).cache().repeat(3).batch(4),
+    'mapped_and_cached': (
+        lambda d: d.shuffle(5, seed=2).map(_DOUBLE_X).cache().repeat(3).take(20)
+    ),
+    'cached_then_shuffled': (
+        lambda d: d.shuffle(5, seed=2)
+        .cache()
+        .shuffle(4, seed=1)
+        .map(_DOUBLE_X)
+        .repeat(2)
+    ),
 }
 _SHUFFLED.update(
     (f'{name}_in_function', tf.function(_digested(_SHUFFLED[name])))
@@ -470,6 +481,16 @@ class LoopsTest(equality_testing.TestCase):
           'it zips several datasets that drop elements',
       ),
       ('a cache in a file', lambda d: d.cache('file'), 'caches .* in a file'),
+      (
+          'a cache of parts',
+          lambda d: d.shuffle(3).cache().take(2).repeat(2),
+          'caches a shuffled dataset, which it may not read to the end',
+      ),
+      (
+          'reads of a cache',
+          lambda d: (lambda c: _digest(c) + _digest(c))(d.shuffle(3).cache()),
+          'before it reads it again',
+      ),
       ('a cache of effects', _counting_cache, 'whose functions have effects'),
       (
           'a shuffle of what is filtered',

@@ -171,6 +171,7 @@ class SequenceReadsTest(equality_testing.TestCase):
       ('a loop of loops', _in_loop),
       ('a repeated dataset', lambda dataset: _digest(dataset.repeat(2))),
       ('a loop after a part', _after_a_part),
+      ('loops over a cache', lambda dataset: _twice(dataset.cache())),
   )
   def test_pipelines_run_where_the_order_is_not_known(self, work):
     run = sequence_testing.over_clients(work, _NUMBERS)

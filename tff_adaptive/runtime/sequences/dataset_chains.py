@@ -79,6 +79,8 @@ class _Chain:
     self._nodes = dataset_nodes.DatasetNodes(nodes, functions, arguments)
     self._functions = functions
     self._shuffles = shuffles
+    # Whether the dataset that is being read is repeated, and perhaps in parts.
+    self._is_repeated = self._is_partial = False
     self.inputs: list[str] = []
     self.input_dtypes: list[tf.DType] = []
     self.datasets: list[int] = []
@@ -119,6 +121,19 @@ class _Chain:
       return lambda values: _read_rows(pick(values)[0], dtypes)
     data, control = _graph_defs.split_inputs(node)
     self.control += control
+    before = self._is_repeated, self._is_partial
+    is_read_twice = sum(map(self._nodes.is_shuffled, data)) > 1
+    if node.op in dataset_nodes.PARTIAL_OPS:
+      self._is_partial |= self._is_repeated or is_read_twice
+    self._is_repeated |= node.op == 'RepeatDataset'
+    build = self._read_op(node, data, dtypes)
+    self._is_repeated, self._is_partial = before
+    return build
+
+  def _read_op(
+      self, node: Any, data: list[str], dtypes: Optional[list[tf.DType]]
+  ) -> _Builder:
+    """Reads an op that makes a dataset, see `read`."""
     if self._nodes.is_same(node):
       return self.read(data[0], dtypes)
     if node.op in dataset_nodes.FUNCTION_OPS:
@@ -182,6 +197,7 @@ class _Chain:
 
   def _read_batching_op(self, node: Any, data: list[str]) -> _Builder:
     """Reads `batch`, `unbatch`, `shard` or `cache`."""
+    is_partial = self._is_partial
     has_effects, self.has_effects = self.has_effects, False
     dtypes = dataset_nodes.attr_dtypes(node, 'output_types')
     build = self.read(data[0], dtypes)
@@ -194,7 +210,14 @@ class _Chain:
         )
       if self._nodes.constant(data[1]) != b'':
         raise sequences.UnreadableError('it caches a dataset in a file')
-      return build
+      if self._nodes.is_shuffled(data[0]) and (
+          is_partial or self._nodes.num_readers(node.name) > 1
+      ):
+        raise sequences.UnreadableError(
+            'it caches a shuffled dataset, which it may not read to the end '
+            'before it reads it again'
+        )
+      return lambda values: derived_sequences.cached(build(values))
     if node.op == 'UnbatchDataset':
       return lambda values: batched_sequences.unbatch(build(values), dtypes)
     if node.op == 'ShardDataset':

@@ -19,6 +19,8 @@ SAME_OPS = (
     'RewriteDataset',
 )
 CACHE_OPS = ('CacheDataset', 'CacheDatasetV2')
+# Ops that may not read a dataset to its end.
+PARTIAL_OPS = ('TakeDataset', 'TakeWhileDataset', 'ZipDataset')
 # Ops that call a function for each element, and its attribute.
 FUNCTION_OPS = {
     'FilterDataset': 'predicate',
@@ -204,19 +206,19 @@ class DatasetNodes:
     if node.op == 'RepeatDataset':
       # An order of endless numbers would be endless.
       count = self.constant(node.input[1])
-      if count is None or count < 0 or self._is_shuffled(node.input[0]):
+      if count is None or count < 0 or self.is_shuffled(node.input[0]):
         return False
     is_map = node.op in _graph_defs.MAP_OPS and through_maps
     if not is_map and node.op not in _NUMBERED_OPS:
       return False
     return self.is_numbered(node.input[0], is_map)
 
-  def _is_shuffled(self, name: str) -> bool:
+  def is_shuffled(self, name: str) -> bool:
     """Returns whether another iteration of a dataset has another order."""
     node = self.deriving(name)
     return node is not None and (
         node.op in _graph_defs.SHUFFLE_OPS
-        or any(map(self._is_shuffled, sources(node)))
+        or any(map(self.is_shuffled, sources(node)))
     )
 
   def num_readers(self, name: str) -> int:

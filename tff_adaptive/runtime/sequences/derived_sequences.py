@@ -261,6 +261,32 @@ class Repeated(Derived):
     return numbers % self.source.size()
 
 
+def cached(source: sequences.Sequence) -> sequences.Sequence:
+  """Returns a sequence whose iterations are all as the first one.
+
+  Args:
+    source: A sequence whose functions may be called again.
+  """
+  return source if source.is_fixed else _Cached(source)
+
+
+class _Cached(Derived):
+  """The elements in the order of the first iteration, read to the end."""
+
+  def __init__(self, source: sequences.Sequence):
+    super().__init__(source)
+    self.is_fixed = True
+
+  def begin(self):
+    return self.state
+
+  def _step(self, own, carry, found, step):
+    return step(carry, found)
+
+  def _size(self, size):
+    return size
+
+
 class Zipped(sequences.Sequence):
   """The elements of several sequences, side by side."""
 

@@ -19,9 +19,6 @@ from tff_adaptive.runtime.sequences import dataset_nodes
 _READING_OPS = (_graph_defs.REDUCE_OP, 'MakeIterator')
 _LOOP_OPS = ('While', 'StatelessWhile', *_READING_OPS)
 _BRANCHING_OPS = ('If', 'StatelessIf', 'Case', 'StatelessCase')
-# Ops that may not read a dataset to its end, after which it has been shuffled
-# as often as it is repeated.
-_PARTIAL_OPS = ('TakeDataset', 'TakeWhileDataset', 'ZipDataset')
 
 
 class Reread(NamedTuple):
@@ -113,7 +110,8 @@ def _are_ordered(
     while node is not None and (
         node.name == first or dataset_nodes.derives(node)
     ):
-      if node.op in _PARTIAL_OPS:
+      # Else it has been shuffled as often as it is repeated.
+      if node.op in dataset_nodes.PARTIAL_OPS:
         return False
       node = nodes.get(_graph_defs.node_of(node.input[0]))
   return True
@@ -132,7 +130,13 @@ def _find(
   are_loops = all(
       nodes[reader].op == _graph_defs.REDUCE_OP for reader in readers
   )
-  if math.isinf(number) or not are_loops or not needed.issuperset(readers):
+  # After the first read, a cache has its order.
+  are_cached = any(
+      node.op in dataset_nodes.CACHE_OPS
+      for node in _graph_defs.all_nodes(serialized.graph_def)
+  )
+  is_unknown = math.isinf(number) or not are_loops or are_cached
+  if is_unknown or not needed.issuperset(readers):
     return Reread(None, False)
   return Reread(int(number), _are_ordered(nodes, readers))
 
