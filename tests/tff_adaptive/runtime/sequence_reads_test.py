@@ -170,6 +170,10 @@ class SequenceReadsTest(equality_testing.TestCase):
   @parameterized.named_parameters(
       ('a loop of loops', _in_loop),
       ('a repeated dataset', lambda dataset: _digest(dataset.repeat(2))),
+      (
+          'a dataset repeated twice',
+          lambda dataset: _digest(dataset.repeat(2).repeat(2)),
+      ),
       ('a loop after a part', _after_a_part),
       ('loops over a cache', lambda dataset: _twice(dataset.cache())),
   )

@@ -309,7 +309,12 @@ def _stack_datasets(
   ]
   # TensorFlow cannot stack zero variants: stack one and drop it.
   fresh = fresh or [elements.as_dataset([], leaf_type)]
-  alone = map(elements.beside_others, fresh)
+  alone = [
+      elements.beside_others(dataset)
+      if elements.takes_options(given)
+      else dataset
+      for given, dataset in zip(datasets or fresh, fresh)
+  ]
   variants = list(map(tf.data.experimental.to_variant, alone))
   return tf.stack(variants)[: len(datasets)], plans.THREADS
 

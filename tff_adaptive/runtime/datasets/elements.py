@@ -11,6 +11,9 @@ import weakref
 import attrs
 import numpy as np
 import tensorflow as tf
+
+# TensorFlow does not tell the op of a dataset otherwise.
+from tensorflow.python.data.ops import shuffle_op
 import tensorflow_federated as tff
 
 from tff_adaptive.data import specs as specs_lib
@@ -292,6 +295,15 @@ def fresh(
   return graph.build(dataset.element_spec)
 
 
+def takes_options(value: Any) -> bool:
+  """Returns whether options may follow a sequence that work may repeat.
+
+  TensorFlow joins a shuffle with a `repeat` right after it, which then begins
+  no epoch more at its end.
+  """
+  return not isinstance(value, shuffle_op._ShuffleDataset)  # pylint: disable=protected-access
+
+
 def beside_others(dataset: tf.data.Dataset) -> tf.data.Dataset:
   """Returns a client's dataset, to be read while those of others are."""
   options = tf.data.Options()
@@ -332,7 +344,7 @@ def as_dataset_to_run(
     if value not in _are_parallel:
       _are_parallel[value] = _is_parallel(value)
     has_pool = value.options().threading.private_threadpool_size is not None
-    if _are_parallel[value] or has_pool:
+    if _are_parallel[value] or has_pool or not takes_options(value):
       return dataset
   options = tf.data.Options()
   # Ops that run one after another cost less in one thread.
