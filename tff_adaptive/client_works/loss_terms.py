@@ -232,7 +232,7 @@ def build_moon(
   References:
     Li, He, Song, Model-Contrastive Federated Learning, CVPR 2021,
     https://arxiv.org/abs/2103.16257, equations (3) and (4). Deviation: MOON's
-    published code adds a projection head to z; Delta-SGD's comparison has none.
+    paper and code add a projection head to z; Delta-SGD's comparison has none.
   """
   return _Moon(representation_fn, mu, temperature)
 
