@@ -12,6 +12,7 @@ import weakref
 
 import jax
 import numpy as np
+import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_adaptive.runtime import values
@@ -33,13 +34,19 @@ def to_numpy(array: jax.Array) -> Any:
   return found
 
 
-def _find(value: Any, placement: jax.sharding.Sharding) -> Any:
+def _find(
+    value: Any, spec: tf.TensorSpec, placement: jax.sharding.Sharding
+) -> Any:
   """Returns the placed array that has a value; None if there is none."""
   if id(value) not in _on_devices:
     return None
   reference, array = _on_devices[id(value)]
   if reference() is not value or array.sharding != placement:
     return None
+  if spec.dtype != value.dtype or not spec.shape.is_compatible_with(
+      value.shape
+  ):
+    return None  # It is converted, or refused.
   return array
 
 
@@ -57,11 +64,12 @@ def build_conversion(
   """
   flatten = values.build_flatten(type_spec)
   convert_leaves = list(map(elements.build_leaf, values.leaf_types(type_spec)))
+  specs = values.tensor_specs(type_spec)
 
   def convert(value):
     leaves = []
-    for convert_leaf, leaf in zip(convert_leaves, flatten(value)):
-      found = _find(leaf, placement)
+    for convert_leaf, spec, leaf in zip(convert_leaves, specs, flatten(value)):
+      found = _find(leaf, spec, placement)
       if found is None:
         found = convert_leaf(leaf).numpy()
         if found.ndim:

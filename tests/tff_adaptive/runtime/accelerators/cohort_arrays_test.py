@@ -1,14 +1,16 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of the shapes for which programs are compiled."""
+"""Tests of the arrays that programs take, and of their shapes."""
 
 from absl.testing import parameterized
 import jax
 import numpy as np
 import tensorflow as tf
+import tensorflow_federated as tff
 
 from tff_adaptive.data import batching
 from tff_adaptive.runtime.accelerators import cohort_arrays
+from tff_adaptive.runtime.accelerators import device_values
 
 
 class SizesTest(parameterized.TestCase):
@@ -41,6 +43,26 @@ class SizesTest(parameterized.TestCase):
   @parameterized.parameters((1, 16), (16, 16), (17, 32), (33, 64))
   def test_sizes_are_rounded_up(self, size, expected):
     self.assertEqual(cohort_arrays.bucket(size), expected)
+
+
+class ValuesTest(parameterized.TestCase):
+
+  def test_values_on_a_device_are_of_the_type(self):
+    placement = jax.sharding.SingleDeviceSharding(jax.devices()[0])
+    convert = device_values.build_conversion(
+        tff.TensorType(np.float32, [2]), placement
+    )
+
+    def on_device(*numbers):
+      return device_values.to_numpy(
+          jax.device_put(np.array(numbers), placement)
+      )
+
+    own = on_device(np.float32(1), np.float32(2))
+    self.assertIs(convert(own)[0], convert(own)[0])
+    self.assertEqual(convert(on_device(1, 2))[0].dtype, np.float32)
+    with self.assertRaisesRegex(TypeError, r'found one of shape \(1,\)'):
+      convert(on_device(np.float32(1)))
 
 
 class RowsTest(parameterized.TestCase):
