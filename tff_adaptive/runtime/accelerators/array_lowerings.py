@@ -222,23 +222,24 @@ def as_index(node, begin, end, strides) -> tuple[Any, ...]:
   return tuple(index)
 
 
-def _is_prefix(node: lowerings.Node, end: Any) -> bool:
+def _is_prefix(node: lowerings.Node, end: Any, strides: Any) -> bool:
   """Returns whether a slice is of the first rows, of a number not known."""
   masks = [
       node.integer(f'{n}_mask') for n in ('end', 'new_axis', 'shrink_axis')
   ]
   return (
       not lowerings.is_known(end)
+      and lowerings.as_shape(strides, 'a stride') == (1,)
       and not any(masks)
       and bool(node.integer('begin_mask') & 1)
-      and end.shape == (1,)
   )
 
 
 @lowerings.lowers('StridedSlice')
 def _strided_slice(node, x, begin, end, strides):
-  if _is_prefix(node, end):
-    count = jnp.clip(end[0], 0, x.shape[0])
+  if _is_prefix(node, end, strides):
+    last = jnp.where(end[0] < 0, end[0] + x.shape[0], end[0])
+    count = jnp.clip(last, 0, x.shape[0])
     return kept_rows.KeptRows(jnp.asarray(x), count.astype(jnp.int32))
   array = x if lowerings.is_known(begin) else jnp.asarray(x)
   return array[as_index(node, begin, end, strides)]
@@ -343,21 +344,24 @@ def _one_hot(node, indices, depth, on, off):
   axis = node.integer('axis')
   rank = np.ndim(indices)
   axis = rank if axis == -1 else axis
-  places = np.arange(int(lowerings.as_known(depth, 'a depth')))
-  places = places.reshape([-1] + [1] * (rank - axis)).astype(indices.dtype)
+  # Not in the dtype of the indices, which may have fewer numbers.
+  places = np.arange(int(lowerings.as_known(depth, 'a depth')), dtype=np.int32)
+  places = places.reshape([-1] + [1] * (rank - axis))
   return jnp.where(jnp.expand_dims(indices, axis) == places, on, off)
 
 
-@lowerings.lowers('GatherV2', 'Gather', 'ResourceGather')
-def _gather(node, x, indices, axis=0):
+@lowerings.lowers('GatherV2', 'Gather')
+def gather(node, x, indices, axis=0):
+  """Returns what TensorFlow's op does, for known and other arrays."""
   batch_dims = node.integer('batch_dims') if node.has('batch_dims') else 0
   axis = int(lowerings.as_known(np.asarray(axis), 'an axis'))
+  if batch_dims == 0 and lowerings.numpy_for(x, indices) is np:
+    return np.take(x, indices, axis)
+  indices = _from_begin(indices, np.shape(x)[axis])
+  # An index out of range is zero on TensorFlow's GPU, an error on its CPU.
+  options = {'mode': 'fill', 'fill_value': _filling(x)}
   if batch_dims == 0:
-    module = lowerings.numpy_for(x, indices)
-    if module is np:
-      return np.take(x, indices, axis)
-    # An index out of range is zero on TensorFlow's GPU, an error on its CPU.
-    return jnp.take(x, indices, axis, mode='fill', fill_value=_filling(x))
+    return jnp.take(x, indices, axis, **options)
   axis %= np.ndim(x)
   batch_dims %= np.ndim(indices) + 1
   if axis != batch_dims:
@@ -365,7 +369,7 @@ def _gather(node, x, indices, axis=0):
   rank = np.ndim(x) - axis - 1
   shape = np.shape(indices)
   picks = jnp.reshape(indices, [*shape[:axis], -1, *[1] * rank])
-  taken = jnp.take_along_axis(x, picks, axis)
+  taken = jnp.take_along_axis(x, picks, axis, **options)
   return taken.reshape([*shape, *np.shape(x)[axis + 1 :]])
 
 
@@ -374,39 +378,54 @@ def _filling(x: Any) -> Any:
   return jnp.nan if jnp.issubdtype(x.dtype, jnp.inexact) else 0
 
 
+def _from_begin(places: Any, size: int) -> Any:
+  """Returns places on an axis; the size for negative ones, not counted back."""
+  places = jnp.asarray(places)
+  return jnp.where(places < 0, size, places)
+
+
+def _entries(x: Any, indices: Any) -> Any:
+  """Returns JAX's reference to entries; those out of range are not written.
+
+  Args:
+    x: The array.
+    indices: Their indices, each along the last axis.
+  """
+  if not np.shape(indices)[-1]:
+    raise lowerings.NoLoweringError('an index is of no axis')
+  columns = jnp.moveaxis(jnp.asarray(indices), -1, 0)
+  return jnp.asarray(x).at[tuple(map(_from_begin, columns, np.shape(x)))]
+
+
 @lowerings.lowers('GatherNd')
 def _gather_nd(node, x, indices):
   del node  # Unused.
-  places = tuple(jnp.moveaxis(jnp.asarray(indices), -1, 0))
-  return jnp.asarray(x)[places]
+  return _entries(x, indices).get(mode='fill', fill_value=_filling(x))
 
 
 @lowerings.lowers('ScatterNd')
 def _scatter_nd(node, indices, updates, shape):
   del node  # Unused.
   zeros = jnp.zeros(lowerings.as_shape(shape), updates.dtype)
-  return zeros.at[tuple(jnp.moveaxis(jnp.asarray(indices), -1, 0))].add(updates)
+  return _entries(zeros, indices).add(updates)
 
 
 @lowerings.lowers('TensorScatterUpdate')
 def _scatter_update(node, x, indices, updates):
   del node  # Unused.
-  places = tuple(jnp.moveaxis(jnp.asarray(indices), -1, 0))
-  return jnp.asarray(x).at[places].set(updates)
+  return _entries(x, indices).set(updates)
 
 
 @lowerings.lowers('TensorScatterAdd')
 def _scatter_add(node, x, indices, updates):
   del node  # Unused.
-  places = tuple(jnp.moveaxis(jnp.asarray(indices), -1, 0))
-  return jnp.asarray(x).at[places].add(updates)
+  return _entries(x, indices).add(updates)
 
 
 @lowerings.lowers('TensorScatterSub')
 def _scatter_sub(node, x, indices, updates):
   del node  # Unused.
-  places = tuple(jnp.moveaxis(jnp.asarray(indices), -1, 0))
-  return jnp.asarray(x).at[places].add(-updates)
+  return _entries(x, indices).add(-updates)
 
 
 @lowerings.lowers('UnsortedSegmentSum')
@@ -414,9 +433,8 @@ def _segment_sum(node, x, ids, number):
   del node  # Unused.
   size = int(lowerings.as_known(number, 'a number of segments'))
   zeros = jnp.zeros([size, *np.shape(x)[np.ndim(ids) :]], x.dtype)
-  # A negative id drops its row; in JAX it would count from the end.
-  ids = jnp.where(jnp.asarray(ids) < 0, size, ids)
-  return zeros.at[ids].add(x, mode='drop')
+  # A negative id drops its row.
+  return zeros.at[_from_begin(ids, size)].add(x, mode='drop')
 
 
 @lowerings.lowers('DynamicStitch', 'ParallelDynamicStitch')
@@ -439,10 +457,9 @@ def _dynamic_stitch(node, *inputs):
 
 @lowerings.lowers('ListDiff')
 def _list_diff(node, x, others):
-  del node  # Unused.
   known = lowerings.as_known(x, 'a list')
   (places,) = np.nonzero(~np.isin(known, lowerings.as_known(others, 'a list')))
-  return known[places], places.astype(np.int32)
+  return known[places], places.astype(node.dtype('out_idx'))
 
 
 _SET_OPERATIONS = {
@@ -472,16 +489,27 @@ def _set_operation(node, a, b):
 
 
 @lowerings.lowers('MatrixDiagV3', 'MatrixDiag')
-def _matrix_diag(node, diagonal, *options):
-  del node  # Unused.
-  if any(np.any(np.asarray(o) > 0) for o in options if lowerings.is_known(o)):
-    raise lowerings.NoLoweringError('a matrix has other diagonals')
-  return diagonal[..., None] * jnp.eye(diagonal.shape[-1], dtype=diagonal.dtype)
+def _matrix_diag(node, diagonal, number=0, rows=-1, columns=-1, padding=0):
+  size = diagonal.shape[-1]
+  _check_option(node, number, [0])
+  _check_option(node, rows, [-1, size])
+  _check_option(node, columns, [-1, size])
+  _check_option(node, padding, [0])
+  # A product would turn a diagonal that is no number into rows of them.
+  zero = jnp.zeros([], diagonal.dtype)
+  return jnp.where(np.eye(size, dtype=bool), diagonal[..., None], zero)
+
+
+def _check_option(node, option, numbers) -> None:
+  """Raises an error if an input is known as none of some numbers."""
+  if not np.all(np.isin(np.asarray(option), numbers)):
+    raise lowerings.NoLoweringError(f'{node.op} is not of one whole diagonal')
 
 
 @lowerings.lowers('MatrixDiagPart', 'MatrixDiagPartV3')
-def _matrix_diag_part(node, x, *options):
-  del node, options  # Unused.
+def _matrix_diag_part(node, x, number=0, *padding):
+  del padding  # Of shorter diagonals.
+  _check_option(node, number, [0])
   return jnp.diagonal(x, axis1=-2, axis2=-1)
 
 
@@ -498,16 +526,17 @@ def _band_part(node, x, lower, upper):
 
 @lowerings.lowers('TopKV2')
 def _top_k(node, x, k):
-  del node  # Unused.
   values, places = lax.top_k(x, int(lowerings.as_known(k, 'a number of tops')))
-  return values, places.astype(np.int32)
+  return values, places.astype(node.dtype('index_type'))
 
 
 @lowerings.lowers('InTopKV2', 'InTopK')
 def _in_top_k(node, predictions, targets, k):
   del node  # Unused.
   own = jnp.take_along_axis(predictions, targets[:, None], 1)
-  return jnp.sum(predictions > own, 1) < k
+  is_valid = (targets >= 0) & (targets < predictions.shape[1])
+  is_valid &= jnp.all(jnp.isfinite(predictions), 1)
+  return is_valid & (jnp.sum(predictions > own, 1) < k)
 
 
 @lowerings.lowers('Bitcast')

@@ -13,7 +13,6 @@ import attrs
 import jax
 from jax import lax
 import jax.numpy as jnp
-import numpy as np
 
 from tff_adaptive.runtime.accelerators import list_lowerings
 from tff_adaptive.runtime.accelerators import lowerings
@@ -84,10 +83,11 @@ def _assign(variables: Sequence[Any], found: Sequence[Any]) -> list[Any]:
 @_calls('Case', 'StatelessCase')
 def _case(node, functions, place, *inputs):
   branches = [functions[name] for name in node.functions('branches')]
-  if lowerings.is_known(place):
-    return tuple(branches[int(np.clip(place, 0, len(branches) - 1))](*inputs))
   is_valid = (place >= 0) & (place < len(branches))
-  chosen = jnp.where(is_valid, place, len(branches) - 1)
+  module = lowerings.numpy_for(place)
+  chosen = module.where(is_valid, place, len(branches) - 1)
+  if lowerings.is_known(chosen):
+    return tuple(branches[int(chosen)](*inputs))
   return switch(chosen, branches, inputs)
 
 

@@ -122,8 +122,9 @@ def _evaluate(
     if node.op != 'Identity':
       kept_rows.check_not_used(node, inputs)
     return lowerings.find(node.op)(node, *inputs)
-  except TypeError as error:
-    # JAX's, of a value that a lowering expected to be known while tracing.
+  except (TypeError, ValueError) as error:
+    # JAX's, of a value that a lowering expected to be known while tracing, or
+    # of a shape that it does not take.
     reason = str(error).partition('\n')[0]
     raise lowerings.NoLoweringError(
         f'{node.op} has no form here ({reason}){_AT}{node.name!r})'

@@ -79,7 +79,7 @@ class TensorList:
   def cleared(self) -> 'TensorList':
     """Returns a list of as many tensors of zeros."""
     items = None if self.items is None else jnp.zeros_like(self.items)
-    return attrs.evolve(self, items=items)
+    return self._with_other(items)
 
   def plus(self, other: 'TensorList') -> 'TensorList':
     """Returns the list of the sums of the tensors of two lists."""
@@ -87,7 +87,7 @@ class TensorList:
       return other
     if other.items is None:
       return self
-    return attrs.evolve(self, items=self.items + other.items)
+    return self._with_other(self.items + other.items)
 
   def set(self, place: Any, item: Any) -> 'TensorList':
     """Returns the list with another tensor at a place."""
@@ -95,7 +95,11 @@ class TensorList:
     items = lax.dynamic_update_index_in_dim(
         ready.items, jnp.asarray(item), _as_index(place), 0
     )
-    return attrs.evolve(ready, items=items)
+    return ready._with_other(items)
+
+  def _with_other(self, items: Any) -> 'TensorList':
+    """Returns the list with other tensors, of which nothing is known."""
+    return attrs.evolve(self, items=items, known=self.known and _VARIOUS)
 
   def push(self, item: Any, source: Any) -> 'TensorList':
     """Returns the list with another tensor at its end.
@@ -191,14 +195,19 @@ def _from_tensor(node, tensor, shape):
 @lowerings.lowers('TensorListStack')
 def _stack(node, handle, shape):
   del node  # Unused.
+  ready = handle
   if handle.items is None:
-    return handle.with_items_of(lowerings.as_shape(shape)).items
-  return handle.items
+    ready = handle.with_items_of(lowerings.as_shape(shape))
+  if lowerings.is_known(handle.length):  # There may be room for more.
+    return ready.items[: int(handle.length)]
+  return ready.items
 
 
 @lowerings.lowers('TensorListSetItem')
 def _set_item(node, handle, place, item):
-  del node  # Unused.
+  if node.boolean('resize_if_index_out_of_bounds'):
+    if not lowerings.is_known(place) or place >= (handle.room or 0):
+      raise lowerings.NoLoweringError('a list grows as it is written')
   return handle.set(place, item)
 
 

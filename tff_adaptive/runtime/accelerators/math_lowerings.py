@@ -2,7 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ops of arithmetic, comparisons, reductions and products, in JAX."""
 
+from collections.abc import Sequence
 import functools
+from typing import Any
 
 import jax
 from jax import lax
@@ -48,7 +50,6 @@ _OF_NUMPY = {
     'Exp': 'exp',
     'Expm1': 'expm1',
     'Floor': 'floor',
-    'FloorDiv': 'floor_divide',
     'FloorMod': 'remainder',
     'Greater': 'greater',
     'GreaterEqual': 'greater_equal',
@@ -126,7 +127,7 @@ def _div_no_nan(x, y):
 
 
 _OF_JAX = {
-    'ClipByValue': lambda x, low, high: jnp.minimum(jnp.maximum(x, low), high),
+    'ClipByValue': lambda x, low, high: jnp.maximum(jnp.minimum(x, high), low),
     'Digamma': jax.scipy.special.digamma,
     'DivNoNan': _div_no_nan,
     'Elu': _elu,
@@ -181,10 +182,21 @@ ELEMENTWISE = frozenset({*_OF_NUMPY, *_OF_JAX})
 
 @lowerings.lowers('RealDiv', 'Div', 'TruncateDiv')
 def _divide(node, x, y):
-  del node  # Unused.
   if np.issubdtype(x.dtype, np.integer):
     return lax.div(*jnp.broadcast_arrays(x, y))
-  return lowerings.numpy_for(x, y).divide(x, y)
+  module = lowerings.numpy_for(x, y)
+  quotient = module.divide(x, y)
+  return module.trunc(quotient) if node.op == 'TruncateDiv' else quotient
+
+
+@lowerings.lowers('FloorDiv')
+def _floor_divide(node, x, y):
+  del node  # Unused.
+  module = lowerings.numpy_for(x, y)
+  if jnp.issubdtype(x.dtype, jnp.floating):
+    # NumPy's corrects the rounding of the quotient.
+    return module.floor(module.divide(x, y))
+  return module.floor_divide(x, y)
 
 
 @lowerings.lowers('LeakyRelu')
@@ -242,10 +254,29 @@ lowerings.register_all(
 def _mean(node, x, axes):
   chosen = lowerings.as_axes(axes, np.ndim(x))
   count = int(np.prod([x.shape[axis] for axis in chosen], dtype=np.int64))
-  total = jnp.sum(
-      x, axis=chosen, keepdims=node.boolean('keep_dims'), dtype=x.dtype
-  )
-  return total / jnp.asarray(count, x.dtype)
+  return mean(node, x, chosen, count)
+
+
+def _dtype_of_total(dtype: Any) -> Any:
+  """Returns the dtype in which TensorFlow adds entries up for their mean."""
+  if dtype == jnp.bfloat16:
+    return jnp.float32
+  return {'i': jnp.int64, 'u': jnp.uint64}.get(np.dtype(dtype).kind, dtype)
+
+
+def mean(node: lowerings.Node, x: Any, axes: Sequence[int], count: Any) -> Any:
+  """Returns the sum along axes divided by a number of entries.
+
+  Args:
+    node: The op.
+    x: The array.
+    axes: The axes.
+    count: The number of entries.
+  """
+  dtype = _dtype_of_total(x.dtype)
+  total = jnp.sum(x, axes, dtype, keepdims=node.boolean('keep_dims'))
+  count = jnp.broadcast_to(jnp.asarray(count).astype(dtype), total.shape)
+  return lax.div(total, count).astype(x.dtype)
 
 
 @lowerings.lowers('EuclideanNorm')
@@ -256,14 +287,20 @@ def _euclidean_norm(node, x, axes):
   )
 
 
-@lowerings.lowers('ArgMax')
-def _argmax(node, x, axis):
-  return jnp.argmax(x, int(axis)).astype(node.dtype('output_type'))
+def _arg_reduce(find, worst):
+  def lowering(node, x, axis):
+    if jnp.issubdtype(x.dtype, jnp.floating):
+      # JAX would find what is no number, TensorFlow does not.
+      x = jnp.where(jnp.isnan(x), jnp.asarray(worst, x.dtype), x)
+    return find(x, int(axis)).astype(node.dtype('output_type'))
+
+  return lowering
 
 
-@lowerings.lowers('ArgMin')
-def _argmin(node, x, axis):
-  return jnp.argmin(x, int(axis)).astype(node.dtype('output_type'))
+lowerings.register_all(
+    {'ArgMax': (jnp.argmax, -np.inf), 'ArgMin': (jnp.argmin, np.inf)},
+    lambda names: _arg_reduce(*names),
+)
 
 
 def _cumulate(name, neutral):
@@ -304,7 +341,8 @@ def _matmul(node, a, b):
 def _batch_matmul(node, x, y):
   x = jnp.swapaxes(x, -1, -2) if node.boolean('adj_x') else x
   y = jnp.swapaxes(y, -1, -2) if node.boolean('adj_y') else y
-  return jnp.matmul(x, y, precision=_PRECISION)
+  dtype = node.dtype('Tout') if node.has('Tout') else None
+  return jnp.matmul(x, y, precision=_PRECISION, preferred_element_type=dtype)
 
 
 @lowerings.lowers('Einsum')

@@ -20,20 +20,23 @@ from tff_adaptive.runtime.accelerators import lowerings
 from tff_adaptive.runtime.accelerators import padding
 
 _PRECISION = lax.Precision.HIGHEST
-# The axes of images other than their channels, which are last.
-_EXAMPLES = (0, 1, 2)
+
+
+def has_channels_first(node: lowerings.Node) -> bool:
+  """Returns whether images or volumes of a node have their channels first."""
+  return node.text('data_format').startswith('NC')
 
 
 @lowerings.lowers('BiasAdd')
 def _bias_add(node, x, bias):
-  if node.text('data_format') == 'NCHW':
+  if has_channels_first(node):
     return x + bias.reshape([-1] + [1] * (np.ndim(x) - 2))
   return x + bias
 
 
 @lowerings.lowers('BiasAddGrad')
 def _bias_add_grad(node, grad):
-  channels = 1 if node.text('data_format') == 'NCHW' else np.ndim(grad) - 1
+  channels = 1 if has_channels_first(node) else np.ndim(grad) - 1
   return jnp.sum(
       grad, [axis for axis in range(np.ndim(grad)) if axis != channels]
   )
@@ -65,7 +68,7 @@ def _sparse_cross_entropy(node, logits, labels):
 
 
 def _check_layout(node: lowerings.Node) -> None:
-  if node.text('data_format') != 'NHWC':
+  if has_channels_first(node):
     raise lowerings.NoLoweringError(f'{node.op} has its channels first')
 
 
@@ -136,7 +139,9 @@ def _convolve(node: lowerings.Node, x: Any, kernel: Any) -> Any:
   _check_layout(node)
   height, width, channels, num_filters = kernel.shape
   groups = x.shape[-1] // channels
-  if height == width == groups == 1 and set(node.integers('strides')) == {1}:
+  is_plain = node.text('padding') != 'EXPLICIT'
+  is_plain &= set(node.integers('strides')) == {1}
+  if height == width == groups == 1 and is_plain:
     return _multiply(x, kernel[0, 0])
   patches = _patches(node, x, (height, width))
   if groups == 1:
@@ -218,8 +223,10 @@ def _depthwise_input(node, shape, kernel, grad):
 def _windows_of(node: lowerings.Node, x: Any, filling: Any) -> Any:
   """Returns the entries of each window, [places, ..., channels]."""
   _check_layout(node)
-  window = tuple(node.integers('ksize')[1:3])
-  strides = node.integers('strides')[1:3]
+  ksize, strides = node.integers('ksize'), node.integers('strides')
+  if {ksize[0], ksize[3], strides[0], strides[3]} != {1}:
+    raise lowerings.NoLoweringError(f'{node.op} is of examples or channels')
+  window, strides = tuple(ksize[1:3]), strides[1:3]
   dilations = (1, 1)
   paddings = _padding_of(node, x.shape[1:3], window, strides, dilations)
   return jnp.stack(
@@ -263,19 +270,18 @@ def _avg_pool_grad(node, shape, grad):
 
 
 _NUM_BATCH_NORM_OUTPUTS = {'FusedBatchNormV3': 6}
-_CHANNELS_FIRST = 'NCHW'
 
 
 def _channels_last(node: lowerings.Node, x: Any) -> Any:
   """Returns images with their channels last, wherever a node has them."""
-  if node.text('data_format') == _CHANNELS_FIRST:
+  if has_channels_first(node):
     return jnp.moveaxis(x, 1, -1)
   return x
 
 
 def _as_given(node: lowerings.Node, x: Any) -> Any:
   """Returns images with their channels where a node has them."""
-  if node.text('data_format') == _CHANNELS_FIRST:
+  if has_channels_first(node):
     return jnp.moveaxis(x, -1, 1)
   return x
 
@@ -287,14 +293,15 @@ def _moments(x: Any, size: Optional[padding.Size]) -> tuple[Any, Any, Any]:
     x: The images, with their channels last.
     size: The number of images, if there is room for more.
   """
-  num_entries: Any = x.size // x.shape[-1]
+  num_places = int(np.prod(x.shape[1:-1]))
+  axes = tuple(range(x.ndim - 1))
   if size is None:
-    return jnp.mean(x, _EXAMPLES), jnp.var(x, _EXAMPLES), num_entries
+    return jnp.mean(x, axes), jnp.var(x, axes), x.shape[0] * num_places
 
   def sum_of(values):
-    return jnp.sum(padding.Padded(values, 0, size).masked(0), _EXAMPLES)
+    return jnp.sum(padding.Padded(values, 0, size).masked(0), axes)
 
-  num_entries = (size.number * (num_entries // x.shape[0])).astype(x.dtype)
+  num_entries = (size.number * num_places).astype(x.dtype)
   mean = sum_of(x) / num_entries
   return mean, sum_of((x - mean) ** 2) / num_entries, num_entries
 
@@ -364,12 +371,15 @@ def batch_norm_grad(node, grad, x, scale, mean, variance, *unused, size=None):
 
 def _nearest_places(node, size, num_outputs):
   """Returns which entry of an axis each entry of the resized axis copies."""
-  outputs = np.arange(num_outputs)
+  # In float32, as the rounding decides.
+  outputs, half = np.arange(num_outputs, dtype=np.float32), np.float32(0.5)
   if node.boolean('align_corners') and num_outputs > 1:
-    places = np.rint(outputs * ((size - 1) / (num_outputs - 1)))
+    scale = np.float32(size - 1) / np.float32(num_outputs - 1)
+    places = np.floor(outputs * scale + half)
   else:
-    shift = 0.5 if node.boolean('half_pixel_centers') else 0.0
-    places = np.floor((outputs + shift) * (size / num_outputs))
+    shift = half if node.boolean('half_pixel_centers') else np.float32(0)
+    scale = np.float32(size) / np.float32(num_outputs)
+    places = np.floor((outputs + shift) * scale)
   return np.minimum(places.astype(np.int32), size - 1)
 
 

@@ -240,21 +240,42 @@ def _slice(node, x, begin, size):
   return x.with_values(rules.own(node, x.values, begin, np.asarray(sizes)))
 
 
-def _sliced_axis(node, index: Sequence[Any], shape: Any, axis: int) -> int:
-  """Returns where an axis is after an index that takes all of it."""
+def _sliced_axis(
+    node, index: Sequence[Any], bounds: Sequence[Any], shape: Any, axis: int
+) -> int:
+  """Returns where an axis is after an index that takes all of it.
+
+  Args:
+    node: The node.
+    index: The index, with the room in place of sizes.
+    bounds: Where it begins and ends, with the sizes.
+    shape: The shape of the array.
+    axis: The axis.
+  """
   num_given = sum(entry is not None and entry is not ... for entry in index)
   place = before = 0
-  for entry in [*index, ...]:
+  for number, entry in enumerate([*index, ...]):
     if entry is None:
       before += 1
       continue
     width = len(shape) - num_given if entry is ... else 1
     if place <= axis < place + width:
-      rules.refuse(node, not _is_whole(entry, shape[axis]))
+      is_other = _has_sizes_except(bounds, number)
+      rules.refuse(node, is_other or not _is_whole(entry, shape[axis]))
       return before + axis - place
     place += width
     before += width if entry is ... or isinstance(entry, slice) else 0
   raise padding.PaddingError(f'{node.op} has no axis {axis}')
+
+
+def _has_sizes_except(bounds: Sequence[Any], number: int) -> bool:
+  """Returns whether a size is at another place than a number."""
+  return any(
+      isinstance(bound, padding.Size) and place != number
+      for one in bounds
+      if padding.has_sizes(one)
+      for place, bound in enumerate(one)
+  )
 
 
 def _is_whole(entry: Any, room: int) -> bool:
@@ -271,9 +292,9 @@ def _is_whole(entry: Any, room: int) -> bool:
 
 @rules.rule('StridedSlice')
 def _strided_slice(node, x, begin, end, strides):
-  begin, end = padding.rooms(begin), padding.rooms(end)
-  index = array_lowerings.as_index(node, begin, end, strides)
-  axis = _sliced_axis(node, index, x.values.shape, x.axis)
+  bounds = begin, end
+  index = array_lowerings.as_index(node, *map(padding.rooms, bounds), strides)
+  axis = _sliced_axis(node, index, bounds, x.values.shape, x.axis)
   return _Padded(x.values[index], axis, x.size)
 
 
@@ -281,9 +302,10 @@ def _strided_slice(node, x, begin, end, strides):
 def _strided_slice_grad(node, shape, begin, end, strides, grad):
   sizes = list(shape)
   axis = padding.axis_of(sizes)
+  bounds = begin, end
   room, begin, end = map(padding.rooms, (shape, begin, end))
   index = array_lowerings.as_index(node, begin, end, strides)
-  _sliced_axis(node, index, room, axis)
+  _sliced_axis(node, index, bounds, room, axis)
   found = rules.own(node, room, begin, end, strides, grad.values)
   return _Padded(found, axis, sizes[axis])
 
@@ -322,7 +344,7 @@ def _one_hot(node, indices, *inputs):
   return _Padded(found, indices.axis + is_before, indices.size)
 
 
-@rules.rule('Gather', 'GatherV2', 'ResourceGather')
+@rules.rule('Gather', 'GatherV2')
 def _gather(node, x, indices, axis=0):
   batch_dims = node.integer('batch_dims') if node.has('batch_dims') else 0
   place = int(lowerings.as_known(np.asarray(axis), 'an axis')) % np.ndim(x)
@@ -338,9 +360,17 @@ def _gather(node, x, indices, axis=0):
   return _Padded(found, x.axis + later, x.size)
 
 
+@rules.rule('ResourceGather')
+def _gather_from_variable(node, variable, indices):
+  rules.refuse(node, node.integer('batch_dims'))
+  return indices.with_values(rules.own(node, variable, indices.values))
+
+
 @rules.rule('GatherNd')
 def _gather_nd(node, x, indices):
   rules.refuse(node, not isinstance(indices, _Padded) or indices.axis != 0)
+  depth = indices.values.shape[-1]
+  rules.refuse(node, isinstance(x, _Padded) and x.axis >= depth)
   return indices.with_values(rules.own(node, *rules.bare([x, indices])))
 
 

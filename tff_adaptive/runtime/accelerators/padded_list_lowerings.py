@@ -53,7 +53,9 @@ def _with_item(node, handle, item, write):
 @rules.rule('TensorListSetItem')
 def _set_item(node, handle, place, item):
   own = padding.bare(handle)
-  return _with_item(node, handle, item, lambda value, _: own.set(place, value))
+  return _with_item(
+      node, handle, item, lambda value, _: rules.own(node, own, place, value)
+  )
 
 
 @rules.rule('TensorListPushBack')

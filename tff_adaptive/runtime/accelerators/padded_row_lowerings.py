@@ -29,6 +29,7 @@ _Padded = padding.Padded
     'CheckNumerics',
     'DivNoNan',
     'EnsureShape',
+    'FloorDiv',
     'Identity',
     'LeakyRelu',
     'LeakyReluGrad',
@@ -176,7 +177,7 @@ def _convolution_filter(node, x, shape, grad):
 
 def _has_rows_as_channels(node: lowerings.Node, x: _Padded) -> bool:
   """Returns whether each row is a channel, as in Keras 2's layer norm."""
-  return node.text('data_format') == 'NCHW' and x.axis == 1
+  return network_lowerings.has_channels_first(node) and x.axis == 1
 
 
 @rules.rule('FusedBatchNorm', 'FusedBatchNormV2', 'FusedBatchNormV3')

@@ -8,10 +8,10 @@ See `padded_rules`.
 from collections.abc import Callable
 from typing import Any
 
-import jax.numpy as jnp
 import numpy as np
 
 from tff_adaptive.runtime.accelerators import lowerings
+from tff_adaptive.runtime.accelerators import math_lowerings
 from tff_adaptive.runtime.accelerators import padded_rules as rules
 from tff_adaptive.runtime.accelerators import padding
 
@@ -61,16 +61,14 @@ def _reduce(node, x, axes):
   masked = x.masked(_NEUTRAL[node.op](x.values.dtype))
   if node.op != 'Mean':
     return rules.own(node, masked, axes)
-  total = jnp.sum(
-      masked, gone, keepdims=node.boolean('keep_dims'), dtype=masked.dtype
-  )
-  count = np.prod([x.values.shape[axis] for axis in gone], dtype=np.int64)
-  count = x.size.number * (int(count) // x.size.room)
-  return total / count.astype(total.dtype)
+  others = [x.values.shape[axis] for axis in gone if axis != x.axis]
+  count = x.size.number * int(np.prod(others, dtype=np.int64))
+  return math_lowerings.mean(node, masked, gone, count)
 
 
 @rules.rule('BiasAddGrad', 'L2Loss')
 def _sum(node, x):
+  rules.refuse(node, node.op == 'BiasAddGrad' and x.axis)
   return rules.own(node, x.masked(0))
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import jax.numpy as jnp
 
+from tff_adaptive.runtime.accelerators import array_lowerings
 from tff_adaptive.runtime.accelerators import lowerings
 
 
@@ -100,6 +101,11 @@ def _assign_sub(node, variable, value):
 def _read(node, variable):
   del node  # Unused.
   return _value_of(variable)
+
+
+@lowerings.lowers('ResourceGather')
+def _gather(node, variable, indices):
+  return array_lowerings.gather(node, _value_of(variable), indices)
 
 
 @lowerings.lowers('VarIsInitializedOp')

@@ -100,6 +100,30 @@ def _sparse_loss(x, labels):
   )
 
 
+def _known_items(x):
+  """Returns the last items of lists that begin with one that is known."""
+  shape = tf.constant([], tf.int32)
+  ops = tf.raw_ops
+  empty = ops.EmptyTensorList(
+      element_shape=shape, max_num_elements=3, element_dtype=tf.float32
+  )
+  one = ops.TensorListPushBack(input_handle=empty, tensor=5.0)
+  other = ops.TensorListSetItem(input_handle=one, index=0, item=x[0])
+  options = {'element_shape': shape, 'element_dtype': tf.float32}
+  lists = [tf.zeros_like(one), tf.add_n([one, one]), other]
+  items = [
+      ops.TensorListPopBack(input_handle=handle, **options).tensor
+      for handle in lists
+  ]
+  whole = ops.TensorListStack(input_handle=one, **options)
+  return tf.stop_gradient(tf.concat([items, whole], 0))
+
+
+def _growing_list(x):
+  array = tf.TensorArray(tf.float32, 1, dynamic_size=True, element_shape=[4])
+  return array.write(0, x[0]).write(1, x[1]).stack()
+
+
 def _branch(x):
   return tf.cond(tf.reduce_sum(x) > 0, lambda: x * 2, lambda: x - 1)
 
@@ -150,6 +174,13 @@ _BATCHED = {
     ),
     'resized': (lambda x: tf.image.resize(x, [12, 12], 'nearest'), [_IMAGES]),
     'batch_norm': (_batch_norm, [_IMAGES], [_normal(2)]),
+    'batch_norm_of_volumes': (
+        lambda x, s: tf.raw_ops.FusedBatchNormV3(
+            x=x, scale=s, offset=s, mean=s, variance=s, data_format='NDHWC'
+        ).y,
+        [_normal(_ROOM, 2, 3, 2, 2)],
+        [_normal(2)],
+    ),
     'layer_norm': (
         lambda x, s: s
         * (x - tf.reduce_mean(x, -1, keepdims=True))
@@ -197,6 +228,10 @@ _BATCHED = {
         lambda x: tf.reduce_mean(x)
         + tf.reduce_mean(x, 0)
         + tf.reduce_mean(x, [0, 1], keepdims=True),
+        [_ROWS],
+    ),
+    'means_of_integers': (
+        lambda x: tf.reduce_mean(tf.cast(x * 10, tf.int32), 0),
         [_ROWS],
     ),
     'accuracy': (
@@ -262,6 +297,11 @@ _OTHERS = {
         _IMAGES,
         _normal(3, 3, 2, 4),
     ),
+    'conv_padded_points': (
+        _conv(1, [[0, 0], [1, 0], [2, 1], [0, 0]]),
+        _IMAGES,
+        _normal(1, 1, 2, 4),
+    ),
     'depthwise_strides': (
         lambda x, k: tf.nn.depthwise_conv2d(x, k, [1, 2, 2, 1], 'SAME'),
         _IMAGES,
@@ -276,6 +316,12 @@ _OTHERS = {
         _IMAGES,
         _normal(6),
         _normal(6),
+    ),
+    'resize_to_corners': (
+        lambda x: tf.compat.v1.image.resize_nearest_neighbor(
+            x, [11, 9], align_corners=True
+        ),
+        _IMAGES,
     ),
     'gather_columns': (lambda t: tf.gather(t, [2, 0], axis=1), _ROWS),
     'gather_in_batches': (
@@ -304,6 +350,48 @@ _OTHERS = {
         _ROWS,
         np.where(_ROWS > 0, _ROWS, 0).astype(np.float32),
     ),
+    'quotients': (
+        lambda x, y: tf.math.floordiv(x, y) + tf.truncatediv(x, y),
+        np.array([1, 5.5, -7.5], np.float32),
+        np.array([0.1, -2, 2], np.float32),
+    ),
+    'mean_of_bytes': (
+        lambda x: tf.reduce_mean(x, keepdims=True),
+        np.full([30], 200, np.uint8),
+    ),
+    'mean_of_bfloat16': (
+        lambda x: tf.cast(tf.reduce_mean(tf.cast(x, tf.bfloat16)), tf.float32),
+        np.full([300], 3, np.float32),
+    ),
+    'product_of_bytes': (
+        lambda x: tf.raw_ops.BatchMatMulV3(x=x, y=x, Tout=tf.int32),
+        np.full([1, 2, 2], 100, np.int8),
+    ),
+    'one_hot_of_bytes': (
+        lambda x: tf.one_hot(x, 300),
+        np.array([3], np.uint8),
+    ),
+    'places_beside_nan': (
+        lambda x: tf.argmax(x, 1) + 10 * tf.argmin(x, 1),
+        np.array([[1, np.nan, 3], [np.nan, 2, 1]], np.float32),
+    ),
+    'in_top': (
+        lambda x, labels: tf.cast(tf.math.in_top_k(labels, x, 1), tf.float32),
+        np.array([[1, 2], [1, np.nan], [np.nan, 1], [1, 2]], np.float32),
+        np.array([1, 0, 0, 5], np.int32),
+    ),
+    'diagonal': (
+        lambda x: tf.cast(
+            tf.math.is_inf(tf.linalg.diag(1 / x, num_rows=2)), tf.float32
+        ),
+        np.array([0, 1], np.float32),
+    ),
+    'clip_between_none': (
+        lambda x: tf.raw_ops.ClipByValue(
+            t=x, clip_value_min=1.0, clip_value_max=0.0
+        ),
+        _ROWS,
+    ),
     'clip': (lambda x: tf.clip_by_global_norm([x, 2 * x], 1.0)[0][1], _ROWS),
     'shapes': (
         lambda x: tf.reshape(
@@ -327,6 +415,10 @@ _OTHERS = {
     ),
     'cumulative': (lambda x: tf.cumsum(x, 1, reverse=True), _ROWS),
     'top': (lambda x: tf.math.top_k(x, 2)[0], _ROWS),
+    'top_places': (
+        lambda x: tf.raw_ops.TopKV2(input=x, k=2, index_type=tf.int64).indices,
+        _ROWS,
+    ),
     'bands': (lambda x: tf.linalg.band_part(x, 1, 0), _ROWS),
     'sets_of_sizes': (
         lambda x: x
@@ -337,7 +429,12 @@ _OTHERS = {
         _ROWS,
     ),
     'loop': (_loop, _ROWS),
+    'known_items': (_known_items, _ROWS[0]),
     'lstm': (_lstm, _normal(2, 4, 3)),
+    'last_branch': (
+        lambda x: tf.switch_case(tf.constant(-1), [lambda: x, lambda: 2 * x]),
+        _ROWS,
+    ),
     'other_branch': (_branch, -_POSITIVE),
     'integers': (
         lambda x: tf.cast(
@@ -451,12 +548,53 @@ class LoweringsTest(parameterized.TestCase):
       ('merged', lambda x: tf.reshape(tf.transpose(x), [-1])),
       ('joined', lambda x: tf.concat([x, x], 0)),
       ('of_other_rows', lambda x: x + tf.ones([_ROOM, 1])),
+      ('cut_by_rows', lambda x: x[:, : tf.shape(x)[0]]),
+      (
+          'rows_as_channels',
+          lambda x: tf.raw_ops.BiasAddGrad(out_backprop=tf.transpose(x)),
+      ),
+      (
+          'gathered_columns',
+          lambda x: tf.gather_nd(
+              tf.transpose(x), tf.range(tf.shape(x)[0])[:, tf.newaxis]
+          ),
+      ),
   )
   def test_what_mixes_rows_is_refused(self, fn):
     _, program = _program_of(fn, [], [_ROWS])
     rows = padding.rows(_ROWS, padding.Batch(_ROOM, np.int32(3)))
     with self.assertRaises(padding.PaddingError):
       jax.eval_shape(lambda: [padding.bare(one) for one in program(rows)])
+
+  @parameterized.named_parameters(
+      ('lower_diagonal', lambda x: tf.linalg.diag(x, k=-1)),
+      ('diagonals', lambda x: tf.linalg.diag(x[:2], k=(-1, 0))),
+      ('other_entries', lambda x: tf.linalg.diag(x, padding_value=-1.0)),
+      ('upper_diagonal', lambda x: tf.linalg.diag_part(x, k=1)),
+      ('every_other_row', lambda x: x[: tf.cast(x[0, 0], tf.int32) : 2]),
+      ('no_rows', lambda x: tf.reduce_max(x[:0], 0)),
+      (
+          'index_of_no_axis',
+          lambda x: tf.gather_nd(x, tf.zeros([2, 0], tf.int32)),
+      ),
+      ('growing_list', _growing_list),
+      (
+          'pooled_channels',
+          lambda x: tf.nn.max_pool(
+              x[:, None, None], [1, 1, 1, 2], [1, 1, 1, 2], 'VALID'
+          ),
+      ),
+  )
+  def test_what_has_no_form_is_refused(self, fn):
+    _, program = _program_of(fn, [_ROWS])
+    with self.assertRaises(lowerings.NoLoweringError):
+      jax.eval_shape(program, _ROWS)
+
+  @parameterized.parameters((2, 2), (-1, 4), (-9, 0), (9, 5))
+  def test_first_rows_are_counted(self, end, count):
+    _, program = _program_of(lambda x, end: x[:end], [_ROWS, np.int32(end)])
+    (kept,) = jax.jit(program)(_ROWS, np.int32(end))
+    self.assertEqual(int(kept.counts), count)
 
   def test_eigenvectors_compose_the_matrix(self):
     matrix = np.cov(_ROWS.T)
@@ -488,6 +626,40 @@ class LoweringsTest(parameterized.TestCase):
     np.testing.assert_array_equal(
         np.isnan(found[0]), [False, True, True, False, False]
     )
+
+  @parameterized.named_parameters(
+      ('gather', lambda x, i: tf.gather(x, i)[:, 0]),
+      ('batches', lambda x, i: tf.gather(x[:3], i[:, None], batch_dims=1)),
+      ('entries', lambda x, i: tf.gather_nd(x, i[:, None])[:, 0]),
+  )
+  def test_what_is_read_out_of_range_is_not_a_number(self, fn):
+    places = np.array([0, -1, 5], np.int32)
+    _, program = _program_of(fn, [_ROWS, places])
+    (found,) = jax.jit(program)(_ROWS, places)
+    np.testing.assert_array_equal(
+        np.isnan(np.ravel(found)), [False, True, True]
+    )
+
+  def test_what_is_written_out_of_range_is_dropped(self):
+    def write(x, places):
+      ones = tf.ones_like(x[:3])
+      return [
+          tf.scatter_nd(places, ones, x.shape),
+          tf.tensor_scatter_nd_update(x, places, ones) - x,
+          tf.tensor_scatter_nd_add(x, places, ones) - x,
+          x - tf.tensor_scatter_nd_sub(x, places, ones),
+      ]
+
+    places = np.array([[-1], [5], [-5]], np.int32)
+    _, program = _program_of(write, [_ROWS, places])
+    for found in jax.jit(program)(_ROWS, places):
+      np.testing.assert_array_equal(found, np.zeros_like(_ROWS))
+
+  def test_a_batch_may_have_no_rows(self):
+    _, program = _program_of(_batch_norm, [_normal(2)], [_IMAGES])
+    rows = padding.rows(_IMAGES[:0], padding.Batch(0, np.int32(0)))
+    found, *_ = jax.jit(lambda scale: program(rows, scale))(_normal(2))
+    self.assertTrue(np.isnan(found))
 
   def test_an_op_without_a_form_is_named(self):
     _, program = _program_of(lambda x: tf.signal.rfft(x), [_ROWS])
@@ -574,3 +746,24 @@ class VariablesTest(parameterized.TestCase):
         graph.as_graph_def(), [start.name], [result.name]
     )
     self.assertEqual(float(jax.jit(program)(np.float32(1))[0]), 5.0)
+
+  def test_rows_are_gathered(self):
+    graph = tf.Graph()
+    with graph.as_default():
+      table = tf.compat.v1.placeholder(tf.float32, [_ROOM, 4])
+      places = tf.compat.v1.placeholder(tf.int32, [None])
+      handle = tf.raw_ops.VarHandleOp(dtype=tf.float32, shape=[_ROOM, 4])
+      assign = tf.raw_ops.AssignVariableOp(resource=handle, value=table)
+      with tf.control_dependencies([assign]):
+        rows = tf.raw_ops.ResourceGather(
+            resource=handle, indices=places, dtype=tf.float32
+        )
+    program = graph_programs.GraphProgram(
+        graph.as_graph_def(), [table.name, places.name], [rows.name]
+    )
+    batch = padding.rows(_LABELS, padding.Batch(_ROOM, np.int32(3)))
+    for given in (_LABELS, batch):
+      found = jax.jit(
+          lambda table, given=given: padding.bare(program(table, given)[0])
+      )(_ROWS)
+      np.testing.assert_array_equal(found, _ROWS[_LABELS])
