@@ -31,6 +31,7 @@ from tff_adaptive.runtime.accelerators import padded_row_lowerings
 from tff_adaptive.runtime.accelerators import padded_rules
 from tff_adaptive.runtime.accelerators import padded_sum_lowerings
 from tff_adaptive.runtime.accelerators import random_lowerings as _random
+from tff_adaptive.runtime.accelerators import tokens
 from tff_adaptive.runtime.accelerators import variable_lowerings as _variable
 
 del (
@@ -117,6 +118,7 @@ def _evaluate(
       return calling(node, functions, *inputs)
     if node.op in functions:
       return tuple(functions[node.op](*inputs))
+    tokens.check_not_used(node)
     if padded_rules.concerns(inputs):
       return padded_rules.lower(node, inputs)
     if node.op != 'Identity':

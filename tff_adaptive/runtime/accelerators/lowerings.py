@@ -74,6 +74,10 @@ class Node:
     """Returns whether an attribute names the dtype of a list or a dataset."""
     return self._attributes[name].type == tf.variant.as_datatype_enum
 
+  def is_string(self, name: str) -> bool:
+    """Returns whether an attribute names the dtype of strings."""
+    return self._attributes[name].type == tf.string.as_datatype_enum
+
   def num_dtypes(self, name: str) -> int:
     """Returns the length of an attribute that is a list of dtypes."""
     return len(self._attributes[name].list.type)

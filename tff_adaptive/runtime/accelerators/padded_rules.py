@@ -91,7 +91,7 @@ def own(node: lowerings.Node, *inputs: Any) -> Any:
 
 def integer(node: lowerings.Node) -> Any:
   """Returns the dtype of shapes at a node."""
-  for name in ('T', 'Tparams', 'SrcT', 'Tidx'):
+  for name in ('T', 'Tparams', 'SrcT', 'Tidx', 'dtype'):
     if node.has(name) and not node.is_variant(name):
       return node.dtype(name)
   return np.int32

@@ -10,6 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from tff_adaptive.runtime.accelerators import lowerings
+
+# Ops that join strings, or make empty ones.
+_COMPUTING = frozenset({'Add', 'Pad', 'ScatterNd', 'ZerosLike'})
+
 _strings: list[bytes] = []
 _numbers: dict[bytes, int] = {}
 
@@ -19,6 +24,12 @@ def _number_of(string: bytes) -> int:
     _numbers[string] = len(_strings)
     _strings.append(string)
   return _numbers[string]
+
+
+def check_not_used(node: lowerings.Node) -> None:
+  """Raises an error if an op would compute with the numbers of strings."""
+  if node.op in _COMPUTING and node.is_string('T'):
+    raise lowerings.NoLoweringError(f'{node.op} makes other strings')
 
 
 def encode(strings: np.ndarray) -> np.ndarray:

@@ -572,6 +572,10 @@ class LoweringsTest(parameterized.TestCase):
       ('other_entries', lambda x: tf.linalg.diag(x, padding_value=-1.0)),
       ('upper_diagonal', lambda x: tf.linalg.diag_part(x, k=1)),
       ('every_other_row', lambda x: x[: tf.cast(x[0, 0], tf.int32) : 2]),
+      (
+          'joined_strings',
+          lambda x: tf.gather(['a', 'b'], tf.argmax(x)) + tf.constant('c'),
+      ),
       ('no_rows', lambda x: tf.reduce_max(x[:0], 0)),
       (
           'index_of_no_axis',
@@ -746,6 +750,23 @@ class VariablesTest(parameterized.TestCase):
         graph.as_graph_def(), [start.name], [result.name]
     )
     self.assertEqual(float(jax.jit(program)(np.float32(1))[0]), 5.0)
+
+  def test_the_number_of_rows_keeps_its_dtype(self):
+    graph = tf.Graph()
+    with graph.as_default():
+      rows = tf.compat.v1.placeholder(tf.float32, [None, 4])
+      handle = tf.raw_ops.VarHandleOp(dtype=tf.int64, shape=[])
+      number = tf.shape(rows, tf.int64)[0]
+      assign = tf.raw_ops.AssignVariableOp(resource=handle, value=number)
+      with tf.control_dependencies([assign]):
+        value = tf.raw_ops.ReadVariableOp(resource=handle, dtype=tf.int64)
+    program = graph_programs.GraphProgram(
+        graph.as_graph_def(), [rows.name], [value.name]
+    )
+    batch = padding.rows(_ROWS, padding.Batch(_ROOM, np.int32(3)))
+    with jax.enable_x64(True):
+      (found,) = program(batch)
+    self.assertEqual((found.dtype, int(found)), (np.int64, 3))
 
   def test_rows_are_gathered(self):
     graph = tf.Graph()
