@@ -15,6 +15,7 @@ import logging
 import tempfile
 from typing import Any, Optional
 
+import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
@@ -171,6 +172,25 @@ def pull_back(
 
 def _add(left: Gradients, right: Gradients) -> Gradients:
   return [None if a is None else a + b for a, b in zip(left, right)]
+
+
+def _sends_nothing(report: Sequence[tf.Tensor]) -> bool:
+  """Returns whether a client is rejected: no sum and no extremum counts it.
+
+  Its weight is 0, but the gradient would pass through numbers that may be NaN.
+  """
+  return all(
+      tf.reduce_all((leaf == 0) | tf.math.is_inf(leaf))
+      for leaf in report
+      if leaf.dtype.is_floating
+  )
+
+
+def _are_equal(left: Sequence[tf.Tensor], right: Sequence[tf.Tensor]) -> bool:
+  """Returns whether a round has changed no number but counts."""
+  return all(
+      np.array_equal(a, b) for a, b in zip(left, right) if a.dtype.is_floating
+  )
 
 
 def _own_rows(leaf: client_tensors.Leaf) -> client_tensors.Leaf:
@@ -353,6 +373,9 @@ class DifferentiableRound(rounds.Round):
       return self._update(server_seed, *flat[:num_leaves], *total)
 
     arguments = [*state, *(leaf for report in reports for leaf in report)]
+    results = update(*arguments)
+    if all(map(_sends_nothing, reports)) and _are_equal(state, results):
+      return results, lambda upstream: upstream
 
     def back(upstream):
       found = pull_back(update, arguments, upstream)
@@ -362,9 +385,10 @@ class DifferentiableRound(rounds.Round):
       ]
       for train, report in zip(trainings, reports):
         of_report = [next(of_reports) for _ in report]
-        of_broadcast = _add(
-            of_broadcast, pull_back(train, broadcast, of_report)
-        )
+        if not _sends_nothing(report):
+          of_broadcast = _add(
+              of_broadcast, pull_back(train, broadcast, of_report)
+          )
       return _add(of_state, pull_back(prepare, state, of_broadcast))
 
-    return update(*arguments), back
+    return results, back

@@ -228,8 +228,25 @@ class HypergradientsTest(parameterized.TestCase):
         differentiation.DifferentiableRound, '_trainings', build_counted
     ):
       find(process.initialize(), _cohorts(1), _batch())
-    # Without a tape, and then one after the other with a tape each.
-    self.assertEqual(trained, [0, 1, 2, 0, 1, 2])
+    # Without a tape, and then one after the other with a tape each, but for the
+    # one without examples.
+    self.assertEqual(trained, [0, 1, 2, 0, 2])
+
+  @pytest.mark.slow
+  def test_clients_that_are_rejected_change_nothing(self):
+    model = testing.least_squares_model(np.float64, 2)
+    process = algorithms.build_fed_opt(
+        model, optimizers.build_sgd(0.05), optimizers.build_fedadam(0.1)
+    )
+    find = tuning.hypergradient(process, tuning.build_model_loss(model))
+    healthy = testing.least_squares_dataset(9, np.float64, 2, seed=1)
+    bad = healthy.map(lambda x, y: (np.nan * x, y))
+    state = process.initialize()
+    expected = find(state, [[healthy]], _batch())
+    self.assertTrue(np.all(np.isfinite(expected)))
+    # The last rounds have no healthy client.
+    found = find(state, [[healthy, bad], [], [bad]], _batch())
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
 
   @parameterized.named_parameters(
       ('custom_gradient', tf.nn.silu, 'tf.custom_gradient'),
