@@ -229,6 +229,45 @@ def _format(value: Any) -> str:
   return repr(float(array))
 
 
+def to_scalars(metrics: Any, source: str) -> dict[str, Any]:
+  """Returns named measurements as scalars, each entry of a vector as one.
+
+  Args:
+    metrics: What a function of the user's returned.
+    source: The function, for error messages.
+
+  Returns:
+    Numbers and texts by name; the entries of a vector `f1` are `f1_0`, `f1_1`
+    and so on.
+
+  Raises:
+    TypeError: If it is not a mapping, or a value is something else.
+
+  Example:
+    >>> to_scalars({'loss': 0.5, 'f1': [0.1, 0.9]}, '`evaluate_fn`')
+    {'loss': 0.5, 'f1_0': 0.1, 'f1_1': 0.9}
+  """
+  if not isinstance(metrics, Mapping):
+    raise TypeError(
+        f'{source} must return a mapping from names to numbers, found '
+        f'{type(metrics).__name__}.'
+    )
+  scalars: dict[str, Any] = {}
+  for name, value in metrics.items():
+    if np.ndim(value) == 1:
+      scalars.update((f'{name}_{i}', entry) for i, entry in enumerate(value))
+    else:
+      scalars[name] = value
+  for name, value in scalars.items():
+    try:
+      _format(value)
+    except (TypeError, ValueError):
+      raise TypeError(
+          f'{source} must return numbers, found {value!r} for {name!r}.'
+      ) from None
+  return scalars
+
+
 def numbers_of(row: Mapping[str, Any]) -> dict[str, float]:
   """Returns the numbers of a row, without its texts."""
   return {

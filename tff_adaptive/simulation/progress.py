@@ -34,13 +34,13 @@ def _numbers_to_show(row: Mapping[str, Any]) -> dict[str, str]:
   """Returns the training loss and the evaluated accuracy, if available."""
   shown: dict[str, str] = {}
   prefix = f'{metrics_writers.EVALUATION_PREFIX}/'
-  for name, value in row.items():
+  for name, value in metrics_writers.numbers_of(row).items():
     is_evaluation = name.startswith(prefix)
     last = name.rpartition('/')[2]
     if last == 'loss' and not is_evaluation:
-      shown.setdefault('loss', f'{float(value):.4f}')
+      shown.setdefault('loss', f'{value:.4f}')
     if last == 'accuracy' and is_evaluation:
-      shown['accuracy'] = f'{float(value):.4f}'
+      shown['accuracy'] = f'{value:.4f}'
   return shown
 
 

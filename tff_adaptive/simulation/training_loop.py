@@ -187,7 +187,14 @@ class _Run:
       return None
     if 'round_num' in _parameters(function):
       function = functools.partial(function, round_num=round_num)
-    return self.stopwatch.measure('evaluation')(function)
+
+    def evaluate(weights):
+      found = function(weights)
+      if found is None:
+        return None
+      return metrics_writers.to_scalars(found, '`evaluate_fn`')
+
+    return self.stopwatch.measure('evaluation')(evaluate)
 
   def train_one_round(self):
     """Runs the next round; returns cohort, output, evaluation and seconds.
@@ -279,11 +286,15 @@ class _Run:
 
 def _measure(callback, round_end):
   """Adds a callback's measurements to the row of a round."""
-  for name, value in callback.measure(round_end).items():
+  owner = type(callback).__name__
+  found = metrics_writers.to_scalars(
+      callback.measure(round_end), f'`measure` of {owner}'
+  )
+  for name, value in found.items():
     if name in round_end.metrics or name in metrics_writers.LOOP_COLUMNS:
       raise ValueError(
-          f'{type(callback).__name__} measures {name!r}, but the round already '
-          'has a metric of that name; give it another name.'
+          f'{owner} measures {name!r}, but the round already has a metric of '
+          'that name; give it another name.'
       )
     round_end.metrics[name] = value
 
@@ -366,7 +377,8 @@ def run_training(
       client data of the next one, for `process.next`. It must be a pure
       function, or a resumed run will differ.
     total_rounds: The rounds of the whole run, at least 1.
-    evaluate_fn: Maps the global model weights to named metrics. If it has a
+    evaluate_fn: Maps the global model weights to named metrics: numbers, or
+      vectors, whose entries become `f1_0`, `f1_1` and so on. If it has a
       parameter `round_num`, it is also given the number of finished rounds, see
       `evaluation.build_sampled_evaluation`. None (the default) for no
       evaluation.
@@ -411,7 +423,8 @@ def run_training(
     ValueError: If a number of rounds is not positive, a callback measures an
       existing metric, or the process has client states and there is no
       `client_store`, or vice versa.
-    TypeError: If a number of rounds is not an integer, or the process does not
+    TypeError: If a number of rounds is not an integer, `evaluate_fn` or a
+      callback measures something else than numbers, or the process does not
       take or return client states as required.
     UnknownMetricError: If a callback monitors a metric that does not exist.
     TrainingInterrupted: After Ctrl-C or SIGTERM; a KeyboardInterrupt.

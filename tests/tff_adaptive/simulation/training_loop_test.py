@@ -209,6 +209,40 @@ class TrainingLoopTest(loop_testing.LoopTestCase):
     self.assertEqual(asked[-1], 10)
     self.assertEqual(again.evaluation, result.evaluation)
 
+  def test_evaluations_and_measurements_have_vectors_and_texts(self):
+    average = kept_weights.WeightsMovingAverage(0.5)
+    result = self.run_loop(
+        total_rounds=1,
+        evaluate_fn=lambda weights: {
+            'f1': np.array([weights, 0.5], np.float32),
+            'accuracy': 'unknown',
+        },
+        callbacks=[
+            callbacks.EarlyStopping('evaluation/f1_0', mode='max'),
+            average,
+        ],
+    )
+    expected = {'f1_0': np.float32(0.1), 'f1_1': 0.5, 'accuracy': 'unknown'}
+    self.assertEqual(result.evaluation, expected)
+    self.assertEndsWith(self.rows()[1], ',0.1,0.5,unknown,0.1,0.5,unknown')
+
+  @parameterized.parameters(
+      (0.5, 'mapping.*found float'),
+      ([('a', 0.5)], 'mapping.*found list'),
+      ({'a': None}, "numbers, found None for 'a'"),
+      ({'a': {'b': 0.5}}, "found {'b': 0.5} for 'a'"),
+      ({'a': np.ones([1, 1])}, "array.*for 'a'"),
+  )
+  def test_other_evaluations_and_measurements_are_named(self, found, message):
+    with self.assertRaisesRegex(TypeError, f'`evaluate_fn` must.*{message}'):
+      self.run_loop(evaluate_fn=lambda weights: found)
+    callback = callbacks.Callback()
+    with (
+        mock.patch.object(callback, 'measure', lambda round_end: found),
+        self.assertRaisesRegex(TypeError, f'`measure` of Callback.*{message}'),
+    ):
+      self.run_loop(callbacks=[callback])
+
   def test_an_interruption_says_how_to_continue(self):
     def interrupt(state):
       if state['rounds'] == 4:
