@@ -279,6 +279,7 @@ _MARKS = (
     ('worst_decile', 'worst 10 %', _style.VERMILION, (0, (1, 1.2))),
 )
 _MIN_BINS = 5
+_ROUNDING = 1e-12
 _MAX_BINS = 40
 _WIDTH = 7.0
 _HEIGHT = 3.6
@@ -323,7 +324,7 @@ def plot_client_histogram(
   if before is not None:
     outlined = _drop_not_finite(before, metric).values[metric]
   num_bins = np.clip(int(np.sqrt(len(values))) + 1, _MIN_BINS, _MAX_BINS)
-  edges = np.histogram_bin_edges(np.append(values, outlined), num_bins)
+  edges = _bin_edges(np.append(values, outlined), num_bins)
 
   drawing = _style.new_figure(_WIDTH, _HEIGHT)
   axes = drawing.subplots()
@@ -340,6 +341,15 @@ def plot_client_histogram(
   _draw_marks(axes, shown, metric)
   _label(axes, metric, len(values), len(metrics.client_ids))
   _style.save(drawing, path, title)
+
+
+def _bin_edges(values: np.ndarray, num_bins: int) -> np.ndarray:
+  low, high = values.min(), values.max()
+  if high - low <= _ROUNDING * max(abs(low), abs(high)):
+    # Rounding errors of a constant are too close for bins between them.
+    margin = 0.5 * max(1.0, abs(low))
+    low, high = low - margin, high + margin
+  return np.linspace(low, high, num_bins + 1)
 
 
 def _is_share(metric: str) -> bool:

@@ -25,7 +25,7 @@ _HANDLE_CHARACTERS = 9  # The width of a legend's line with its margins.
 _MAX_LEGEND_COLUMNS = 4
 _OTHERS = 'others'
 _OTHERS_LOOK = {'color': '#BBBBBB', 'linewidth': 0.8, 'zorder': 1.5}
-# Smaller distances to `log_below` are drawn at this one.
+# Smaller distances to `log_below`, relative to it, are drawn at this one.
 _LEAST_DISTANCE = 1e-4
 # A curve that rises this many times as high as the middle one leaves the panel.
 _EXPLODED = 100.0
@@ -266,9 +266,13 @@ def _set_log_ticks(axes):
     axes.yaxis.set_minor_formatter(ticker.NullFormatter())
 
 
+def _least_distance(top: float) -> float:
+  return _LEAST_DISTANCE * (abs(top) or 1.0)
+
+
 def _set_scale_below(axes, top: float):
   """Makes the vertical axis logarithmic in the distance to a value."""
-  least = _LEAST_DISTANCE * abs(top)
+  least = _least_distance(top)
   axes.set_yscale(
       'function',
       functions=(
@@ -283,7 +287,7 @@ def _set_ticks_below(axes, top: float):
   """Writes values whose distances to a value are 1, 2, 5, 10, ..."""
   low, high = axes.get_ylim()
   last = math.ceil(math.log10(max(top - low, sys.float_info.min)))
-  first = math.floor(math.log10(_LEAST_DISTANCE * abs(top)))
+  first = math.floor(math.log10(_least_distance(top)))
   values = [
       top - digit * 10.0**power
       for power in range(first, last + 1)

@@ -40,12 +40,18 @@ class RateGrid:
   higher_is_better: bool = True
   diverged: Optional[np.ndarray] = None
 
+  def finite_values(self) -> np.ndarray:
+    """Returns `values` as float64, NaN where they are infinite."""
+    values = np.asarray(self.values, np.float64)
+    return np.where(np.isfinite(values), values, np.nan)
+
   def best(self) -> Optional[tuple[int, int]]:
-    """Returns the indices of the best value; None without values."""
-    if not np.isfinite(self.values).any():
+    """Returns the indices of the best finite value; None without any."""
+    values = self.finite_values()
+    if np.isnan(values).all():
       return None
     find = np.nanargmax if self.higher_is_better else np.nanargmin
-    row, column = np.unravel_index(find(self.values), self.values.shape)
+    row, column = np.unravel_index(find(values), values.shape)
     return int(row), int(column)
 
   def is_empty(self) -> bool:
@@ -110,7 +116,7 @@ def plot_rate_grids(
 
 def _draw(axes, grid: RateGrid, decimals: int):
   """Plots the cells of a heat map, with their values."""
-  values = np.asarray(grid.values, np.float64)
+  values = grid.finite_values()
   shares = _to_shares(values if grid.higher_is_better else -values)
   axes.imshow(
       shares,
@@ -205,7 +211,7 @@ def best_server_rates(grid: RateGrid) -> tuple[np.ndarray, np.ndarray]:
     ...     np.array([[70.0, 80.0], [75.0, np.nan]])))
     (array([0.01, 0.1 ]), array([1. , 0.1]))
   """
-  values = np.asarray(grid.values, np.float64)
+  values = grid.finite_values()
   has_value = np.isfinite(values).any(axis=1)
   find = np.nanargmax if grid.higher_is_better else np.nanargmin
   best = find(values[has_value], axis=1)

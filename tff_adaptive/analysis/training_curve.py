@@ -85,21 +85,29 @@ def _draw_losses(axes, columns, *, data):
   _frame(axes, 'mean loss per example')
 
 
+def _rounds_of_step_sizes(columns) -> list[int]:
+  """Returns the rounds in which mean, minimum and maximum are finite."""
+  found = [set(columns.get(name, ((), ()))[0]) for name in _STEP_SIZES]
+  return sorted(set.intersection(*found))
+
+
 def _draw_step_sizes(axes, columns):
   """Plots the mean of the clients' step sizes within their range."""
-  mean, low, high = (columns[name] for name in _STEP_SIZES)
-  if min(low[1]) > 0 and max(high[1]) > 20 * min(low[1]):
+  by_round = [dict(zip(*columns[name])) for name in _STEP_SIZES]
+  rounds = _rounds_of_step_sizes(columns)
+  mean, low, high = ([found[r] for r in rounds] for found in by_round)
+  if min(low) > 0 and max(high) > 20 * min(low):
     axes.set_yscale('log')
   axes.fill_between(
-      mean[0],
-      low[1],
-      high[1],
+      rounds,
+      low,
+      high,
       color=_style.GREEN,
       alpha=0.22,
       linewidth=0,
       label='smallest to largest',
   )
-  axes.plot(*mean, color=_style.GREEN, linewidth=1.5, label='mean')
+  axes.plot(rounds, mean, color=_style.GREEN, linewidth=1.5, label='mean')
   bottom, top = axes.get_ylim()
   if top - bottom < 1e-3 * abs(top):  # Rounding errors of a constant.
     axes.set_ylim(0.9 * bottom, 1.1 * top)
@@ -114,9 +122,8 @@ def _panels(columns, data: str) -> list:
     panels.append(functools.partial(_draw_accuracy, data=data))
   if _TRAIN_LOSS in columns or _LOSS in columns:
     panels.append(functools.partial(_draw_losses, data=data))
-  if all(name in columns for name in _STEP_SIZES):
-    if len({len(columns[name][0]) for name in _STEP_SIZES}) == 1:
-      panels.append(_draw_step_sizes)
+  if _rounds_of_step_sizes(columns):
+    panels.append(_draw_step_sizes)
   return panels
 
 

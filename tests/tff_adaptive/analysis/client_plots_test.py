@@ -135,6 +135,16 @@ class ClientHistogramTest(figure_testing.FigureTestCase):
     self.assertEqual(sum(heights), num_clients)
     self.assertIn(f'accuracy (%) of {num_clients} client', axes.get_xlabel())
 
+  @parameterized.parameters(0.3, 2.5e16)
+  def test_rounding_errors_of_a_constant_are_in_one_bar(self, value):
+    values = np.array([value, np.nextafter(value, np.inf), value])
+    metrics = client_metrics.ClientMetrics(
+        ['a', 'b', 'c'], np.ones([3], np.int64), {'loss': values}
+    )
+    axes = self._draw(metrics, 'loss', self.png)
+    bars = [bar.get_height() for bar in axes.patches]
+    self.assertEqual(bars, [0, 0, 3, 0, 0])
+
   def test_lines_are_where_the_summary_says(self):
     metrics = _metrics(40)
     axes = self._draw(metrics, 'loss', self.png, title='A task')

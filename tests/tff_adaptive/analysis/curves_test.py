@@ -138,6 +138,10 @@ class BandCurvesTest(figure_testing.FigureTestCase):
     curve = curves.BandCurve(np.arange(2), *3 * [np.array([52.0, 68.0])])
     (axes,) = self._draw({'': {'a': curve}}, log_below=100.0).axes
     self.assertGreaterEqual(len(axes.get_yticks()), 3)
+    curve = curves.BandCurve(np.arange(3), *3 * [np.array([-10.0, -1.0, -0.1])])
+    (axes,) = self._draw({'': {'a': curve}}, log_below=0.0).axes
+    heights = axes.transData.transform([(0, v) for v in curve.mean])[:, 1]
+    self.assertAlmostEqual(heights[1] - heights[0], heights[2] - heights[1])
 
   @parameterized.parameters(
       (1e14, (0.95, 2.05), ['out of range: c']), (50.0, (-1.45, 52.45), [])

@@ -32,6 +32,18 @@ class RateGridTest(figure_testing.FigureTestCase):
   def test_nothing_has_no_best(self):
     self.assertIsNone(_grid(np.full([3, 3], np.nan)).best())
 
+  @parameterized.parameters((True, (0, 1)), (False, (0, 0)))
+  def test_infinite_values_count_as_missing(self, higher_is_better, place):
+    infinity = np.inf if higher_is_better else -np.inf
+    values = np.array([[70.0, 80.0, infinity], [-infinity] * 3, [infinity] * 3])
+    grid = _grid(values, higher_is_better=higher_is_better)
+    self.assertEqual(grid.best(), place)
+    rates = [rates.tolist() for rates in rate_grid.best_server_rates(grid)]
+    self.assertEqual(rates, [[0.01], [grid.server_rates[place[1]]]])
+    drawing = self._draw(rate_grid.plot_rate_grids, {'': grid})
+    shares = drawing.axes[0].images[0].get_array()
+    self.assertCountEqual(shares.compressed(), [0.0, 1.0])
+
   def test_heat_map_has_numbers_dashes_and_a_frame(self):
     drawing = self._draw(
         rate_grid.plot_rate_grids, {'FedAdam': _grid()}, title='T'

@@ -72,6 +72,16 @@ class TrainingCurveTest(figure_testing.FigureTestCase):
     self.assertEqual(drawing.axes[-1].get_xlabel(), 'round')
     self.assertEqual(drawing.get_suptitle(), 'digits: delta_sgd')
 
+  def test_step_sizes_are_those_of_rounds_in_which_all_are_finite(self):
+    names = ','.join(_STEP_SIZES)
+    rows = ['1,0.2,0.1,0.4', '2,inf,0.1,inf', '3,0.3,nan,0.5', '4,0.4,0.2,0.6']
+    self.csv.write_text('\n'.join([f'round_num,{names}', *rows, '']))
+    (axes,) = self._draw().axes
+    (line,), (band,) = axes.lines, axes.collections
+    self.assertEqual(line.get_xydata().tolist(), [[1, 0.2], [4, 0.4]])
+    corners = {tuple(corner) for corner in band.get_paths()[0].vertices}
+    self.assertEqual(corners, {(1, 0.1), (1, 0.4), (4, 0.2), (4, 0.6)})
+
   def test_rounding_errors_of_a_constant_rate_are_not_drawn(self):
     rates = [0.3, 0.29999998, 0.3]
     self._write(dict(zip(_STEP_SIZES, rates)))
