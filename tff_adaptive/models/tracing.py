@@ -7,13 +7,18 @@ computation: its layers may hold eager tensors, and Keras 2 takes such a graph
 for one of TensorFlow 1. Here its functions are traced once, outside of graphs.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+import contextlib
 import threading
 from typing import Any
 
 import tensorflow as tf
+from tensorflow.python.autograph.core import ag_ctx
 
 from tff_adaptive.models import lookups
+
+_Function: Any = type(tf.function(lambda: None))
+_CALL = _Function.__call__
 
 
 class HiddenStateError(ValueError):
@@ -52,7 +57,7 @@ class TracedFunction:
       filled = [None if leaf is None else next(remaining) for leaf in leaves]
       return fn(*tf.nest.pack_sequence_as(args, filled))
 
-    with lookups.as_tensors():
+    with lookups.as_tensors(), _inlined_functions():
       self._concrete = tf.function(run).get_concrete_function(
           *(leaf for leaf in leaves if leaf is not None)
       )
@@ -79,3 +84,31 @@ class TracedFunction:
           [tf.constant(value) for value in self._constants]
       )
       return self._concrete(*leaves)
+
+
+@contextlib.contextmanager
+def _inlined_functions() -> Iterator[None]:
+  """Lets `tf.function`s inside of a trace be part of it.
+
+  They keep their own traces, with variables, or with values of another trace.
+  """
+  before = _Function.__call__
+  _Function.__call__ = _call_inline
+  try:
+    yield
+  finally:
+    _Function.__call__ = before
+
+
+def _call_inline(function: Any, *args: Any, **kwargs: Any) -> Any:
+  # pylint: disable=protected-access
+  # Those with attributes, as in LSTM of Keras 2, are chosen by the device.
+  if tf.executing_eagerly() or function._attributes:
+    return _CALL(function, *args, **kwargs)
+  status = ag_ctx.Status
+  context = ag_ctx.ControlStatusCtx(
+      status.ENABLED if function._autograph else status.DISABLED
+  )
+  # pylint: enable=protected-access
+  call = tf.__internal__.autograph.tf_convert(function.python_function, context)
+  return call(*args, **kwargs)
