@@ -3,7 +3,7 @@
 """The losses and metrics of `Model.compile`, as functions without state."""
 
 import collections
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,8 +14,8 @@ from tff_adaptive.models import tracing
 
 _OrderedDict = collections.OrderedDict
 
-# The sizes of two batches of samples, and the length of their other axes whose
-# length is not known.
+# The sizes of two batches of samples, and the length of their other axes, if no
+# other label, output or weight has it.
 _BATCH_SIZES = (4, 3)
 _LENGTH = 5
 
@@ -188,7 +188,7 @@ class CompiledFunctions:
 
   def _compute_result(self, state):
     with self._keras.stateless(self._variables, state):
-      return self._compiled.get_metrics_result()
+      return _flat(self._compiled.get_metrics_result())
 
   # These are functions of TFF.
 
@@ -256,10 +256,22 @@ def _as_keras_has(y: Any, prediction: Prediction, weight: Any) -> Any:
   )
 
 
+def _flat(results: Mapping[str, Any]) -> dict[str, Any]:
+  """Returns results of metrics, with those of a mapping by their own names."""
+  flat: dict[str, Any] = {}
+  for name, result in results.items():
+    if isinstance(result, Mapping):
+      flat |= _flat(result)
+    else:  # It may be a variable, whose value is that of now.
+      flat[name] = tf.nest.map_structure(tf.convert_to_tensor, result)
+  return flat
+
+
 def _parts(metrics: Sequence[Any]) -> Iterator[Any]:
-  """Yields metrics, instead of a metric of metrics its parts."""
+  """Yields metrics, instead of those that are only metrics their parts."""
   for metric in metrics:
-    if inner := getattr(metric, 'metrics', None):
+    inner = getattr(metric, 'metrics', ())
+    if inner and len(metric.variables) == sum(len(m.variables) for m in inner):
       yield from _parts(inner)
     else:
       yield metric
@@ -268,13 +280,21 @@ def _parts(metrics: Sequence[Any]) -> Iterator[Any]:
 def _sample(y: Any, prediction: Any, weight: Any, batch_size: int) -> Any:
   """Returns a batch that losses take: labels 0 and 1, and probabilities."""
   generator = np.random.default_rng(batch_size)
+  known = {0: batch_size}
+  leaves = (weight, prediction.masks, y, prediction.outputs)
+  for spec in tf.nest.flatten(leaves):
+    for axis, length in enumerate(() if spec is None else spec.shape):
+      # Others may lack an axis of length 1.
+      if length is not None and (length > 1 or not axis):
+        known[axis] = length
 
   def fill(spec, draw):
     if spec is None:
       return None
-    lengths = [length or _LENGTH for length in spec.shape]
-    if lengths and spec.shape[0] is None:
-      lengths[0] = batch_size
+    lengths = [
+        known.get(axis, _LENGTH) if length is None else length
+        for axis, length in enumerate(spec.shape)
+    ]
     if spec.dtype == tf.string:
       return tf.fill(lengths, '')
     return tf.cast(draw(lengths), spec.dtype)

@@ -86,7 +86,7 @@ class KerasFunctionalModel(tff.learning.models.FunctionalModel):
     """Assigns weights to the Keras model, see `to_keras`."""
     found = tf.nest.flatten(values)
     shapes = [tuple(tf.convert_to_tensor(value).shape) for value in found]
-    wanted = [tuple(weight.shape) for weight in self._weights]
+    wanted = [weight.numpy().shape for weight in self._weights]
     if shapes != wanted:
       raise ValueError(
           f'The weights of the Keras model have the shapes {wanted}, found a '
@@ -156,16 +156,16 @@ def from_keras(
     library; TFF's take pairs.
 
   Raises:
-    TypeError: If `model` is not a Keras model, or the batches have ragged
-      tensors.
-    ValueError: If `input_spec` has other parts or `batch_statistics` is another
-      word; if `class_weight` lacks classes, there are several outputs or the
-      last axis of the labels is unknown; if there is no loss; if the model has
-      no weights yet, trains in its own way (`train_step`), constrains weights,
-      looks up in a table without words, or keeps other state besides its
-      weights; if it moves integers that should be averaged; or if the state of
-      a metric is not a sum, and so cannot be added over clients. Names the
-      layer or metric.
+    TypeError: If `model` is not a Keras model, a metric is of the other version
+      of Keras, or the batches have ragged tensors.
+    ValueError: If `input_spec` has other parts or an unknown number of axes, or
+      `batch_statistics` is another word; if `class_weight` lacks classes, there
+      are several outputs or the last axis of the labels is unknown; if there is
+      no loss; if the model has no weights yet, trains in its own way
+      (`train_step`), constrains weights, looks up in a table without words, or
+      keeps other state besides its weights; if it moves integers that should be
+      averaged; or if the state of a metric is not a sum, and so cannot be added
+      over clients. Names the layer or metric.
 
   References:
     Andreux et al., Siloed Federated Learning for Multi-Centric Histopathology
@@ -196,6 +196,7 @@ def from_keras(
   keras_checks.check_class_weight(weights, labels)
   with keras_classes.kept_usable():
     keras_checks.check(keras, model)
+    keras_checks.check_metrics(model, [metrics, weighted_metrics])
     with keras_checks.named_state(model):
       forward = forward_lib.Forward(
           keras,
@@ -206,6 +207,7 @@ def from_keras(
           class_weights=[weights[i] for i in range(len(weights))],
       )
       keras_checks.check_moved(forward.moved, batch_statistics)
+      keras_checks.check_moved_in_evaluation(forward.moved_in_evaluation)
       if loss is None and not forward.prediction.losses:
         raise ValueError(
             'There is no loss: give `loss`, as for `Model.compile`, whose own '
@@ -315,5 +317,10 @@ def _split(input_spec: Any) -> tuple[Any, Any, Optional[Any]]:
           '`input_spec` must have a `tf.TensorSpec` for each tensor, found '
           f'{spec}: pad ragged tensors by `to_tensor()`, and let the model '
           'mask the padding, such as with `Embedding(mask_zero=True)`.'
+      )
+    if spec.shape.rank is None:
+      raise ValueError(
+          '`input_spec` must tell how many axes each tensor has, found '
+          f'{spec}: call `tf.ensure_shape` in `dataset.map`.'
       )
   return parts[0], parts[1], parts[2] if len(parts) == 3 else None

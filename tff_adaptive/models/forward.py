@@ -42,6 +42,7 @@ class Forward:
     prediction: The specs of a prediction.
     moved: The weights that the layers assign in training, such as the averages
       of batch normalization.
+    moved_in_evaluation: Those that they assign in evaluation.
   """
 
   def __init__(
@@ -82,6 +83,7 @@ class Forward:
         lambda v: tf.TensorSpec(v.shape, v.dtype), tuple(self.variables)
     )
     self.moved: list[Any] = []
+    self.moved_in_evaluation: list[Any] = []
     self._passes = {
         training: tracing.TracedFunction(
             lambda values, x, training=training: self._run(training, values, x),
@@ -122,8 +124,11 @@ class Forward:
     num_weights = len(self.variables.weights)
     self._used[training] = changed[num_weights:]
     moved = list(itertools.compress(new, changed[:num_weights]))
+    assigned = list(itertools.compress(variables, changed[:num_weights]))
     if training:
-      self.moved = list(itertools.compress(variables, changed[:num_weights]))
+      self.moved = assigned
+    else:
+      self.moved_in_evaluation = assigned
     masks = compiled.find_masks(outputs) if self._keeps_masks else ()
     added = (tf.add_n(losses),) if losses else ()
     is_returned = training and self._returns_moved

@@ -8,6 +8,7 @@ from typing import Any
 import warnings
 
 import tensorflow as tf
+from tensorflow.python.framework import errors
 
 from tff_adaptive.models import keras_versions
 from tff_adaptive.models import tracing
@@ -19,8 +20,8 @@ BATCH, AGGREGATE, LOCAL, FEDBN = BATCH_STATISTICS = (
     'local',
     'fedbn',
 )
-# Methods by which a model trains in its own way.
-_OWN_TRAINING = ('train_step', 'compute_loss', 'compute_metrics')
+# Methods by which a model trains or is evaluated in its own way.
+_OWN_TRAINING = ('train_step', 'test_step', 'compute_loss', 'compute_metrics')
 
 
 def name_of(variable: Any) -> str:
@@ -71,6 +72,30 @@ def check(keras: keras_versions.Keras, model: Any) -> None:
       )
 
 
+def check_metrics(model: Any, metrics: Any) -> None:
+  """Raises if a metric is of the other version of Keras.
+
+  Args:
+    model: The model.
+    metrics: A structure of metrics, as for `Model.compile`.
+
+  Raises:
+    TypeError: If it is.
+  """
+  is_keras_2 = isinstance(model, tf.keras.Model)
+  for metric in tf.nest.flatten(metrics):
+    is_of_3 = keras_versions.is_keras_3(metric)
+    is_of_2 = isinstance(metric, tf.keras.metrics.Metric)
+    if is_of_3 if is_keras_2 else is_of_2:
+      own, other = (
+          ('tf.keras', 'keras') if is_keras_2 else ('keras', 'tf.keras')
+      )
+      raise TypeError(
+          f'The metric {metric.name!r} is one of `{other}.metrics`, but the '
+          f'model is one of `{own}`: take that of `{own}.metrics`.'
+      )
+
+
 @contextlib.contextmanager
 def named_state(model: Any) -> Iterator[None]:
   """Names the state that is not among the weights of a model."""
@@ -89,6 +114,12 @@ def named_state(model: Any) -> Iterator[None]:
           '(`add_weight`), or leave it out'
       )
     raise ValueError(f'The Keras model {model.name!r} {cause}.') from error
+  except errors.InaccessibleTensorError as error:
+    raise ValueError(
+        f'The Keras model {model.name!r} assigns a weight, or draws random '
+        'numbers, inside of a `tf.cond` or a loop, out of which no value comes '
+        f'but the result: do so outside of it. {error}'
+    ) from error
 
 
 def check_class_weight(class_weight: Mapping[int, float], labels: Any) -> None:
@@ -153,4 +184,18 @@ def check_moved(weights: Sequence[Any], batch_statistics: str) -> None:
         'weights, so it is evaluated with the initial values: use '
         "`batch_statistics='aggregate'`, or `GroupNormalization` instead of "
         'batch normalization.'
+    )
+
+
+def check_moved_in_evaluation(weights: Sequence[Any]) -> None:
+  """Warns of weights that the layers assign in evaluation.
+
+  Args:
+    weights: The weights.
+  """
+  if weights:
+    warnings.warn(
+        f'The model moves {name_of(weights[0])!r} in evaluation, too, where a '
+        'process leaves it as it is, so that the order of batches does not '
+        'matter: assign it only if `training`.'
     )

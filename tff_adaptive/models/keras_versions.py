@@ -161,9 +161,8 @@ class _Keras2(Keras):
 
   def has_one_loss(self, compiled):
     # Without a loss of its own, Keras 2 counts batches, not examples.
-    return (
-        compiled.loss is not None and len(compiled.compiled_loss.metrics) == 1
-    )
+    has_loss = any(tf.nest.flatten(compiled.loss))
+    return has_loss and len(compiled.compiled_loss.metrics) == 1
 
 
 def find(model: Any) -> Keras:
@@ -221,11 +220,15 @@ def split_weights(model: Any) -> tuple[list[Any], list[Any]]:
   """Returns a model's trainable weights, and its others.
 
   Args:
-    model: A Keras model. To Keras 2, the words of a lookup are a weight, too,
-      which is left out.
+    model: A Keras model. To Keras 2, the words of a lookup and the state of a
+      metric of the model are weights, too, which are left out.
   """
   parts = (model.trainable_weights, model.non_trainable_weights)
-  trainable, others = ([w for w in p if hasattr(w, 'shape')] for p in parts)
+  counted = {id(v) for metric in model.metrics for v in metric.variables}
+  trainable, others = (
+      [w for w in p if hasattr(w, 'shape') and id(w) not in counted]
+      for p in parts
+  )
   return trainable, others
 
 

@@ -193,6 +193,48 @@ class FromKerasTest(tf.test.TestCase, parameterized.TestCase):
     self.assertEqual(loss(True), 4.0 if version is tf.keras else 1.0)
     self.assertEqual(loss(False), 1.0)
 
+  @parameterized.named_parameters(*_VERSIONS)
+  def test_functions_of_tensorflow_are_part_of_the_model(self, version):
+    class Scale(version.layers.Layer):
+
+      def build(self, shape):
+        self.scale = self.add_weight(
+            name='scale', shape=(), initializer='ones', trainable=False
+        )
+
+      @tf.function
+      def call(self, x, training=False):
+        if training:
+          self.scale.assign(3.0)
+        if tf.reduce_sum(x) > 0.0:
+          x = 2.0 * x
+        return x * tf.convert_to_tensor(self.scale)
+
+    class Own(version.Model):
+
+      def __init__(self):
+        super().__init__()
+        self.dense = version.layers.Dense(5, kernel_initializer='identity')
+        self.scale = Scale()
+
+      @tf.function
+      def call(self, x, training=False):
+        return self.scale(self.dense(x), training=training)
+
+    keras_model = Own()
+    x, y = np.ones([8, 5], 'f'), np.zeros([8, 5], 'f')
+    keras_model(x)
+    spec = _SPEC[0], tf.TensorSpec([None, 5])
+    model = _convert(keras_model, 'mse', spec, batch_statistics='aggregate')
+    weights = model.initial_weights
+    output = model.predict_on_batch(weights, x, training=False)
+    self.assertEqual(float(model.loss(output, y)), 2.0**2)
+    output, moved = model.predict_and_move(weights, x)
+    self.assertEqual(float(model.loss(output, y)), 6.0**2)
+    self.assertAllEqual(moved, [3.0])
+    keras_model.compile('sgd', 'mse')
+    self.assertEqual(keras_model.fit(x, y, verbose=0).history['loss'], [36.0])
+
   @parameterized.parameters(
       (None, (0.1**2 + 3 * 0.9**2) / 2),
       ([4.0, 1.0], (4 * 0.1**2 + 3 * 0.9**2) / 2),
@@ -262,6 +304,111 @@ class FromKerasTest(tf.test.TestCase, parameterized.TestCase):
         for training in (False, True)
     ]
     self.assertAllClose(losses[0] + 7.0, losses[1])
+
+  @parameterized.parameters((keras, 2.0), (tf.keras, 2.5))
+  def test_losses_that_a_model_adds_are_counted_as_in_evaluate(
+      self, version, wanted
+  ):
+    class Mean(version.layers.Layer):
+
+      def call(self, x):
+        self.add_loss(tf.reduce_mean(x))
+        return x
+
+    keras_model = _sequential(version, Mean())
+    model = _convert(keras_model, None)
+    state = model.initialize_metrics_state()
+    x, y = np.repeat([1.0, 4.0], [20, 10]).reshape(6, 5), np.zeros([6], 'i')
+    dataset = tf.data.Dataset.from_tensor_slices((x.astype('f'), y)).batch(4)
+    for features, labels in dataset:
+      output = model.predict_on_batch(model.initial_weights, features, False)
+      loss = model.loss(output, labels)
+      state = model.update_metrics_state(
+          state, labels, tff.learning.models.BatchOutput(loss, output, 4)
+      )
+    keras_model.compile('sgd', None)
+    self.assertNear(keras_model.evaluate(dataset, verbose=0), wanted, 1e-6)
+    self.assertNear(model.finalize_metrics(state)['loss'], wanted, 1e-6)
+
+  @parameterized.named_parameters(*_VERSIONS)
+  def test_metric_with_another_in_it(self, version):
+    class Total(version.metrics.Metric):
+
+      def __init__(self):
+        super().__init__(name='total')
+        self.count = self.add_weight(
+            name='count', shape=(), initializer='zeros'
+        )
+        self.mean = version.metrics.Mean()
+
+      def update_state(self, y_true, y_pred, sample_weight=None):
+        self.count.assign(tf.convert_to_tensor(self.count) + 1.0)
+        self.mean.update_state(y_true)
+
+      def result(self):
+        return tf.convert_to_tensor(self.count) * self.mean.result()
+
+    model = _convert(_sequential(version), metrics=[Total()])
+    x, y = _examples()
+    state = model.initialize_metrics_state()
+    output = model.predict_on_batch(model.initial_weights, x)
+    batch = tff.learning.models.BatchOutput(0.0, output, 8)
+    for _ in range(2):
+      state = model.update_metrics_state(state, y, batch)
+    self.assertNear(model.finalize_metrics(state)['total'], 2 * y.mean(), 1e-6)
+
+  def test_results_that_are_mappings_have_their_own_names(self):
+    class Sums(keras.metrics.Mean):
+
+      def update_state(self, y_true, y_pred, sample_weight=None):
+        super().update_state(y_true)
+
+      def result(self):
+        return {'sum': self.total, 'count': self.count}
+
+    model = _convert(_sequential(keras), metrics=[Sums()])
+    x, y = _examples()
+    output = model.predict_on_batch(model.initial_weights, x)
+    state = model.update_metrics_state(
+        model.initialize_metrics_state(),
+        y,
+        tff.learning.models.BatchOutput(7.0, output, 8),
+    )
+    model.keras_model.compile('sgd', _LOSS, metrics=[Sums()])
+    found = model.finalize_metrics(state)
+    self.assertCountEqual(found, ['loss', 'sum', 'count'])
+    self.assertAllClose(
+        dict(found) | {'loss': model.loss(output, y)},
+        model.keras_model.evaluate(x, y, verbose=0, return_dict=True),
+    )
+
+  @parameterized.named_parameters(*_VERSIONS)
+  def test_labels_of_unknown_length(self, version):
+    keras_model = _sequential(version)
+    spec = _SPEC[0], tf.TensorSpec([None, None])
+    model = _convert(keras_model, 'mse', spec, metrics=['accuracy'])
+    output = model.predict_on_batch(model.initial_weights, *_examples()[:1])
+    labels = output + [1.0, 2.0, 3.0]
+    self.assertAllClose(model.loss(output, labels), (1 + 4 + 9) / 3)
+
+  @parameterized.named_parameters(*_VERSIONS)
+  def test_texts_in_batches_of_a_fixed_size(self, version):
+    layers = version.layers
+    words = layers.TextVectorization(vocabulary=['a', 'b'])
+    keras_model = version.Sequential(
+        [
+            version.Input([1], dtype='string'),
+            words,
+            layers.Embedding(4, 3, embeddings_initializer='ones'),
+            layers.GlobalAveragePooling1D(),
+        ]
+    )
+    spec = tf.TensorSpec([2, 1], tf.string), tf.TensorSpec([2, 3])
+    model = _convert(keras_model, 'mse', spec)
+    output = model.predict_on_batch(
+        model.initial_weights, tf.constant([['a b'], ['c']])
+    )
+    self.assertAllClose(model.loss(output, np.zeros([2, 3], 'f')), 1.0)
 
   @parameterized.named_parameters(*_VERSIONS)
   def test_named_inputs_and_outputs_in_another_order(self, version):
@@ -429,6 +576,20 @@ class ToKerasTest(tf.test.TestCase, parameterized.TestCase):
     )
     self.assertAllClose(loaded.predict(x, verbose=0), found)
 
+  @parameterized.named_parameters(*_VERSIONS)
+  def test_weights_of_words_fit(self, version):
+    lookup = version.layers.StringLookup(output_mode='tf_idf')
+    lookup.adapt([['a', 'b'], ['c', 'a']])
+    keras_model = _sequential(version, lookup, shape=(2,), dtype='string')
+    x = tf.constant([['a', 'c'], ['b', 'd']])
+    before = keras_model(x)
+    model = _convert(
+        keras_model, spec=(tf.TensorSpec(x.shape, x.dtype), _SPEC[1])
+    )
+    state = _build(model).initialize()
+    models.to_keras(model, _build(model).get_model_weights(state))
+    self.assertAllClose(keras_model(x), before)
+
 
 class _Largest:
   """The largest prediction, a state that is no sum."""
@@ -485,14 +646,33 @@ def _spectral(version):
   return _sequential(version, version.layers.SpectralNormalization(dense))
 
 
-def _with_own_training(version):
+def _with_own(version, name):
+  mine = type('Mine', (version.Model,), {name: lambda self, data: {}})
+  x = version.Input([5])
+  return mine(x, version.layers.Dense(3)(x))
+
+
+def _with_metric_of_the_other(version):
+  other = tf.keras if version is keras else keras
+  metric = other.metrics.SparseCategoricalAccuracy(name='foreign')
+  return _convert(_sequential(version), weighted_metrics=[metric])
+
+
+def _with_own_metric(version):
   class Mine(version.Model):
 
-    def train_step(self, data):
-      raise NotImplementedError
+    def __init__(self):
+      super().__init__()
+      self.dense = version.layers.Dense(3)
+      self.mine = version.metrics.Mean(name='mine')
 
-  x = version.Input([5])
-  return Mine(x, version.layers.Dense(3)(x))
+    def call(self, x):
+      self.mine.update_state(tf.reduce_sum(x))
+      return self.dense(x)
+
+  model = Mine()
+  model(_examples()[0])
+  return model
 
 
 class _Looks(keras.layers.Layer):
@@ -525,6 +705,23 @@ class _Counts(keras.layers.Layer):
     return x * self.count
 
 
+def _with_branch(version):
+  class Branch(version.layers.Layer):
+
+    def build(self, shape):
+      self.normalization = version.layers.BatchNormalization()
+      self.normalization.build(shape)
+
+    def call(self, x, training=False):
+      normalize = lambda: self.normalization(x, training=training)
+      return tf.cond(tf.reduce_sum(x) > 0, normalize, lambda: x)
+
+    def compute_output_shape(self, shape):
+      return shape
+
+  return _sequential(version, Branch())
+
+
 def _in_a_graph(version):
   model = _sequential(version)
   with tf.Graph().as_default():
@@ -552,7 +749,14 @@ _REFUSED = (
     _value("dense/kernel' has a const", lambda v: _convert(_constrained(v))),
     _value("assigns its .* '.*/kernel'", lambda v: _convert(_spectral(v))),
     _value('no weights', lambda v: _convert(v.Sequential([v.layers.Dense(3)]))),
-    _value('`train_step`', lambda v: _convert(_with_own_training(v))),
+    _value('`train_step`', lambda v: _convert(_with_own(v, 'train_step'))),
+    _value('`test_step`', lambda v: _convert(_with_own(v, 'test_step'))),
+    _value(
+        'inside of a `tf.cond`',
+        lambda v: _convert(_with_branch(v), batch_statistics='aggregate'),
+    ),
+    _value("keeps '.*total", lambda v: _convert(_with_own_metric(v))),
+    _type("'foreign' is one of `.*keras.metrics`", _with_metric_of_the_other),
     _value('give `loss`', lambda v: _convert(_sequential(v), None)),
     _type('convert it by `tff_adapt', lambda v: _build(_sequential(v))),
 )
@@ -592,6 +796,11 @@ _REFUSED_OF_3 = (
     _value(r'\(x, y\) or', _convert_with, spec=_SPEC * 2),
     _value(r'\(x, y\) or', _convert_with, spec=dict(a=_SPEC[0], y=_SPEC[1])),
     _type('pad ragged tensors', _convert_with, spec=_RAGGED),
+    _value(
+        'how many axes .*unknown.* `tf.ensure_shape`',
+        _convert_with,
+        spec=(_SPEC[0], tf.TensorSpec(None, tf.int32)),
+    ),
     _type('`model` must be a model', _convert, 3),
     _type('`model` must be a model', _convert, keras.layers.Dense(3)),
     _value('outside of graphs', _in_a_graph, keras),
@@ -608,6 +817,24 @@ test_models_are_refused = error_testing.refused(
         for _, version in _VERSIONS
     ),
 )
+
+
+@pytest.mark.parametrize('version', [keras, tf.keras])
+def test_weights_that_move_in_evaluation_are_named(version):
+  class Counts(version.layers.Layer):
+
+    def build(self, shape):
+      self.count = self.add_weight(
+          name='count', shape=(), initializer='zeros', trainable=False
+      )
+
+    def call(self, x):
+      self.count.assign(tf.convert_to_tensor(self.count) + 1.0)
+      return x
+
+  model = _sequential(version, Counts())
+  with pytest.warns(UserWarning, match="count' in evaluation, too"):
+    _convert(model, batch_statistics='aggregate')
 
 
 def test_integers_are_kept_by_each_client():
