@@ -14,6 +14,8 @@ import tensorflow_federated as tff
 from tff_adaptive.runtime import values
 
 
+_Swapped = collections.namedtuple('_Swapped', ['b', 'a'])
+
 class SharedArraysTest(tf.test.TestCase, parameterized.TestCase):
 
   @parameterized.parameters(tf.float32, tf.float64, tf.int32, tf.int64, tf.bool)
@@ -59,7 +61,7 @@ class SharedArraysTest(tf.test.TestCase, parameterized.TestCase):
 
   @parameterized.named_parameters(
       ('dictionary', {'b': 1, 'a': 2}),
-      ('named_tuple', collections.namedtuple('Swapped', 'b a')(b=1, a=2)),
+      ('named_tuple', _Swapped(b=1, a=2)),
       ('struct', tff.structure.Struct([('b', 1), ('a', 2)])),
       ('without_names', [2, 1]),
   )
