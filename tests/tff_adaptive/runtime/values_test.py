@@ -13,7 +13,6 @@ import tensorflow_federated as tff
 
 from tff_adaptive.runtime import values
 
-
 _Swapped = collections.namedtuple('_Swapped', ['b', 'a'])
 
 class SharedArraysTest(tf.test.TestCase, parameterized.TestCase):
