@@ -107,20 +107,25 @@ def _by_seed(runs: pd.DataFrame, method: str) -> Mapping[int, float]:
   return dict(zip(of_method.seed, of_method.score))
 
 
-def _runs(results: results_lib.Results, task: str) -> dict[str, pd.DataFrame]:
-  """Returns the final runs on a task, with the defaults and tuned."""
+def _read(
+    results: results_lib.Results,
+) -> Mapping[str, Mapping[str, pd.DataFrame]]:
+  """Returns the final runs by task, with the defaults and tuned."""
   return {
-      'defaults': results.defaults(task),
-      'tuned': results.tuned(task, budget=_NUM_TRIALS),
+      task: {
+          'defaults': results.defaults(task),
+          'tuned': results.tuned(task, budget=_NUM_TRIALS),
+      }
+      for task in results.plan.board.tasks
   }
 
 
 def _compare_pairs(results: results_lib.Results) -> pd.DataFrame:
   """Returns the differences of the pairs, whose runs are finished."""
-  rows = []
+  rows, of_tasks = [], _read(results)
   for first, second in PAIRS:
-    for task in results.plan.board.tasks:
-      for rates, runs in _runs(results, task).items():
+    for task, found_runs in of_tasks.items():
+      for rates, runs in found_runs.items():
         scores, others = _by_seed(runs, first), _by_seed(runs, second)
         if scores and others:
           found = statistics.compare(scores, others)
@@ -159,10 +164,11 @@ def _format_scores(scores: Mapping[int, float]) -> str:
 
 def _default_rows(results: results_lib.Results) -> Iterator[Sequence[str]]:
   """Yields what tuning adds to each method on each task."""
+  of_tasks = _read(results)
   for name, method in results.plan.board.methods.items():
     for task, of_task in results.plan.board.tasks.items():
       defaults, tuned = (
-          _by_seed(runs, name) for runs in _runs(results, task).values()
+          _by_seed(runs, name) for runs in of_tasks[task].values()
       )
       if not defaults:
         continue

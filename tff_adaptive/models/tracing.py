@@ -18,7 +18,6 @@ from tensorflow.python.autograph.core import ag_ctx
 from tff_adaptive.models import lookups
 
 _Function: Any = type(tf.function(lambda: None))
-_CALL = _Function.__call__
 
 
 class HiddenStateError(ValueError):
@@ -91,24 +90,33 @@ def _inlined_functions() -> Iterator[None]:
   """Lets `tf.function`s inside of a trace be part of it.
 
   They keep their own traces, with variables, or with values of another trace.
+  The lock of `lookups.as_tensors` keeps other traces out; what other threads
+  call in the meantime stays as it is.
   """
-  before = _Function.__call__
-  _Function.__call__ = _call_inline
+  before, tracing_thread = _Function.__call__, threading.get_ident()
+
+  def call(function, *args, **kwargs):
+    is_traced = threading.get_ident() == tracing_thread
+    # Those with attributes, as in LSTM of Keras 2, are chosen by the device.
+    has_attributes = function._attributes  # pylint: disable=protected-access
+    if tf.executing_eagerly() or has_attributes or not is_traced:
+      return before(function, *args, **kwargs)
+    return _inline(function)(*args, **kwargs)
+
+  _Function.__call__ = call
   try:
     yield
   finally:
     _Function.__call__ = before
 
 
-def _call_inline(function: Any, *args: Any, **kwargs: Any) -> Any:
-  # pylint: disable=protected-access
-  # Those with attributes, as in LSTM of Keras 2, are chosen by the device.
-  if tf.executing_eagerly() or function._attributes:
-    return _CALL(function, *args, **kwargs)
+def _inline(function: Any) -> Callable[..., Any]:
+  """Returns the Python function of a `tf.function`, with AutoGraph if asked."""
   status = ag_ctx.Status
   context = ag_ctx.ControlStatusCtx(
-      status.ENABLED if function._autograph else status.DISABLED
+      # pylint: disable-next=protected-access
+      status.ENABLED
+      if function._autograph
+      else status.DISABLED
   )
-  # pylint: enable=protected-access
-  call = tf.__internal__.autograph.tf_convert(function.python_function, context)
-  return call(*args, **kwargs)
+  return tf.__internal__.autograph.tf_convert(function.python_function, context)

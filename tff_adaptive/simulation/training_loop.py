@@ -146,7 +146,8 @@ class _Run:
     if self.client_states:
       self.client_states.load()
     snapshot = self._snapshot()
-    newer = {k: snapshot.get(k) for k in (_REJECTED_ROUNDS_KEY, _WEIGHTS_KEY)}
+    names = (_REJECTED_ROUNDS_KEY, _WEIGHTS_KEY)
+    newer = {name: snapshot[name] for name in names if name in snapshot}
     loaded = checkpoints and checkpoints.load_latest(
         snapshot,
         {

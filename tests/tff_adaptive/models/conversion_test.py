@@ -514,6 +514,19 @@ class FromKerasTest(tf.test.TestCase, parameterized.TestCase):
     self.assertAllEqual(report(7.0), 7.0)
     self.assertAllClose(report(None), model.loss(predictions, y))
 
+  def test_functions_of_other_threads_stay_as_they_are(self):
+    add_one = tf.function(lambda x: x + 1)
+
+    def call():
+      with tf.Graph().as_default() as graph:
+        add_one(tf.constant(1.0))
+      return [op.type for op in graph.get_operations()]
+
+    with tracing._inlined_functions(), futures.ThreadPoolExecutor() as pool:
+      self.assertIn('AddV2', call())
+      self.assertIn('PartitionedCall', pool.submit(call).result())
+    self.assertIn('PartitionedCall', call())
+
   def test_processes_of_tff_take_it(self):
     model = _convert(_sequential(keras), metrics=['accuracy'])
     process = tff.learning.algorithms.build_weighted_fed_avg(
