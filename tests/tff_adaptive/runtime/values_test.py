@@ -15,6 +15,7 @@ from tff_adaptive.runtime import values
 
 _Swapped = collections.namedtuple('_Swapped', ['b', 'a'])
 
+
 class SharedArraysTest(tf.test.TestCase, parameterized.TestCase):
 
   @parameterized.parameters(tf.float32, tf.float64, tf.int32, tf.int64, tf.bool)
