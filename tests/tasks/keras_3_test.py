@@ -162,7 +162,7 @@ class Keras3Test(tf.test.TestCase, parameterized.TestCase):
       self.assertAllClose(found, wanted, rtol=1e-5, atol=1e-5)
 
   @parameterized.parameters(*_MODELS)
-  @pytest.mark.sample(2)
+  @pytest.mark.sample(1)
   def test_numbers_are_those_of_keras_2(self, *model):
     self._assert_numbers_are_those_of_keras_2(*model)
 

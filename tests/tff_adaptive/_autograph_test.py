@@ -131,7 +131,7 @@ class AutographTest(tf.test.TestCase, parameterized.TestCase):
       ),
       ('variable', _Branching(0.1), _Branching(0.5)),
   )
-  @pytest.mark.sample(1)
+  @pytest.mark.slow
   def test_code_of_users_branches_on_tensors(self, kind, client, server):
     found = _train(
         _model(kind, lambda: [_BranchingLayer()]),

@@ -9,6 +9,7 @@ import warnings
 
 from absl.testing import parameterized
 import numpy as np
+import pytest
 import tensorflow as tf
 import tensorflow_federated as tff
 
@@ -282,6 +283,7 @@ class ChecksTest(tf.test.TestCase, parameterized.TestCase):
     self.assertIn('loss weights', text)
 
   @parameterized.parameters(*_FORMS)
+  @pytest.mark.sample(1)
   def test_op_without_a_gradient_is_named_with_a_mend(self, form):
     stop = _LAYERS.Lambda(tf.stop_gradient)
 
@@ -323,11 +325,13 @@ class ChecksTest(tf.test.TestCase, parameterized.TestCase):
       (_FORMS[0], "'2' of shape .5.`, which is"),
       (_FORMS[1], 'unread/unused` and 1 more, which are'),
   )
+  @pytest.mark.sample(1)
   def test_trainable_weight_without_gradient_is_warned_of(self, form, text):
     model = _with_unread_weights(form)
     with self.assertWarnsRegex(UserWarning, f'does not depend on .*{text}'):
       algorithms.build_fed_opt(model, optimizers.build_sgd(0.1))
 
+  @pytest.mark.slow
   def test_clone_of_a_gru_is_warned_of(self):
     start = tf.keras.Sequential(
         [
@@ -419,6 +423,7 @@ class MeaningTest(tf.test.TestCase, parameterized.TestCase):
     return evaluate(values), logits, values.trainable[0]
 
   @parameterized.product(form=_FORMS)
+  @pytest.mark.sample(1)
   def test_sum_is_reported_as_the_mean_of_examples(self, form):
     x, y = _examples()
     penalty = 0.01 if form == 'variable' else 0.0
@@ -443,6 +448,7 @@ class MeaningTest(tf.test.TestCase, parameterized.TestCase):
     self.assertAllClose(found['loss'], expected, rtol=1e-5)
 
   @parameterized.product(form=_FORMS)
+  @pytest.mark.sample(1)
   def test_late_metrics_and_vectors_are_reported(self, form):
     x, labels = _examples()
     y = np.eye(testing.NUM_CLASSES, dtype=np.float32)[labels]

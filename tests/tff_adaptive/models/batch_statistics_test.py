@@ -96,6 +96,7 @@ class BatchStatisticsTest(parameterized.TestCase):
           model_aggregator=tff.learning.dp_aggregator(0.1, 2.0),
       )
 
+  @pytest.mark.slow
   def test_own_aggregator(self):
     clipping = tff.aggregators.clipping_factory(
         0.001, tff.aggregators.UnweightedMeanFactory()
@@ -113,6 +114,7 @@ class BatchStatisticsTest(parameterized.TestCase):
     each = 4 + _TRAINED_BYTES + _MOVED_BYTES
     self.assert_bytes(metrics, down=2 * each, up=2 * each)
 
+  @pytest.mark.slow
   def test_noise_makes_no_negative_variance(self):
     noisy = privacy.DifferentialPrivacy(
         noise_multiplier=100.0,
@@ -130,6 +132,7 @@ class BatchStatisticsTest(parameterized.TestCase):
     self.assertGreater(np.abs(mean).max(), 10.0)
     self.assertGreaterEqual(variance.min(), 0.0)
 
+  @pytest.mark.slow
   def test_rejected_client_has_no_statistics(self):
     # The rule of the server reads a report, and moves the weights alone.
     process = algorithms.build_fed_opt(
@@ -187,6 +190,7 @@ class BatchStatisticsTest(parameterized.TestCase):
     np.testing.assert_array_equal(weights.non_trainable, [[wanted, 0.5]])
 
   @parameterized.parameters(('local', 2), ('fedbn', 3))
+  @pytest.mark.sample(1)
   def test_statistics_that_clients_keep_are_received_alone(self, kind, kept):
     process = algorithms.build_fed_opt(_model(kind), optimizers.build_sgd(0.1))
     clients = [

@@ -124,6 +124,7 @@ class FromKerasTest(tf.test.TestCase, parameterized.TestCase):
     self.assertAllClose(before, model.get_weights())
 
   @parameterized.named_parameters(*_VERSIONS)
+  @pytest.mark.sample(1)
   def test_dropout_repeats_by_seed(self, version):
     model = _sequential(
         version, version.layers.Dense(20), version.layers.Dropout(0.5)
@@ -567,6 +568,7 @@ class FromKerasTest(tf.test.TestCase, parameterized.TestCase):
 class ToKerasTest(tf.test.TestCase, parameterized.TestCase):
 
   @parameterized.named_parameters(*_VERSIONS)
+  @pytest.mark.sample(1)
   def test_saved_model_predicts_as_the_trained_one(self, version):
     model = _convert(_sequential(version, version.layers.Dense(4)))
     process = _build(model)

@@ -88,7 +88,7 @@ class ZooTest(tf.test.TestCase, parameterized.TestCase):
   @parameterized.parameters(
       *(cell for cell in zoo_fits.CELLS if cell[0] != 'moving_scale')
   )
-  @pytest.mark.sample(2)
+  @pytest.mark.sample(1)
   def test_one_client_is_fit(self, name, version):
     with runtime.CompiledContext():
       self._assert_is_fit(name, version)
@@ -100,8 +100,8 @@ class ZooTest(tf.test.TestCase, parameterized.TestCase):
       ('f1_score', 'keras_2'),
       ('subclassed', 'keras_3'),
   )
-  @pytest.mark.sample(1)
   @pytest.mark.usefixtures('native_runtime')
+  @pytest.mark.slow
   def test_one_client_of_the_native_runtime_is_fit(self, name, version):
     self._assert_is_fit(name, version)
 
@@ -152,11 +152,12 @@ class ZooTest(tf.test.TestCase, parameterized.TestCase):
   @parameterized.parameters(
       *itertools.product(('dense', 'f1_score'), zoo_fits.VERSIONS)
   )
-  @pytest.mark.sample(1)
+  @pytest.mark.slow
   def test_class_weights_are_those_of_fit(self, name, version):
     with runtime.CompiledContext():
       self._assert_is_fit(name, version, class_weight=_CLASS_WEIGHT)
 
+  @pytest.mark.slow
   def test_class_weights_multiply_sample_weights(self):
     # `fit` takes one of both.
     version = zoo_fits.VERSIONS['keras_3']
@@ -185,7 +186,7 @@ class ZooTest(tf.test.TestCase, parameterized.TestCase):
       self._assert_is_fit(name, version, 'aggregate')
 
   @parameterized.parameters(*_MOVING_CELLS)
-  @pytest.mark.sample(1)
+  @pytest.mark.slow
   def test_aggregated_statistics_are_the_mean_of_fits(self, name, version):
     with runtime.CompiledContext():
       self._assert_is_mean_of_fits(name, version, 'aggregate')
@@ -203,7 +204,7 @@ class ZooTest(tf.test.TestCase, parameterized.TestCase):
           zoo_testing.MOVING, zoo_fits.VERSIONS, ('local', 'fedbn')
       )
   )
-  @pytest.mark.sample(2)
+  @pytest.mark.sample(1)
   def test_kept_weights_are_those_of_fit(self, name, version, kind):
     version = zoo_fits.VERSIONS[version]
     animal = zoo_testing.ZOO[name](version)

@@ -4,6 +4,7 @@
 
 from absl.testing import parameterized
 import numpy as np
+import pytest
 import tensorflow as tf
 
 from tests.tff_adaptive import testing
@@ -96,6 +97,7 @@ class FafedTest(tf.test.TestCase, parameterized.TestCase):
     self.assertEqual(reported, expected)
     self.assertEqual(costs, [max(e - 1, 0) for e in expected])
 
+  @pytest.mark.slow
   def test_first_round_with_a_healthy_client_warms_up(self):
     process = algorithms.build_fed_opt(
         testing.functional_model(), optimizers.build_fafed(0.1)

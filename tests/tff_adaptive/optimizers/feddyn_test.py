@@ -85,6 +85,7 @@ class FedDynTest(tf.test.TestCase, parameterized.TestCase):
     self.assertAllClose(first[1] - first[0], sum(changes) * (1 / 2 + 1 / 3))
     self.assertAllClose(first[1], models[1])
 
+  @pytest.mark.slow
   def test_mean_of_all_duals_is_right_after_a_step_that_is_rejected(self):
     models, store = _run(_build(optimizers.build_feddyn(3), _Fails()))
     duals = [federated_testing.flat(v) for v in store.kept.values()]
@@ -112,6 +113,7 @@ class FedDynTest(tf.test.TestCase, parameterized.TestCase):
     ):
       _run(_build(optimizers.build_feddyn(3), server), _COHORTS[:1])
 
+  @pytest.mark.slow
   def test_server_rule_still_scales_the_rate_of_clients(self):
     process = _build(
         optimizers.build_feddyn(3, 0.1, 0.5),
@@ -172,6 +174,7 @@ class FedSpeedTest(tf.test.TestCase, parameterized.TestCase):
         models[1] - models[0], 2 * federated_testing.flat(store.kept['a'])
     )
 
+  @pytest.mark.slow
   def test_client_is_judged_by_its_change_without_the_dual(self):
     cohorts = (('a',), ('a',))
     models, store = _run(_fedspeed(), cohorts)

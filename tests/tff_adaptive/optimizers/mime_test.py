@@ -16,6 +16,7 @@ from tff_adaptive import runtime
 class MimeTest(tf.test.TestCase):
 
   @pytest.mark.usefixtures('native_runtime')
+  @pytest.mark.slow
   def test_mime_exchanges_twice_which_is_run_step_by_step(self):
     mimelite, mime = (
         algorithms.build_fed_opt(testing.functional_model(), build(0.5))

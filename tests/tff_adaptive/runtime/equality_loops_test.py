@@ -434,6 +434,7 @@ class LoopsTest(equality_testing.TestCase):
   @parameterized.named_parameters(
       ('batches', _BATCHED), ('shuffles', _SHUFFLED)
   )
+  @pytest.mark.sample(1)
   def test_uses_of_rows(self, uses):
     self.assert_equals(_over_clients(_together(uses), _ROW), _clients_of_rows())
 

@@ -173,8 +173,8 @@ class ModelZooTest(compiled_testing.TestCase):
     )
 
   @parameterized.named_parameters((name, *c) for name, c in _ZOO.items())
-  @pytest.mark.sample(2)
   @pytest.mark.filterwarnings('ignore:The model moves')
+  @pytest.mark.sample(1)
   def test_equal_rounds_have_equal_bits(self, build, shape):
     model_fn, examples = _model_fn(build, shape), _examples(shape)
     batches = _batches(examples)

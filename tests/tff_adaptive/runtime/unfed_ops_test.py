@@ -122,13 +122,14 @@ def _losses(build_layers, features, kind, optimizer=None):
 class UnfedOpsTest(tf.test.TestCase, parameterized.TestCase):
 
   @parameterized.named_parameters((name, *c) for name, c in _CASES.items())
-  @pytest.mark.sample(2)
+  @pytest.mark.sample(1)
   def test_both_kinds_of_models_have_the_loss_of_keras(self, layers, features):
     scores = _builder(layers, features)()(tf.constant(features))
     expected = [testing.loss()(np.int32([0, 1]), scores)] * 2
     for kind in ('functional', 'variable'):
       self.assertAllClose(_losses(layers, features, kind), expected, rtol=1e-5)
 
+  @pytest.mark.slow
   def test_random_layers_with_an_optimizer_that_evaluates_batches_twice(self):
     layers = lambda: [
         _LAYERS.RandomCrop(4, 4),

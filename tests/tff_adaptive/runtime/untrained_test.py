@@ -6,6 +6,7 @@ import warnings
 
 from absl.testing import parameterized
 import numpy as np
+import pytest
 import tensorflow as tf
 import tensorflow_federated as tff
 
@@ -81,6 +82,7 @@ class UntrainedTest(tf.test.TestCase, parameterized.TestCase):
       ('ours', optimizers.build_adam(0.1)),
       ('iterator', tff.learning.optimizers.build_sgdm(0.1), 'ITERATOR'),
   )
+  @pytest.mark.sample(2)
   def test_weight_that_no_loss_depends_on_is_found(
       self, optimizer, loop='REDUCE'
   ):
@@ -95,6 +97,7 @@ class UntrainedTest(tf.test.TestCase, parameterized.TestCase):
   @parameterized.parameters(
       _STOCK.build_weighted_fed_prox, _STOCK.build_weighted_mime_lite
   )
+  @pytest.mark.sample(1)
   def test_other_processes_are_searched(self, build):
     optimizer = tff.learning.optimizers.build_sgdm(0.1)
     arguments = {'base_optimizer': optimizer}
@@ -107,6 +110,7 @@ class UntrainedTest(tf.test.TestCase, parameterized.TestCase):
     process = _STOCK.build_fed_eval(_model_fn(_Unread))
     self.assertEqual(_untrained(process), [])
 
+  @pytest.mark.slow
   def test_a_copied_recurrent_layer_is_warned_of_once(self):
     model_fn, client = _copied_gru(
         lambda model, _: tf.keras.models.clone_model(model)
@@ -127,6 +131,7 @@ class UntrainedTest(tf.test.TestCase, parameterized.TestCase):
         '`gru/gru_cell/kernel` and 2 more, which are',
     )
 
+  @pytest.mark.slow
   def test_the_proposed_copy_is_trained(self):
     model_fn, client = _copied_gru(
         lambda model, config: model.from_config(config)

@@ -144,7 +144,7 @@ class HypergradientsTest(parameterized.TestCase):
     self.enter_context(runtime.CompiledContext(strict=True))
 
   @parameterized.named_parameters(*_PROCESSES.items())
-  @pytest.mark.sample(2)
+  @pytest.mark.sample(1)
   def test_equals_finite_differences(self, build):
     model = testing.least_squares_model(np.float64, 2)
     process, loss_fn = build(model), tuning.build_model_loss(model)

@@ -101,7 +101,7 @@ class XlaRoundsTest(compiled_testing.TestCase):
     self.assert_plan(context, process, 1)
 
   @parameterized.parameters(3, 1, 16)
-  @pytest.mark.sample(1)
+  @pytest.mark.slow
   def test_clients_side_by_side(self, number):
     clients = compiled_testing.images([(4,), (4, 4), (4, 4, 4), (), (4,)])
     process = _dense_process()
@@ -138,6 +138,7 @@ class XlaRoundsTest(compiled_testing.TestCase):
       ('apart', lambda x: x, (4,), True),
       ('mixed', lambda x: x + tf.reverse(x, [0]), (1, 2, 4), False),
   )
+  @pytest.mark.sample(1)
   def test_batches_are_padded_where_rows_stay_apart(
       self, layer, sizes, is_padded
   ):
@@ -164,6 +165,7 @@ class XlaRoundsTest(compiled_testing.TestCase):
     (leaf,) = layouts[-1].leaves
     self.assertEqual((leaf.sizes, leaf.is_padded), (sizes, is_padded))
 
+  @pytest.mark.slow
   def test_continues_with_the_same_bits(self):
     rounds = [compiled_testing.images(_SIZES)] * 3
     process = _dense_process()
@@ -202,6 +204,7 @@ class XlaRoundsTest(compiled_testing.TestCase):
     programs = {id(one): one for one in compiled}.values()
     self.assertLessEqual(sum(p._cache_size() for p in programs), 6)
 
+  @pytest.mark.slow
   def test_models_with_variables(self):
     self._assert_as_on_tensorflow(
         compiled_testing.process('variable'), [testing.clients([5, 0, 9])]

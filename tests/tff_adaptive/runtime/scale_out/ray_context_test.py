@@ -211,6 +211,7 @@ class RayContextTest(compiled_testing.TestCase):
     with self._installed():
       self.assertEqual(add_up_all(['five5', 'ten', 'five5']), 10 + 3 + 10)
 
+  @pytest.mark.slow
   def test_a_broadcast_of_an_aggregate(self):
     @tff.tensorflow.computation(np.float32, np.float32)
     def squared_distance(value, mean):
@@ -373,6 +374,7 @@ class RayContextTest(compiled_testing.TestCase):
     self.assertIs(stack.current, before)
     self.assertIs(self.context.pool, pool)
 
+  @pytest.mark.slow
   def test_sources_that_are_gone_are_dropped(self):
     process = compiled_testing.process()
     sources = self.context.pool.sources
