@@ -141,14 +141,16 @@ def build_commands(
     if found:
       chosen = (f'--table={table}' for table in found)
       yield 'experiments.report', *chosen, *flags, *folders
-  if (runs_dir / kept_runs.LEADERBOARD).is_dir():
+  board = runs_dir / kept_runs.LEADERBOARD
+  if board.is_dir():
+    places = (f'--output_dir={board}', f'--results_dir={output_dir}')
     yield (
         'experiments.leaderboard',
         '--report_only',
         '--data_dir=data',
-        f'--output_dir={runs_dir / kept_runs.LEADERBOARD}',
-        f'--results_dir={output_dir}',
+        *places,
     )
+    yield 'tools.head_to_heads', *places
   yield 'tools.audit', *folders
 
 

@@ -183,8 +183,8 @@ class PagesTest(absltest.TestCase):
     self.assertNotEmpty(tables)
     boards = [module for module, *_ in commands if 'leaderboard' in module]
     num_of_runs = sum(map(figures.needs_runs, tables))
-    # A leaderboard has its numbers, and those of its headline.
-    self.assertLen(written, num_of_runs + 2 * len(boards))
+    # A leaderboard has its numbers, those of its headline, and differences.
+    self.assertLen(written, num_of_runs + 3 * len(boards))
     for path in written:
       kept = page_testing.ROOT / 'docs/results' / path.relative_to(output_dir)
       with self.subTest(kept.name):
