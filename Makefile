@@ -17,7 +17,8 @@ ADDITIONS = $(EXTRAS:%=requirements-%.txt)
 
 SOURCES := tff_adaptive tasks experiments benchmarks tests tools docs/examples
 # How many processes test at once, of about 3 GB each.
-WORKERS ?= 2
+WORKERS ?= $(shell awk -v cores=$$(nproc) '/^MemAvailable/ { rooms = int($$2 / 3e6); \
+  n = cores < rooms ? cores : rooms; print(n > 8 ? 8 : n < 1 ? 1 : n) }' /proc/meminfo)
 # In the order of collection: the files that take long come first.
 PYTEST = $(VENV)/bin/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
