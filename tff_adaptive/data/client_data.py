@@ -470,7 +470,7 @@ class LazyClientArrays(ClientArrays):
     self.position(client_id)
     kept = self._cache.get(client_id)
     if kept is not None:
-      return kept
+      return collections.OrderedDict(kept)  # The caller may change it.
     owner = f'Client {client_id!r}'
     loaded = feature_arrays.as_examples(self._load_fn(client_id), owner)
     examples = feature_arrays.check_match(loaded, self.element_spec, owner)
@@ -484,7 +484,7 @@ class LazyClientArrays(ClientArrays):
       )
     self._read_sizes[client_id] = found
     size = feature_arrays.num_bytes(examples)
-    return self._cache.put(client_id, examples, size)
+    return collections.OrderedDict(self._cache.put(client_id, examples, size))
 
 
 def _as_integers(values, name: str) -> np.ndarray:
