@@ -149,6 +149,16 @@ class LSTMTest(tf.test.TestCase, parameterized.TestCase):
         mask=tf.constant(mask),
     )
 
+  @parameterized.parameters(*_VERSIONS)
+  def test_mask_of_numbers(self, version):
+    layer = _build(_VERSIONS[version][0].LSTM, tf.float32)
+    mask = np.ones([2, _TIME], bool)
+    mask[0, 4:] = False
+    self.assertAllEqual(
+        layer(_inputs(2), mask=mask.astype(np.int32)),
+        layer(_inputs(2), mask=mask),
+    )
+
   @parameterized.product(bidirectional=[False, True], version=list(_VERSIONS))
   def test_zeros_of_keras_at_masked_steps(self, bidirectional, version):
     mask = np.ones([3, _TIME], bool)

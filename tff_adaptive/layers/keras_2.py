@@ -63,7 +63,7 @@ class LSTM(tf.keras.layers.LSTM):
       initial_state = self.get_initial_state(inputs)
     hidden, cell = initial_state
     if mask is not None:
-      mask = tf.transpose(mask)[..., tf.newaxis]
+      mask = tf.cast(tf.transpose(mask), tf.bool)[..., tf.newaxis]
     weights = (self.cell.kernel, self.cell.recurrent_kernel, self.cell.bias)
     outputs, cell = recurrence.lstm(
         tf.transpose(inputs, [1, 0, 2]),
