@@ -365,8 +365,12 @@ def write_sqlite_clients(
       )
     try:
       os.link(part, path)  # Fails if there is a file; renaming replaces it.
-    except FileExistsError as error:
-      raise _exists(path) from error
+    except OSError:
+      try:
+        path.touch(exist_ok=False)
+      except FileExistsError as error:
+        raise _exists(path) from error
+      os.replace(part, path)  # On a file system without links.
   finally:
     part.unlink(missing_ok=True)
 
