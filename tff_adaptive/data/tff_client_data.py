@@ -51,7 +51,7 @@ def from_client_data(
     Clients in the order of `source.client_ids`.
 
   Raises:
-    TypeError: If elements are neither flat mappings nor pairs of tensors.
+    TypeError: If elements are neither flat mappings nor pairs of dense tensors.
     ValueError: If `preprocess_fn` batches, or there are no clients. Reading a
       client raises one if the shapes of its examples differ.
 
@@ -255,8 +255,8 @@ def _dataset_fn(
     try:
       traced.get_concrete_function()
       return traced
-    except NotImplementedError:
-      pass
+    except Exception:  # pylint: disable=broad-exception-caught
+      pass  # An error of `preprocess_fn` occurs again below.
   traced_finish = tf.function(
       finish,
       input_signature=[tf.data.DatasetSpec(source.element_type_structure)],
@@ -269,11 +269,12 @@ def _as_features(structure: Any) -> Mapping[str, Any]:
   if isinstance(structure, tuple) and len(structure) == 2:
     structure = collections.OrderedDict(x=structure[0], y=structure[1])
   if not isinstance(structure, Mapping) or any(
-      isinstance(part, (Mapping, tuple, list)) for part in structure.values()
+      not isinstance(part, (tf.TensorSpec, np.ndarray))
+      for part in structure.values()
   ):
     raise TypeError(
         'The elements of a client must be a flat mapping from feature names to '
-        f'tensors, or a pair, found {structure}.'
+        f'dense tensors, or a pair, found {structure}.'
     )
   return structure
 
