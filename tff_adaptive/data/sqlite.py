@@ -89,7 +89,8 @@ def load_sqlite_clients(
   path = pathlib.Path(path)
   _check_file(path)
   sizes = _read_sizes(path, split_name)
-  query = _build_query(path, split_name, sizes)
+  # Clients are read later, when the current folder may be another one.
+  query = _build_query(path.absolute(), split_name, sizes)
   stored = {
       name: tf.io.FixedLenFeature(spec.shape, _stored_type(name, spec.dtype))
       for name, spec in features.items()

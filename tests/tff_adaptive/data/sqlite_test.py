@@ -54,6 +54,12 @@ class SqliteDataTest(folder_testing.FolderTestCase):
         },
     )
 
+  def test_relative_path_is_that_of_the_folder_at_the_time(self):
+    self._write()
+    with contextlib.chdir(self.folder):
+      source = sqlite.load_sqlite_clients(self.path.name, 'train', _SPEC)
+    self.assertEqual(source.examples('bob')['label'].tolist(), [3])
+
   def _execute(self, statement):
     with contextlib.closing(sqlite3.connect(self.path)) as file, file:
       file.execute(statement)
