@@ -123,6 +123,9 @@ def spec_of(examples: Mapping[str, np.ndarray]) -> ElementSpec:
   Returns:
     Feature names and `tf.TensorSpec`s without the example dimension.
 
+  Raises:
+    TypeError: If TensorFlow does not have the type of a feature.
+
   Example:
 
     >>> spec_of({'y': np.zeros([5, 2], np.int32)})['y'].shape.as_list()
@@ -130,10 +133,16 @@ def spec_of(examples: Mapping[str, np.ndarray]) -> ElementSpec:
   """
   import tensorflow as tf  # pylint: disable=import-outside-toplevel
 
-  return collections.OrderedDict(
-      (name, tf.TensorSpec(array.shape[1:], tf.as_dtype(array.dtype)))
-      for name, array in examples.items()
-  )
+  spec = collections.OrderedDict()
+  for name, array in examples.items():
+    try:
+      spec[name] = tf.TensorSpec(array.shape[1:], tf.as_dtype(array.dtype))
+    except TypeError as error:
+      raise TypeError(
+          f'Feature {name!r} has the type {array.dtype}, which TensorFlow does '
+          'not have; convert it, such as to numbers.'
+      ) from error
+  return spec
 
 
 def check_match(

@@ -58,6 +58,11 @@ class FeatureArraysTest(parameterized.TestCase):
     self.assertEqual(spec['y'], tf.TensorSpec([], tf.int64))
     self.assertEqual(spec['text'], tf.TensorSpec([], tf.string))
 
+  def test_spec_of_names_a_feature_of_another_type(self):
+    dates = np.array(['2020-02-29'], 'datetime64[D]')
+    with self.assertRaisesRegex(TypeError, r"'t' has the type datetime64\[D\]"):
+      feature_arrays.spec_of({'t': dates})
+
   def test_check_match_sorts_features(self):
     spec = {'x': tf.TensorSpec([], tf.float64), 'y': tf.TensorSpec([], tf.bool)}
     examples = {'y': np.array([True]), 'x': np.array([1.0])}
