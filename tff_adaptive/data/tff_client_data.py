@@ -52,8 +52,8 @@ def from_client_data(
 
   Raises:
     TypeError: If elements are neither flat mappings nor pairs of dense tensors.
-    ValueError: If `preprocess_fn` batches, or there are no clients. Reading a
-      client raises one if the shapes of its examples differ.
+    ValueError: If `preprocess_fn` batches or repeats forever, or there are no
+      clients. Reading a client raises one if the shapes of its examples differ.
 
   Example:
 
@@ -65,7 +65,13 @@ def from_client_data(
   if not client_ids:
     raise ValueError('`source` must have at least one client, found none.')
   dataset_fn = _dataset_fn(source, preprocess_fn)
-  structure = dataset_fn(client_ids[0]).element_spec
+  first = dataset_fn(client_ids[0])
+  if first.cardinality() == tf.data.INFINITE_CARDINALITY:
+    raise ValueError(
+        f'Client {client_ids[0]!r} has examples without end: leave out '
+        '`repeat`; a BatchPlan has `num_epochs`.'
+    )
+  structure = first.element_spec
   element_spec = collections.OrderedDict(
       (name, tf.TensorSpec(spec.shape[1:], spec.dtype))
       for name, spec in _as_features(structure).items()

@@ -229,6 +229,11 @@ class FromClientDataTest(parameterized.TestCase):
     with self.assertRaisesRegex(ValueError, "single examples.*'x'.*BatchPlan"):
       tff_client_data.from_client_data(data, lambda d: d.batch(2))
 
+  def test_preprocessing_that_repeats_forever_raises(self):
+    data = tff_client_data.to_client_data(_packed())
+    with self.assertRaisesRegex(ValueError, "'ann' has examples without end"):
+      tff_client_data.from_client_data(data, lambda d: d.repeat())
+
   @parameterized.parameters(1, 1024)
   def test_examples_of_different_shapes_raise(self, num_alike):
     source = tff.simulation.datasets.ClientData.from_clients_and_tf_fn(
