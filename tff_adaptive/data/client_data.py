@@ -76,7 +76,7 @@ class ClientArrays(abc.ABC):
   @property
   def element_spec(self) -> feature_arrays.ElementSpec:
     """Feature names and `tf.TensorSpec`s of one example, without batch size."""
-    return self._element_spec
+    return self._element_spec.copy()  # The caller may change it.
 
   @property
   def total_examples(self) -> int:
