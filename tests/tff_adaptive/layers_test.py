@@ -149,6 +149,16 @@ class LSTMTest(tf.test.TestCase, parameterized.TestCase):
         mask=tf.constant(mask),
     )
 
+  @parameterized.parameters(*_VERSIONS)
+  def test_mask_of_numbers(self, version):
+    layer = _build(_VERSIONS[version][0].LSTM, tf.float32)
+    mask = np.ones([2, _TIME], bool)
+    mask[0, 4:] = False
+    self.assertAllEqual(
+        layer(_inputs(2), mask=mask.astype(np.int32)),
+        layer(_inputs(2), mask=mask),
+    )
+
   @parameterized.product(bidirectional=[False, True], version=list(_VERSIONS))
   def test_zeros_of_keras_at_masked_steps(self, bidirectional, version):
     mask = np.ones([3, _TIME], bool)
@@ -395,3 +405,16 @@ class SavedModelsTest(tf.test.TestCase, parameterized.TestCase):
       loaded = version.models.load_model(path)
       self.assertIsInstance(loaded.layers[-1], type(layer))
       self.assertAllClose(loaded(inputs), model(inputs), 1e-6)
+
+  @parameterized.parameters((layers, tf.keras), (keras_3, keras))
+  def test_an_initial_state_is_loaded(self, fast, version):
+    path = os.path.join(
+        self.enter_context(tempfile.TemporaryDirectory()), 'model.keras'
+    )
+    start = version.Input([_TIME, _SIZE])
+    _, *state = fast.LSTM(_UNITS, return_state=True)(start)
+    output = fast.LSTM(_UNITS)(start, initial_state=state)
+    model = version.Model(start, output)
+    model.save(path)
+    loaded = version.models.load_model(path)
+    self.assertAllClose(loaded(_inputs(2)), model(_inputs(2)), 1e-6)

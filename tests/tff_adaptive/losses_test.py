@@ -37,6 +37,15 @@ class MulticlassHingeTest(tf.test.TestCase, parameterized.TestCase):
     self.assertEqual(loss.dtype, dtype)
     self.assertAllClose(loss, 5.5 / 4)
 
+  @parameterized.parameters(tf.float16, tf.float32)
+  def test_is_zero_beyond_the_margin_at_any_precision(self, dtype):
+    generator = np.random.default_rng(0)
+    scores = generator.normal(scale=0.1, size=[100, 3])
+    scores[:, 1:] -= 2.0
+    loss = losses.MulticlassHinge(reduction=tf.keras.losses.Reduction.NONE)
+    found = loss(np.zeros([100]), tf.cast(scores, dtype))
+    self.assertAllEqual(found, np.zeros([100]))
+
   def test_labels_may_be_a_column_of_any_dtype(self):
     loss = losses.MulticlassHinge()
     expected = loss(_LABELS, _SCORES)

@@ -286,7 +286,7 @@ class Augmentation:
     """
     return self._check(
         examples,
-        self.fn(examples, generator),
+        self.fn(collections.OrderedDict(examples), generator),
         f'Augmented client {client_id!r}',
     )
 
@@ -314,7 +314,7 @@ class Augmentation:
       )
     return self._check(
         examples,
-        self.evaluation_fn(examples),
+        self.evaluation_fn(collections.OrderedDict(examples)),
         'The result of `evaluation_fn`',
     )
 

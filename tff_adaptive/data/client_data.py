@@ -76,7 +76,7 @@ class ClientArrays(abc.ABC):
   @property
   def element_spec(self) -> feature_arrays.ElementSpec:
     """Feature names and `tf.TensorSpec`s of one example, without batch size."""
-    return self._element_spec
+    return self._element_spec.copy()  # The caller may change it.
 
   @property
   def total_examples(self) -> int:
@@ -470,7 +470,7 @@ class LazyClientArrays(ClientArrays):
     self.position(client_id)
     kept = self._cache.get(client_id)
     if kept is not None:
-      return kept
+      return collections.OrderedDict(kept)  # The caller may change it.
     owner = f'Client {client_id!r}'
     loaded = feature_arrays.as_examples(self._load_fn(client_id), owner)
     examples = feature_arrays.check_match(loaded, self.element_spec, owner)
@@ -484,7 +484,7 @@ class LazyClientArrays(ClientArrays):
       )
     self._read_sizes[client_id] = found
     size = feature_arrays.num_bytes(examples)
-    return self._cache.put(client_id, examples, size)
+    return collections.OrderedDict(self._cache.put(client_id, examples, size))
 
 
 def _as_integers(values, name: str) -> np.ndarray:

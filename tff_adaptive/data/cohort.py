@@ -301,6 +301,14 @@ class Cohort(Sequence):
   def _join(self, parts: Sequence[Batch]) -> Batch:
     """Concatenates the examples of clients."""
     empty = feature_arrays.empty(self.element_spec)
+    for name in empty:
+      shapes = {part[name].shape[1:] for part in parts if len(part[name])}
+      if len(shapes) > 1:
+        raise ValueError(
+            f'The clients of round {self.round_num} have examples of different '
+            f'shapes in feature {name!r}, {sorted(shapes)}: pad them to one '
+            'shape, such as by `data.transforms.map_clients`.'
+        )
     return feature_arrays.concatenate([empty, *parts], empty)
 
 

@@ -75,16 +75,22 @@ def as_examples(features: Mapping[str, np.ndarray], owner: str) -> Examples:
 
 def _as_array(value: Any, name: str, owner: str) -> np.ndarray:
   """Returns a feature as an array, if NumPy changes no value of a list."""
+  is_list = isinstance(value, (list, tuple)) and not any(
+      hasattr(item, '__array__') for item in value
+  )
   try:
     array = np.asarray(value)
+  except UnicodeDecodeError:  # Of text and bytes.
+    return np.asarray(value, np.object_)
   except ValueError as error:
     raise ValueError(
         f'{owner} must have arrays of shape [num_examples, ...], found lists '
         f'of different lengths for feature {name!r}.'
     ) from error
-  is_list = isinstance(value, (list, tuple)) and not any(
-      hasattr(item, '__array__') for item in value
-  )
+  if is_list and array.dtype.kind in 'SU':
+    # NumPy drops zeros at the end, and takes numbers among strings for these.
+    objects = np.asarray(value, np.object_)
+    return array if (objects == array).all() else objects
   if is_list and array.dtype.kind in 'fO':
     for item in np.asarray(value, np.object_).flat:
       if isinstance(item, int) and not _is_exact(item):
@@ -117,6 +123,9 @@ def spec_of(examples: Mapping[str, np.ndarray]) -> ElementSpec:
   Returns:
     Feature names and `tf.TensorSpec`s without the example dimension.
 
+  Raises:
+    TypeError: If TensorFlow does not have the type of a feature.
+
   Example:
 
     >>> spec_of({'y': np.zeros([5, 2], np.int32)})['y'].shape.as_list()
@@ -124,10 +133,16 @@ def spec_of(examples: Mapping[str, np.ndarray]) -> ElementSpec:
   """
   import tensorflow as tf  # pylint: disable=import-outside-toplevel
 
-  return collections.OrderedDict(
-      (name, tf.TensorSpec(array.shape[1:], tf.as_dtype(array.dtype)))
-      for name, array in examples.items()
-  )
+  spec = collections.OrderedDict()
+  for name, array in examples.items():
+    try:
+      spec[name] = tf.TensorSpec(array.shape[1:], tf.as_dtype(array.dtype))
+    except TypeError as error:
+      raise TypeError(
+          f'Feature {name!r} has the type {array.dtype}, which TensorFlow does '
+          'not have; convert it, such as to numbers.'
+      ) from error
+  return spec
 
 
 def check_match(

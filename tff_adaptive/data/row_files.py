@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 import gzip
 import json
 import math
@@ -26,6 +26,7 @@ _ENCODING = 'utf-8-sig'
 _MARK = '\ufeff'
 _LINE_END = re.compile('\r\n|\r|\n')
 _MAX_SHOWN = 8
+_BOOLS = {'true': True, '1': True, 'false': False, '0': False}
 
 
 def shown(names: Iterable[str]) -> str:
@@ -247,14 +248,23 @@ class JSONLinesFile(RowFile):
     return row
 
 
-def _type_of(dtype: tf.DType) -> type:
-  """Returns the type of Python with which cells are read."""
+def _to_bool(cell: str) -> bool:
+  """Returns the value of a cell; a ValueError if it has none."""
+  if cell.strip().lower() not in _BOOLS:
+    raise ValueError(f'{cell} is no boolean.')
+  return _BOOLS[cell.strip().lower()]
+
+
+def _type_of(dtype: tf.DType) -> Callable[[str], Any]:
+  """Returns the function with which cells are read."""
   if dtype.name == 'string':
     return str
+  if dtype.is_bool:
+    return _to_bool
   return float if dtype.is_floating else int
 
 
-def _parse(cells: list[str], kind: type) -> list[Any]:
+def _parse(cells: list[str], kind: Callable[[str], Any]) -> list[Any]:
   """Returns the values of cells; a ValueError if one is no number."""
   if kind is str:
     return cells
@@ -268,7 +278,7 @@ def _parse(cells: list[str], kind: type) -> list[Any]:
   return values
 
 
-def _is_parsed(cell: str, kind: type) -> bool:
+def _is_parsed(cell: str, kind: Callable[[str], Any]) -> bool:
   try:
     _parse([cell], kind)
   except ValueError:

@@ -53,7 +53,7 @@ def read_clients(
   * .npz: an array for each feature, with a row for each example;
   * .csv: a column for each feature, named in the first line; a feature with a
     shape has a column for each value, `x_0`, `x_1` and so on, the last
-    dimension varying fastest;
+    dimension varying fastest; booleans are `true` or `false`, or 1 or 0;
   * .jsonl and .jsonl.gz: an object in each line, with arrays as nested lists;
   * .sqlite: TFF's format, see `data.load_sqlite_clients`; `client_key` does not
     apply.

@@ -89,7 +89,8 @@ def load_sqlite_clients(
   path = pathlib.Path(path)
   _check_file(path)
   sizes = _read_sizes(path, split_name)
-  query = _build_query(path, split_name, sizes)
+  # Clients are read later, when the current folder may be another one.
+  query = _build_query(path.absolute(), split_name, sizes)
   stored = {
       name: tf.io.FixedLenFeature(spec.shape, _stored_type(name, spec.dtype))
       for name, spec in features.items()
@@ -365,8 +366,12 @@ def write_sqlite_clients(
       )
     try:
       os.link(part, path)  # Fails if there is a file; renaming replaces it.
-    except FileExistsError as error:
-      raise _exists(path) from error
+    except OSError:
+      try:
+        path.touch(exist_ok=False)
+      except FileExistsError as error:
+        raise _exists(path) from error
+      os.replace(part, path)  # On a file system without links.
   finally:
     part.unlink(missing_ok=True)
 

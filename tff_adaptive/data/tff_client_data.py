@@ -51,9 +51,9 @@ def from_client_data(
     Clients in the order of `source.client_ids`.
 
   Raises:
-    TypeError: If elements are neither flat mappings nor pairs of tensors.
-    ValueError: If `preprocess_fn` batches, or there are no clients. Reading a
-      client raises one if the shapes of its examples differ.
+    TypeError: If elements are neither flat mappings nor pairs of dense tensors.
+    ValueError: If `preprocess_fn` batches or repeats forever, or there are no
+      clients. Reading a client raises one if the shapes of its examples differ.
 
   Example:
 
@@ -65,7 +65,13 @@ def from_client_data(
   if not client_ids:
     raise ValueError('`source` must have at least one client, found none.')
   dataset_fn = _dataset_fn(source, preprocess_fn)
-  structure = dataset_fn(client_ids[0]).element_spec
+  first = dataset_fn(client_ids[0])
+  if first.cardinality() == tf.data.INFINITE_CARDINALITY:
+    raise ValueError(
+        f'Client {client_ids[0]!r} has examples without end: leave out '
+        '`repeat`; a BatchPlan has `num_epochs`.'
+    )
+  structure = first.element_spec
   element_spec = collections.OrderedDict(
       (name, tf.TensorSpec(spec.shape[1:], spec.dtype))
       for name, spec in _as_features(structure).items()
@@ -255,8 +261,8 @@ def _dataset_fn(
     try:
       traced.get_concrete_function()
       return traced
-    except NotImplementedError:
-      pass
+    except Exception:  # pylint: disable=broad-exception-caught
+      pass  # An error of `preprocess_fn` occurs again below.
   traced_finish = tf.function(
       finish,
       input_signature=[tf.data.DatasetSpec(source.element_type_structure)],
@@ -269,11 +275,12 @@ def _as_features(structure: Any) -> Mapping[str, Any]:
   if isinstance(structure, tuple) and len(structure) == 2:
     structure = collections.OrderedDict(x=structure[0], y=structure[1])
   if not isinstance(structure, Mapping) or any(
-      isinstance(part, (Mapping, tuple, list)) for part in structure.values()
+      not isinstance(part, (tf.TensorSpec, np.ndarray))
+      for part in structure.values()
   ):
     raise TypeError(
         'The elements of a client must be a flat mapping from feature names to '
-        f'tensors, or a pair, found {structure}.'
+        f'dense tensors, or a pair, found {structure}.'
     )
   return structure
 

@@ -65,7 +65,9 @@ def map_clients(
   spec = collections.OrderedDict(element_spec)
   if keeps_sizes and isinstance(source, client_data.PackedClientArrays):
     owner = 'The result of `fn`'
-    mapped = feature_arrays.as_examples(fn(source.values), owner)
+    # A copy of the mapping, which `fn` may change.
+    features = collections.OrderedDict(source.values)
+    mapped = feature_arrays.as_examples(fn(features), owner)
     before, after = map(feature_arrays.num_rows, (source.values, mapped))
     if before != after:
       raise ValueError(
@@ -132,7 +134,7 @@ def concatenate(source: client_data.ClientArrays) -> feature_arrays.Examples:
   """
   packed = materialize(source)
   if packed.indices is None:
-    return packed.values
+    return collections.OrderedDict(packed.values)
   return feature_arrays.take(packed.values, packed.indices)
 
 

@@ -209,10 +209,12 @@ def _checked(arrays: Any, element_type: tff.Type) -> dict[str, Any]:
         '`next(iter(dataset.batch(num_examples)))`.'
     )
   leaves = tf.nest.flatten(parts)
-  if not all(hasattr(leaf, 'shape') for leaf in leaves):
-    raise TypeError(
-        f'{subject} be arrays or tensors, found lists: use `np.asarray`.'
-    )
+  for leaf in leaves:
+    if not (hasattr(leaf, 'shape') and hasattr(leaf, '__len__')):
+      raise TypeError(
+          f'{subject} be arrays or dense tensors, found {type(leaf).__name__}: '
+          'use `np.asarray` on lists, and `to_tensor()` on ragged tensors.'
+      )
   if isinstance(element_spec, Mapping):
     element_spec = [element_spec[name] for name in names]
   found = tf.nest.map_structure(

@@ -63,7 +63,7 @@ class LSTM(tf.keras.layers.LSTM):
       initial_state = self.get_initial_state(inputs)
     hidden, cell = initial_state
     if mask is not None:
-      mask = tf.transpose(mask)[..., tf.newaxis]
+      mask = tf.cast(tf.transpose(mask), tf.bool)[..., tf.newaxis]
     weights = (self.cell.kernel, self.cell.recurrent_kernel, self.cell.bias)
     outputs, cell = recurrence.lstm(
         tf.transpose(inputs, [1, 0, 2]),
@@ -79,8 +79,11 @@ class LSTM(tf.keras.layers.LSTM):
     return [result, hidden, cell] if self.return_state else result
 
   def build_from_config(self, config: dict[str, Any]) -> None:
-    # Read from a file it is a list, which Keras would take for several inputs.
-    self.build(tf.TensorShape(config['input_shape']))
+    shape = config['input_shape']
+    # Read from a file it is a list, which Keras would take for several inputs;
+    # with an initial state there are several.
+    is_one = not isinstance(shape[0], (list, tuple, tf.TensorShape))
+    self.build(tf.TensorShape(shape if is_one else shape[0]))
 
   def _is_fast(self, inputs: Any, training: Any) -> bool:
     """Returns whether the fast recurrence supports the layer's settings."""

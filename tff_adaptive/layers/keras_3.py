@@ -47,7 +47,7 @@ class LSTM(keras.layers.LSTM):
       return super().inner_loop(sequences, initial_state, mask, training)
     time_mask = None
     if mask is not None:
-      time_mask = tf.transpose(mask)[..., tf.newaxis]
+      time_mask = tf.cast(tf.transpose(mask), tf.bool)[..., tf.newaxis]
     weights = (self.cell.kernel, self.cell.recurrent_kernel, self.cell.bias)
     hidden, cell = initial_state
     outputs, cell = recurrence.lstm(

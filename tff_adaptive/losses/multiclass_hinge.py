@@ -59,6 +59,6 @@ class MulticlassHinge(_Loss):
     y_pred = tf.convert_to_tensor(y_pred)
     labels = tf.reshape(tf.cast(y_true, tf.int32), tf.shape(y_pred)[:-1])
     is_label = tf.one_hot(labels, tf.shape(y_pred)[-1], dtype=y_pred.dtype)
-    margins = y_pred + 1.0 - is_label
+    margins = y_pred + (1.0 - is_label)  # Exactly the score of the label.
     score = tf.reduce_sum(y_pred * is_label, axis=-1)
     return tf.reduce_max(margins, axis=-1) - score

@@ -71,6 +71,15 @@ class ClientArraysTest(parameterized.TestCase):
     self.assertEqual(source.position('cid'), 2)
 
   @parameterized.named_parameters(*_SOURCES)
+  def test_what_is_returned_may_be_changed(self, build):
+    source = build()
+    for _ in range(2):
+      self.assertEqual(source.element_spec, _SPEC)
+      self.assertEqual(list(source.examples('ann')), ['x', 'y'])
+      source.element_spec.clear()
+      source.examples('ann').clear()
+
+  @parameterized.named_parameters(*_SOURCES)
   def test_take_returns_examples_by_position(self, build):
     taken = build().take('cid', np.array([1, 1, 0]))
     np.testing.assert_array_equal(taken['x'][:, 0], [102.0, 102.0, 100.0])

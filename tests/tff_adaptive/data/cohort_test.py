@@ -186,6 +186,18 @@ class CohortTest(parameterized.TestCase):
     self.assertEqual(packed.rows['x'].shape, (5, 7))
     self.assertEqual(packed.sizes.ravel().tolist(), [2, 1, 2])
 
+  def test_clients_of_different_shapes_raise(self):
+    source = client_data.LazyClientArrays(
+        ['a', 'b'],
+        lambda name: {'x': np.ones([1, 2 if name == 'a' else 3], np.float32)},
+        {'x': tf.TensorSpec([None], tf.float32)},
+    )
+    round_4 = cohort.Cohort(source, 'ab', 4, 0, batching.BatchPlan(1))
+    with self.assertRaisesRegex(
+        ValueError, r"round 4 .*'x', \[\(2,\), \(3,\)\]"
+    ):
+      round_4.pack()
+
   def test_empty_cohort(self):
     self.assertEmpty(list(_cohort([])))
 

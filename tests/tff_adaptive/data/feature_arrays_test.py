@@ -35,9 +35,16 @@ class FeatureArraysTest(parameterized.TestCase):
         [[1.5, float('inf')]],
         ['Ω', '\ue000'],
         [b'\xff'],
+        [b'a\0', b'\0\0'],
+        ['a\0', b'\xff'],
+        [['a', b'a']],
     ):
       (array,) = feature_arrays.as_examples({'x': values}, 'Data').values()
       self.assertEqual(array.tolist(), values)
+
+  def test_as_examples_takes_no_number_for_a_string(self):
+    with self.assertRaisesRegex(ValueError, 'example 1: .* strings, found 2.5'):
+      feature_arrays.as_examples({'x': ['a', 2.5]}, 'Data')
 
   def test_spec_of_leaves_out_the_dimension_of_examples(self):
     spec = feature_arrays.spec_of(
@@ -50,6 +57,11 @@ class FeatureArraysTest(parameterized.TestCase):
     self.assertEqual(spec['x'], tf.TensorSpec([2, 3], tf.float32))
     self.assertEqual(spec['y'], tf.TensorSpec([], tf.int64))
     self.assertEqual(spec['text'], tf.TensorSpec([], tf.string))
+
+  def test_spec_of_names_a_feature_of_another_type(self):
+    dates = np.array(['2020-02-29'], 'datetime64[D]')
+    with self.assertRaisesRegex(TypeError, r"'t' has the type datetime64\[D\]"):
+      feature_arrays.spec_of({'t': dates})
 
   def test_check_match_sorts_features(self):
     spec = {'x': tf.TensorSpec([], tf.float64), 'y': tf.TensorSpec([], tf.bool)}

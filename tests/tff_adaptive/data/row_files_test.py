@@ -144,6 +144,16 @@ class RowFilesTest(data_source_testing.DataSourceTestCase):
     self.assertEqual(examples['t'].tolist(), [text.encode()] * 2)
     self.assertEqual(csv.field_size_limit(), limit)
 
+  def test_booleans(self):
+    path = self.text_file('data.csv', 'a,b_0,b_1\nTrue,0,1\nfalse,1,1\n')
+    specs = {'a': tf.TensorSpec([], tf.bool), 'b': tf.TensorSpec([2], tf.bool)}
+    examples = sources.read_examples(path, specs)
+    self.assertEqual(examples['a'].tolist(), [True, False])
+    self.assertEqual(examples['b'].tolist(), [[False, True], [True, True]])
+    path = self.text_file('data.csv', 'a\n2\n')
+    with self.assertRaisesRegex(ValueError, "'a' must hold .* bool, found '2'"):
+      sources.read_examples(path, {'a': specs['a']})
+
   def test_large_integers_are_exact(self):
     large = [2**63, 1, 2**64 - 1, 0]
     spec = {

@@ -54,6 +54,12 @@ class SqliteDataTest(folder_testing.FolderTestCase):
         },
     )
 
+  def test_relative_path_is_that_of_the_folder_at_the_time(self):
+    self._write()
+    with contextlib.chdir(self.folder):
+      source = sqlite.load_sqlite_clients(self.path.name, 'train', _SPEC)
+    self.assertEqual(source.examples('bob')['label'].tolist(), [3])
+
   def _execute(self, statement):
     with contextlib.closing(sqlite3.connect(self.path)) as file, file:
       file.execute(statement)
@@ -295,6 +301,16 @@ class WriteSqliteClientsTest(folder_testing.FolderTestCase):
     with self.assertRaisesRegex(FileExistsError, 'delete it first'):
       sqlite.write_sqlite_clients(self.path, {})
     self.assertEqual(self.path.read_text(), 'precious')
+
+  def test_writes_to_a_file_system_without_links(self):
+    clients = _clients(x=np.float32([1, 2]))
+    with mock.patch.object(os, 'link', side_effect=OSError('Not supported')):
+      self.test_of_two_writers_the_faster_one_keeps_its_file()
+      self.path.unlink()
+      sqlite.write_sqlite_clients(self.path, {'train': clients})
+    found = sqlite.load_sqlite_clients(self.path, 'train', clients.element_spec)
+    self.assertEqual(found.examples('a')['x'].tolist(), [1, 2])
+    self.assertEqual(list(self.folder.iterdir()), [self.path])
 
   def test_of_two_writers_the_faster_one_keeps_its_file(self):
     fast = _clients(x=np.float32([1, 2]))

@@ -168,6 +168,13 @@ class FromClientDataTest(parameterized.TestCase):
     )
     self._assert_same_clients(tff_client_data.from_client_data(data))
 
+  def test_function_of_python_strings(self):
+    data = tff.simulation.datasets.ClientData.from_clients_and_tf_fn(
+        list(_CLIENTS),
+        lambda name: tf.data.Dataset.from_tensor_slices(_CLIENTS[name]),
+    )
+    self._assert_same_clients(tff_client_data.from_client_data(data))
+
   def test_source_that_cannot_be_traced(self):
     class Untraceable(tff.simulation.datasets.ClientData):
       client_ids = list(_CLIENTS)
@@ -222,6 +229,11 @@ class FromClientDataTest(parameterized.TestCase):
     with self.assertRaisesRegex(ValueError, "single examples.*'x'.*BatchPlan"):
       tff_client_data.from_client_data(data, lambda d: d.batch(2))
 
+  def test_preprocessing_that_repeats_forever_raises(self):
+    data = tff_client_data.to_client_data(_packed())
+    with self.assertRaisesRegex(ValueError, "'ann' has examples without end"):
+      tff_client_data.from_client_data(data, lambda d: d.repeat())
+
   @parameterized.parameters(1, 1024)
   def test_examples_of_different_shapes_raise(self, num_alike):
     source = tff.simulation.datasets.ClientData.from_clients_and_tf_fn(
@@ -247,3 +259,11 @@ class FromClientDataTest(parameterized.TestCase):
       tff_client_data.from_client_data(
           data, lambda dataset: dataset.map(lambda e: {'a': {'b': e['y']}})
       )
+
+  def test_elements_that_are_not_dense_raise(self):
+    data = tff_client_data.to_client_data(_packed())
+    for convert in (tf.RaggedTensor.from_tensor, tf.sparse.from_dense):
+      with self.assertRaisesRegex(TypeError, 'dense tensors, or a pair, found'):
+        tff_client_data.from_client_data(
+            data, lambda d, fn=convert: d.batch(1).map(lambda e: fn(e['x']))
+        )

@@ -90,6 +90,23 @@ class MapClientsTest(parameterized.TestCase):
     self.assertEqual(mapped.values['x'].tolist(), [2, 3])
     self.assertEqual(_values(mapped), {'a': [2, 3, 2], 'b': [3]})
 
+  @parameterized.parameters(_packed, _lazy)
+  def test_a_function_that_changes_its_mapping_leaves_the_source(
+      self, source_fn
+  ):
+    def halve(features):
+      features['x'] = features['x'] / 2
+      return features
+
+    source = source_fn()
+    for _ in range(2):
+      mapped = transforms.map_clients(
+          source, halve, _SPEC, keeps_sizes=True, cache_bytes=0
+      )
+      self.assertEqual(_values(mapped)['ann'], [0.5, 1.0, 1.5, 2.0])
+    transforms.concatenate(source).clear()
+    self.assertEqual(_values(source)['ann'], [1.0, 2.0, 3.0, 4.0])
+
   def test_sizes_of_lazy_clients_are_known_without_reading(self):
     read = []
     mapped = transforms.map_clients(

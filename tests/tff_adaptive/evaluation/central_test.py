@@ -124,6 +124,17 @@ class EvaluationTest(tf.test.TestCase, parameterized.TestCase):
     with self.assertRaisesRegex(ValueError, 'at least one'):
       evaluate(_weights(1), round_num=0)
 
+  def test_arrays_must_be_dense(self):
+    for convert in (
+        np.ndarray.tolist,
+        tf.RaggedTensor.from_tensor,
+        tf.sparse.from_dense,
+    ):
+      arrays = _arrays()
+      arrays['x'] = convert(arrays['x'])
+      with self.assertRaisesRegex(TypeError, 'dense tensors, found .*:'):
+        evaluation.build_central_evaluation(_functional_model(), arrays)
+
   def test_takes_a_model_of_nested_weights_and_pairs(self):
     @tf.function
     def predict(weights, x, training):
