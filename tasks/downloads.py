@@ -99,7 +99,8 @@ def unpack(archive: pathlib.Path, targets: Sequence[pathlib.Path]) -> None:
     targets: The files to create; their folders are created, too.
 
   Raises:
-    DownloadError: If the archive is damaged or lacks a file; it is deleted.
+    DownloadError: If the archive is damaged or lacks a file, and is deleted; or
+      if it may not be read.
     KeyboardInterrupt: With a sentence on how to continue.
     WriteError: If a file cannot be written, for example because the disk is
       full.
@@ -114,6 +115,10 @@ def unpack(archive: pathlib.Path, targets: Sequence[pathlib.Path]) -> None:
       _unpack_lzma(archive, targets[0])
     else:
       _unpack_tar(archive, targets)
+  except PermissionError as error:
+    raise DownloadError(
+        f'{archive} cannot be read ({error.strerror}); make it readable'
+    ) from error
   except _DamagedError as error:
     archive.unlink()
     raise DownloadError(
@@ -240,6 +245,8 @@ class _DamagedError(Exception):
 def _damages() -> Iterator[None]:
   try:
     yield
+  except PermissionError:
+    raise  # The archive may be whole.
   except (
       EOFError,
       OSError,

@@ -77,16 +77,17 @@ def _columns_of_cells() -> Mapping[str, frozenset[str]]:
 
 def _columns_of(name: str, run: run_folder.Run) -> Mapping[str, Any]:
   """Returns the rounds and numbers of a run that pages need, by column."""
-  default = {run_folder.column_of('accuracy')}
+  rules = board.load()
+  of_task = rules.tasks.get(run.hparams.get('task'), board.OWN_TASK)
+  default = {run_folder.column_of(of_task.metric)}
   wanted = _columns_of_cells().get(os.path.dirname(name), default)
-  protocol = board.load().protocol
   lengths = {}
   if name.startswith(f'{LEADERBOARD}/') and (
-      run.hparams['seed'] == protocol.tuning_seed
+      run.hparams['seed'] == rules.protocol.tuning_seed
   ):
     # A trial has a score, and a loss by which it is chosen.
     lengths = dict.fromkeys(default, _NUM_EVALUATIONS)
-    lengths['clients/loss'] = protocol.selection_rounds
+    lengths['clients/loss'] = rules.protocol.selection_rounds
   found = {}
   for column in [*_COSTS, *sorted({*wanted, *lengths})]:
     rounds, values = run.series(column)

@@ -4,11 +4,13 @@
 
 from collections.abc import Iterator, Mapping
 import contextlib
+import json
 import logging
 import os
 import pathlib
 import tempfile
 from typing import Any
+import zipfile
 
 import tensorflow as tf
 import tensorflow_federated as tff
@@ -30,6 +32,8 @@ _HOW_TO_LOAD = {
     'keras': "{1}.models.load_model('{0}')",
     'saved_model': "tf.saved_model.load('{0}')",
 }
+# Packages whose layers Keras finds by itself.
+_OF_KERAS = ('builtins', 'keras', 'tensorflow', 'tf_keras')
 
 
 def _build_keras_model(
@@ -170,6 +174,30 @@ def _write(
     model.export(path, verbose=False)
 
 
+def _own_modules(config: Any) -> set[str]:
+  """Returns the modules of a `.keras` file's classes that are not Keras's."""
+  if isinstance(config, list):
+    return set().union(*map(_own_modules, config))
+  if not isinstance(config, dict):
+    return set()
+  found = set().union(*map(_own_modules, config.values()))
+  module = config.get('module')
+  if 'class_name' in config and isinstance(module, str):
+    if module.partition('.')[0] not in _OF_KERAS:
+      found.add(module)
+  return found
+
+
+def _how_to_load(form: str, output: pathlib.Path, keras: str) -> str:
+  """Returns the command that loads a file."""
+  how = _HOW_TO_LOAD[form].format(output, keras)
+  if form != 'keras':
+    return how
+  with zipfile.ZipFile(output) as file:
+    modules = sorted(_own_modules(json.loads(file.read('config.json'))))
+  return f'import {", ".join(modules)}; {how}' if modules else how
+
+
 def _size(path: pathlib.Path) -> str:
   """Returns the size of a file, or of all files in a folder, as text."""
   files = path.rglob('*') if path.is_dir() else [path]
@@ -214,5 +242,5 @@ def export(run: pathlib.Path, checkpoint: str, form: str, output: pathlib.Path):
   which = 'average in ' if checkpoint == 'average' else ''
   print(f'weights: {which}{stored.path}')
   keras = 'tf.keras' if isinstance(model, tf.keras.Model) else 'keras'
-  how = _HOW_TO_LOAD[form].format(output, keras)
+  how = _how_to_load(form, output, keras)
   print(f'{output} ({_size(output)}): {how}')

@@ -180,7 +180,7 @@ def _over_trials(
 
 
 def _profiles(results: results_lib.Results) -> _Curves:
-  """Returns the profiles over the tasks on which all methods are tuned."""
+  """Returns the profiles over the tasks on which a method is tuned."""
   costs = {}
   for task in results.plan.board.tasks:
     runs = results.tuned(task)

@@ -79,7 +79,7 @@ def find_submission(name: str) -> Mapping[str, Any]:
     found = signatures.constant(module, SUBMISSION)
   except KeyError:
     return {}
-  except ValueError:
+  except (ModuleNotFoundError, ValueError):
     found = None
   if not isinstance(found, Mapping):
     raise flag_table.HparamError(

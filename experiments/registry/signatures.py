@@ -242,7 +242,7 @@ def _read_default(module: str, node: ast.arg, default: ast.expr) -> Any:
   """Returns the default of an argument."""
   try:
     return _evaluate(module, default)
-  except (KeyError, ValueError) as error:
+  except (KeyError, ModuleNotFoundError, ValueError) as error:
     raise UnreadableError(
         f'the default of {node.arg} must be a number, a boolean, a text or a '
         f'constant of the module, found {ast.unparse(default)}'
@@ -350,14 +350,21 @@ def _evaluate(module: str, node: ast.expr) -> Any:
 def constant(module: str, name: str) -> Any:
   """Returns the value of a constant of a module, which is not imported.
 
+  It may have an annotation, or be imported from another module.
+
   Raises:
     KeyError: If the module has no such constant.
+    ModuleNotFoundError: If the module that it is imported from is not found.
     ValueError: If its value is not written out.
   """
   for node in _parse(module).body:
-    if isinstance(node, ast.Assign) and any(
-        isinstance(target, ast.Name) and target.id == name
-        for target in node.targets
-    ):
+    targets: list[ast.expr] = []
+    if isinstance(node, ast.Assign):
+      targets = node.targets
+    elif isinstance(node, ast.AnnAssign) and node.value is not None:
+      targets = [node.target]
+    if any(isinstance(t, ast.Name) and t.id == name for t in targets):
       return _evaluate(module, node.value)
+  if name in _imports(module):
+    return constant(*_imports(module)[name])
   raise KeyError(f'{module} has no constant {name}')

@@ -236,9 +236,8 @@ def profile(costs: pd.DataFrame) -> pd.DataFrame:
     Dolan, More, Benchmarking Optimization Software with Performance Profiles,
     Mathematical Programming 2002, https://arxiv.org/abs/cs/0102001.
   """
-  cheapest = costs.min()
-  solved = costs.loc[:, np.isfinite(cheapest)]
-  ratios = solved / cheapest[solved.columns]
+  # NaN on a task that no method solves, which still counts.
+  ratios = costs / costs.min()
   factors = np.unique(ratios.to_numpy()[np.isfinite(ratios.to_numpy())])
   return pd.DataFrame(
       {

@@ -35,7 +35,7 @@ from tff_adaptive import optimizers
 from tff_adaptive import ranges
 from tff_adaptive.ranges import Limit
 
-HALF = 0.5
+HALF: float = 0.5
 
 def build_typed(
     learning_rate: ranges.NotNegative, *, kind: Literal['a', 'b'] = 'a',

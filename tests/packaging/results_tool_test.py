@@ -91,6 +91,18 @@ class KeptRunsTest(folder_testing.FolderTestCase):
     self.assertContainsSubset(['run', '--seed'], changed)
     self.assertNoCommonElements(['--task', 'seconds', 'environments'], changed)
 
+  def test_the_metric_of_the_task_is_kept(self):
+    name = 'leaderboard/stackoverflow_lr/FedAvg/defaults/seed_0'
+    run = self.folder / 'runs' / name
+    _write_run(run, 2, task='stackoverflow_lr')
+    text = (run / 'metrics.csv').read_text()
+    (run / 'metrics.csv').write_text(text.replace('accuracy', 'recall_at_5'))
+    self._pack('runs')
+    found = run_folder.read_run(self._unpack('again') / name)
+    self.assertEqual(
+        found.columns['evaluation/recall_at_5'], ([1, 2], [1 / 3, 1 / 4])
+    )
+
   def test_existing_files_stay(self):
     _write_run(self.folder / 'runs' / 'seed_0', 2)
     self._pack('runs')

@@ -212,6 +212,15 @@ class UnpackTest(_TestCase):
     self.assertEqual(self.path.read_bytes(), _REPETITIVE)
     self.assertTrue(self.archive.exists())
 
+  @parameterized.parameters(lzma, tarfile)
+  def test_an_archive_that_may_not_be_read_stays(self, opener):
+    path = self.archive if opener is lzma else self.write_tar(['data.bin'])
+    error = PermissionError(13, 'Permission denied')
+    with mock.patch.object(opener, 'open', side_effect=error):
+      with self.assertRaisesRegex(downloads.DownloadError, 'make it readable'):
+        downloads.unpack(path, [self.path])
+    self.assertTrue(path.exists())
+
   def test_tar(self):
     archive = self.write_tar(['a.csv', 'b.csv', 'c.csv'])
     downloads.unpack(

@@ -17,6 +17,8 @@ import tensorflow as tf
 
 from experiments import command_line
 from experiments.export import __main__ as export
+from experiments.export import model_files
+from tasks import stackoverflow
 from tests import folder_testing
 from tests.experiments import binary_testing
 from tests.experiments.train import trainer_testing
@@ -95,6 +97,17 @@ class ExportTest(folder_testing.FolderTestCase):
     self._assert_equal(model.get_weights(), self.weights)
     np.testing.assert_allclose(
         model(_IMAGES), _predict(self.weights), rtol=1e-5, atol=1e-6
+    )
+
+  def test_layers_that_are_not_kerass_are_to_be_imported(self):
+    path = self.folder / 'model.keras'
+    stackoverflow.STACKOVERFLOW_LR.build_keras_model(
+        'words', vocab_size=3, tag_vocab_size=5, max_words=2
+    ).save(path)
+    self.assertEqual(
+        model_files._how_to_load('keras', path, 'keras'),
+        'import tasks.language.tag_models, tff_adaptive.layers.keras_3; '
+        f"keras.models.load_model('{path}')",
     )
 
   def test_saved_model_predicts_what_the_final_state_does(self):

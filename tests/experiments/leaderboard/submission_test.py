@@ -67,6 +67,18 @@ class SubmissionTest(parameterized.TestCase):
     self.assertTrue(found.tuning_free)
     self.assertEqual(found.defaults, board.OURS)
 
+  @parameterized.named_parameters(
+      ('annotated', 'SUBMISSION: dict[str, object] = {"name": "Mine"}'),
+      ('imported', 'from own_submission import OF_OWN as SUBMISSION'),
+  )
+  def test_the_constant_may_be(self, constant):
+    folder = folder_testing.new(self)
+    (folder / 'own_submission.py').write_text('OF_OWN = {"name": "Mine"}')
+    path = mock.patch.object(sys, 'path', [str(folder), *sys.path])
+    self.enter_context(path)
+    name = self.id().rpartition('_be_')[2]
+    self.assertEqual(self._read(constant, name).name, 'Mine')
+
   @parameterized.parameters('FedAvg', 'delta_sgd', 'Normalized-SGD')
   def test_two_methods_of_one_name_are_refused(self, name):
     rules, module = board.load(), f'like_{board.to_key(name)}'
@@ -77,6 +89,7 @@ class SubmissionTest(parameterized.TestCase):
   @parameterized.named_parameters(
       ('of_call', 'SUBMISSION = dict(name="a")', 'must be a dictionary'),
       ('of_list', 'SUBMISSION = ["a"]', 'must be a dictionary'),
+      ('of_import', 'from math import pi as SUBMISSION', 'must be a diction'),
       ('of_key', 'SUBMISSION = {"ranges": []}', "takes name, .*'ranges'"),
       ('of_source', 'SUBMISSION = {"defaults": "me"}', 'defaults.*paper'),
       (

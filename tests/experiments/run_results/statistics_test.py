@@ -169,9 +169,9 @@ class ProfileTest(absltest.TestCase):
         {'x': [10.0, 20.0, _INF], 'y': [30.0, 10.0, _INF], 'z': [_INF] * 3},
         index=['a', 'b', 'c'],
     )
-    # On z nobody reaches the target.
+    # On z nobody reaches the target; all three tasks count.
     found = statistics.profile(costs)
     self.assertEqual(list(found.index), [1.0, 2.0, 3.0])
-    self.assertEqual(list(found.a), [0.5, 0.5, 1.0])
-    self.assertEqual(list(found.b), [0.5, 1.0, 1.0])
+    self.assertEqual(list(found.a), [1 / 3, 1 / 3, 2 / 3])
+    self.assertEqual(list(found.b), [1 / 3, 2 / 3, 2 / 3])
     self.assertEqual(list(found.c), [0.0, 0.0, 0.0])
