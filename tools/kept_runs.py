@@ -78,7 +78,7 @@ def _columns_of_cells() -> Mapping[str, frozenset[str]]:
 def _columns_of(name: str, run: run_folder.Run) -> Mapping[str, Any]:
   """Returns the rounds and numbers of a run that pages need, by column."""
   rules = board.load()
-  of_task = rules.tasks.get(run.hparams.get('task'), board.OWN_TASK)
+  of_task = rules.tasks.get(run.hparams.get('task', ''), board.OWN_TASK)
   default = {run_folder.column_of(of_task.metric)}
   wanted = _columns_of_cells().get(os.path.dirname(name), default)
   lengths = {}

@@ -358,11 +358,9 @@ def constant(module: str, name: str) -> Any:
     ValueError: If its value is not written out.
   """
   for node in _parse(module).body:
-    targets: list[ast.expr] = []
-    if isinstance(node, ast.Assign):
-      targets = node.targets
-    elif isinstance(node, ast.AnnAssign) and node.value is not None:
-      targets = [node.target]
+    if not isinstance(node, (ast.Assign, ast.AnnAssign)) or node.value is None:
+      continue
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target]
     if any(isinstance(t, ast.Name) and t.id == name for t in targets):
       return _evaluate(module, node.value)
   if name in _imports(module):
