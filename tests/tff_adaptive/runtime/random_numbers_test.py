@@ -124,6 +124,33 @@ def _build_order(change: Any = lambda numbers: numbers, place: Any = None):
   )
 
 
+def _build_orders_of_clients():
+  """Returns a computation of the clients' orders, whose size is not known."""
+  order = tff.tensorflow.computation(
+      lambda numbers: tf.boolean_mask(_order(numbers), tf.fill([20], True)),
+      _NUMBERS,
+  )
+  return tff.federated_computation(
+      lambda numbers: tff.federated_map(order, numbers),
+      testing.at_clients(_NUMBERS),
+  )
+
+
+def _build_orders_beside_a_dataset_of_the_server():
+  order = tff.tensorflow.computation(
+      lambda numbers, other: _order(numbers) + other.reduce(0.0, tf.add),
+      _NUMBERS,
+      _NUMBERS,
+  )
+  return tff.federated_computation(
+      lambda numbers, other: tff.federated_map(
+          order, (numbers, tff.federated_broadcast(other))
+      ),
+      testing.at_clients(_NUMBERS),
+      testing.at_server(_NUMBERS),
+  )
+
+
 def _as_pipeline(numbers: tf.data.Dataset) -> tf.data.Dataset:
   """Returns the same, so that a pipeline runs."""
   return numbers.flat_map(tf.data.Dataset.from_tensors)
@@ -179,6 +206,18 @@ _DRAWING = (
         _partial(_build_order, place=tff.CLIENTS),
         lambda: ([_shuffle(_range())] * 2,),
     ),
+    (
+        'shuffle_of_clients_one_by_one',
+        _build_orders_of_clients,
+        lambda: ([_shuffle(_range())] * 2,),
+        False,
+    ),
+    (
+        'shuffle_of_clients_beside_a_dataset_of_the_server',
+        _build_orders_beside_a_dataset_of_the_server,
+        lambda: ([_shuffle(_range())] * 2, [1.0]),
+        False,
+    ),
     ('made_datasets', _build_made_datasets, lambda: (['a', 'b'],)),
 )
 
@@ -194,14 +233,17 @@ def _rows(result: Any) -> np.ndarray:
 class DrawsTest(compiled_testing.TestCase):
 
   @parameterized.named_parameters(*_DRAWING)
-  def test_are_new_in_each_call_and_follow_seed_and_round(self, build, args):
+  @pytest.mark.filterwarnings("ignore:Each client's")
+  def test_are_new_in_each_call_and_follow_seed_and_round(
+      self, build, args, strict=True
+  ):
     tf.random.set_seed(None)  # The test case's seed would be that of shuffles.
     computation, arguments = build(), args()
     draw = lambda: _rows(computation(*arguments))
     by_seed, by_round = [], []
     for seed in (7, 7, 8):
       with runtime.CompiledContext(
-          strict=True, seed=seed, default_num_clients=2
+          strict=strict, seed=seed, default_num_clients=2
       ) as context:
         by_seed.append(np.concatenate([draw() for _ in range(3)]))
         for round_num in (1, 2, 1):
