@@ -150,6 +150,9 @@ class Run(expressions.Evaluator):
   ) -> placed_values.Placed:
     if expressions.is_structural(function.block):
       return placed_values.Placed(self._rearrange(function, leaves))
+    types = expressions.leaf_types(function.block.type_signature.result)
+    if not types:
+      return placed_values.Placed([])
     stacked = self._map_in_round(function, leaves)
     if stacked is not None:
       return stacked
@@ -158,7 +161,6 @@ class Run(expressions.Evaluator):
       return self.apply_at_server(
           None, [function, placed_values.Placed(leaves)]
       )
-    types = expressions.leaf_types(function.block.type_signature.result)
     specs = list(map(running.leaf_spec, types))
     return self._for_each(compiled, leaves, function.scope, specs)
 
