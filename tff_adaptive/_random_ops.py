@@ -146,8 +146,10 @@ class RandomOpRewriter:
     """Returns nodes that derive a seed for the op or the call `node`."""
     self._num_places += 1
     spread = [(self._num_places * f) % tf.int32.max for f in SPREADING_FACTORS]
-    place = _int32_constant(f'{node.name}/place', spread)
-    keyed = tf.compat.v1.NodeDef(name=f'{node.name}/seed', op='BitwiseXor')
+    # An inlined function may have nodes `seed`, as those of a shuffle.
+    name = f'{node.name}/{SEED_ARGUMENT}'
+    place = _int32_constant(f'{name}/place', spread)
+    keyed = tf.compat.v1.NodeDef(name=f'{name}/keyed', op='BitwiseXor')
     keyed.attr['T'].type = tf.int32.as_datatype_enum
     keyed.input.extend([seed, place.name + output_name.format('output')])
     return place, keyed

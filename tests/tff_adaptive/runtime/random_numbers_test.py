@@ -124,6 +124,11 @@ def _build_order(change: Any = lambda numbers: numbers, place: Any = None):
   )
 
 
+def _build_order_in_a_function() -> tff.framework.ConcreteComputation:
+  work = tf.function(lambda numbers: _order(_shuffle(numbers)))
+  return sequence_testing.over_clients(work, _NUMBERS)
+
+
 def _build_orders_of_clients():
   """Returns a computation of the clients' orders, whose size is not known."""
   order = tff.tensorflow.computation(
@@ -199,6 +204,11 @@ _DRAWING = (
     (
         'shuffle_in_work_of_clients',
         _partial(_build_order, _shuffle, tff.CLIENTS),
+        lambda: ([list(range(20))] * 2,),
+    ),
+    (
+        'shuffle_in_a_function_of_clients',
+        _build_order_in_a_function,
         lambda: ([list(range(20))] * 2,),
     ),
     (
