@@ -72,6 +72,11 @@ _AT_END = None
 _NEXT_ITERATION = (0x3C6EF373, 0x1FF34781)
 
 
+def passes_seed(node: Any) -> bool:
+  """Returns whether functions that a node calls may hold random ops."""
+  return node.op in (*_CALL_OPS, *_LOOP_OPS, *_FOLDING_OPS)
+
+
 class UnsupportedRandomOpError(ValueError):
   """A random op is in a place where it cannot be replaced."""
 

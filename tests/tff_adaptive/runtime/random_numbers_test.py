@@ -124,9 +124,22 @@ def _build_order(change: Any = lambda numbers: numbers, place: Any = None):
   )
 
 
-def _build_order_in_a_function() -> tff.framework.ConcreteComputation:
-  work = tf.function(lambda numbers: _order(_shuffle(numbers)))
-  return sequence_testing.over_clients(work, _NUMBERS)
+@tf.function
+def _order_in_a_function(numbers: tf.data.Dataset) -> tf.Tensor:
+  return _order(_shuffle(numbers))
+
+
+@tf.function
+def _order_in_a_loop(numbers: tf.data.Dataset) -> tf.Tensor:
+  order = tf.zeros([20])
+  for _ in tf.range(2):
+    order = 20 * order + _order(_shuffle(numbers))
+  return order
+
+
+def _order_of_samples(numbers: tf.data.Dataset) -> tf.Tensor:
+  halves = [numbers.take(10), numbers.skip(10)]
+  return _order(tf.data.Dataset.sample_from_datasets(halves, [0.5, 0.5]))
 
 
 def _build_orders_of_clients():
@@ -206,10 +219,14 @@ _DRAWING = (
         _partial(_build_order, _shuffle, tff.CLIENTS),
         lambda: ([list(range(20))] * 2,),
     ),
-    (
-        'shuffle_in_a_function_of_clients',
-        _build_order_in_a_function,
-        lambda: ([list(range(20))] * 2,),
+    *(
+        (
+            f'{work.__name__}_of_clients',
+            _partial(sequence_testing.over_clients, work, _NUMBERS),
+            lambda: ([list(range(20))] * 2,),
+            work is _order_in_a_function,
+        )
+        for work in (_order_in_a_function, _order_in_a_loop, _order_of_samples)
     ),
     (
         'shuffle_of_clients',
