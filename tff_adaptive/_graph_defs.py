@@ -25,8 +25,15 @@ REDUCE_OP = 'ReduceDataset'
 BATCH_OPS = ('BatchDatasetV2', 'ParallelBatchDataset')
 MAP_OPS = ('MapDataset', 'ParallelMapDataset', 'ParallelMapDatasetV2')
 SHUFFLE_OPS = ('ShuffleDataset', 'ShuffleDatasetV3')
-# The places of a shuffle's seeds among its inputs.
-SHUFFLE_SEEDS = (2, 3)
+# The places of the seeds of ops on datasets among their inputs.
+SEED_PLACES = {
+    'RandomDataset': (0, 1),
+    'RandomDatasetV2': (0, 1),
+    'SamplingDataset': (2, 3),
+    'ShuffleAndRepeatDataset': (2, 3),
+    'ShuffleAndRepeatDatasetV2': (2, 3),
+    **dict.fromkeys(SHUFFLE_OPS, (2, 3)),
+}
 # The name that TensorFlow gives to a resource that lives as long as its handle.
 ANONYMOUS = 'cd2c89b7-88b7-44c8-ad83-06c2a9158347'
 

@@ -72,6 +72,11 @@ _AT_END = None
 _NEXT_ITERATION = (0x3C6EF373, 0x1FF34781)
 
 
+def passes_seed(node: Any) -> bool:
+  """Returns whether functions that a node calls may hold random ops."""
+  return node.op in (*_CALL_OPS, *_LOOP_OPS, *_FOLDING_OPS)
+
+
 class UnsupportedRandomOpError(ValueError):
   """A random op is in a place where it cannot be replaced."""
 
@@ -146,8 +151,10 @@ class RandomOpRewriter:
     """Returns nodes that derive a seed for the op or the call `node`."""
     self._num_places += 1
     spread = [(self._num_places * f) % tf.int32.max for f in SPREADING_FACTORS]
-    place = _int32_constant(f'{node.name}/place', spread)
-    keyed = tf.compat.v1.NodeDef(name=f'{node.name}/seed', op='BitwiseXor')
+    # An inlined function may have nodes `seed`, as those of a shuffle.
+    name = f'{node.name}/{SEED_ARGUMENT}'
+    place = _int32_constant(f'{name}/place', spread)
+    keyed = tf.compat.v1.NodeDef(name=f'{name}/keyed', op='BitwiseXor')
     keyed.attr['T'].type = tf.int32.as_datatype_enum
     keyed.input.extend([seed, place.name + output_name.format('output')])
     return place, keyed

@@ -124,8 +124,9 @@ class CompiledContext(contexts.OwnContext):
   """Runs TFF computations in this process.
 
   Results equal those of TFF's native runtime up to rounding, except for random
-  numbers, which follow the seed. Clients' data may be given as TFF takes them
-  (a list with a `tf.data.Dataset` or a list of batches for each client) or as a
+  numbers, which follow the seed (those of some aggregators of TFF follow the
+  clock). Clients' data may be given as TFF takes them (a list with a
+  `tf.data.Dataset` or a list of batches for each client) or as a
   `tff_adaptive.data.Cohort`, which is faster.
 
   Example:

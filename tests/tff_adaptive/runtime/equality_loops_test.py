@@ -208,6 +208,9 @@ _DERIVED = {
     'repeat_none': lambda d: d.repeat(0),
     'repeat_filtered': lambda d: d.filter(_IS_LATE).repeat(3),
     'endless': lambda d: d.repeat().take(5),
+    'endless_without_an_element': (
+        lambda d: d.filter(lambda *_: tf.constant(False)).repeat().take(5)
+    ),
     'scan': lambda d: d.scan(0.0, lambda s, x: (s + x[0], (s * x, s))),
     'take_while': lambda d: d.take_while(lambda x: x[0] < 6.0),
     'enumerate_filter': (

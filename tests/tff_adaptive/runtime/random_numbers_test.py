@@ -124,6 +124,51 @@ def _build_order(change: Any = lambda numbers: numbers, place: Any = None):
   )
 
 
+@tf.function
+def _order_in_a_function(numbers: tf.data.Dataset) -> tf.Tensor:
+  return _order(_shuffle(numbers))
+
+
+@tf.function
+def _order_in_a_loop(numbers: tf.data.Dataset) -> tf.Tensor:
+  order = tf.zeros([20])
+  for _ in tf.range(2):
+    order = 20 * order + _order(_shuffle(numbers))
+  return order
+
+
+def _order_of_samples(numbers: tf.data.Dataset) -> tf.Tensor:
+  halves = [numbers.take(10), numbers.skip(10)]
+  return _order(tf.data.Dataset.sample_from_datasets(halves, [0.5, 0.5]))
+
+
+def _build_orders_of_clients():
+  """Returns a computation of the clients' orders, whose size is not known."""
+  order = tff.tensorflow.computation(
+      lambda numbers: tf.boolean_mask(_order(numbers), tf.fill([20], True)),
+      _NUMBERS,
+  )
+  return tff.federated_computation(
+      lambda numbers: tff.federated_map(order, numbers),
+      testing.at_clients(_NUMBERS),
+  )
+
+
+def _build_orders_beside_a_dataset_of_the_server():
+  order = tff.tensorflow.computation(
+      lambda numbers, other: _order(numbers) + other.reduce(0.0, tf.add),
+      _NUMBERS,
+      _NUMBERS,
+  )
+  return tff.federated_computation(
+      lambda numbers, other: tff.federated_map(
+          order, (numbers, tff.federated_broadcast(other))
+      ),
+      testing.at_clients(_NUMBERS),
+      testing.at_server(_NUMBERS),
+  )
+
+
 def _as_pipeline(numbers: tf.data.Dataset) -> tf.data.Dataset:
   """Returns the same, so that a pipeline runs."""
   return numbers.flat_map(tf.data.Dataset.from_tensors)
@@ -174,10 +219,31 @@ _DRAWING = (
         _partial(_build_order, _shuffle, tff.CLIENTS),
         lambda: ([list(range(20))] * 2,),
     ),
+    *(
+        (
+            f'{work.__name__}_of_clients',
+            _partial(sequence_testing.over_clients, work, _NUMBERS),
+            lambda: ([list(range(20))] * 2,),
+            work is _order_in_a_function,
+        )
+        for work in (_order_in_a_function, _order_in_a_loop, _order_of_samples)
+    ),
     (
         'shuffle_of_clients',
         _partial(_build_order, place=tff.CLIENTS),
         lambda: ([_shuffle(_range())] * 2,),
+    ),
+    (
+        'shuffle_of_clients_one_by_one',
+        _build_orders_of_clients,
+        lambda: ([_shuffle(_range())] * 2,),
+        False,
+    ),
+    (
+        'shuffle_of_clients_beside_a_dataset_of_the_server',
+        _build_orders_beside_a_dataset_of_the_server,
+        lambda: ([_shuffle(_range())] * 2, [1.0]),
+        False,
     ),
     ('made_datasets', _build_made_datasets, lambda: (['a', 'b'],)),
 )
@@ -194,14 +260,17 @@ def _rows(result: Any) -> np.ndarray:
 class DrawsTest(compiled_testing.TestCase):
 
   @parameterized.named_parameters(*_DRAWING)
-  def test_are_new_in_each_call_and_follow_seed_and_round(self, build, args):
+  @pytest.mark.filterwarnings("ignore:Each client's")
+  def test_are_new_in_each_call_and_follow_seed_and_round(
+      self, build, args, strict=True
+  ):
     tf.random.set_seed(None)  # The test case's seed would be that of shuffles.
     computation, arguments = build(), args()
     draw = lambda: _rows(computation(*arguments))
     by_seed, by_round = [], []
     for seed in (7, 7, 8):
       with runtime.CompiledContext(
-          strict=True, seed=seed, default_num_clients=2
+          strict=strict, seed=seed, default_num_clients=2
       ) as context:
         by_seed.append(np.concatenate([draw() for _ in range(3)]))
         for round_num in (1, 2, 1):

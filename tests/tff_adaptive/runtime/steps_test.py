@@ -218,6 +218,12 @@ class StepGraphsTest(equality_testing.TestCase):
         self.assertEqual(context.path_of(computation), path)
     self.assert_same(found['compiled'], found['steps'], 0)
 
+  def test_results_without_a_value(self):
+    with equality_testing.compiled():
+      self.assertEqual(
+          _map_at_clients(lambda _: (), np.float32)([1.0, 2.0]), [(), ()]
+      )
+
   def test_shapes_that_differ_run_in_steps(self):
     run = _map_at_clients(
         lambda value: tf.reduce_sum(value), tff.TensorType(np.float32, [None])

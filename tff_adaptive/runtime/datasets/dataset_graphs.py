@@ -290,7 +290,8 @@ def _seed_nodes(node: Any, nodes: Mapping[str, Any]) -> list[Any]:
 
   In a function, these may be other nodes than constants.
   """
-  names = [node.input[place] for place in _SEED_PLACES.get(node.op, ())]
+  places = _graph_defs.SEED_PLACES.get(node.op, ())
+  names = [node.input[place] for place in places]
   found = [nodes.get(_graph_defs.node_of(name)) for name in names]
   return [] if None in found else found
 
@@ -364,12 +365,3 @@ _SCALARS = (
     tf.int64.as_datatype_enum,
     _STRING,
 )
-# The places of seeds among the inputs.
-_SEED_PLACES = {
-    'RandomDataset': (0, 1),
-    'RandomDatasetV2': (0, 1),
-    'SamplingDataset': (2, 3),
-    'ShuffleAndRepeatDataset': (2, 3),
-    'ShuffleAndRepeatDatasetV2': (2, 3),
-    **dict.fromkeys(_graph_defs.SHUFFLE_OPS, _graph_defs.SHUFFLE_SEEDS),
-}

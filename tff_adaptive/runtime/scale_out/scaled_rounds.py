@@ -214,8 +214,9 @@ def _timing(costs: dict[str, Any], name: str) -> Iterator[None]:
   costs[name] += time.perf_counter() - start
 
 
-def _bytes(arrays: Sequence[np.ndarray]) -> int:
-  return sum(array.nbytes for array in arrays)
+def _bytes(arrays: Sequence[Any]) -> int:
+  # A text alone is no array.
+  return sum(np.asarray(array).nbytes for array in arrays)
 
 
 def _loads(clients: Sequence[Any]) -> list[float]:

@@ -225,15 +225,19 @@ class Repeated(Derived):
   """The same elements several times; endlessly if the count is negative."""
 
   def __init__(self, source: sequences.Sequence, count: tf.Tensor):
-    super().__init__(source, own=[tf.cast(count, tf.int64)])
+    # How often it is left, and whether this iteration has found an element.
+    own = [tf.cast(count, tf.int64), tf.constant(False)]
+    super().__init__(source, own=own)
 
   def more(self, state):
-    left, own = state[0], state[1:]
-    begins = tf.not_equal(left, 1) & self.source.more(self.source.state)
+    left, found, *own = state
+    # An iteration without an element is the last one of endlessly many.
+    begins = tf.not_equal(left, 1) & (found | (left > 0))
+    begins &= self.source.more(self.source.state)
     return tf.not_equal(left, 0) & (self.source.more(own) | begins)
 
   def visit(self, state, carry, step):
-    left, own = state[0], state[1:]
+    left, found, *own = state
     goes_on = self.source.more(own)
     own = tf.cond(
         goes_on,
@@ -241,8 +245,15 @@ class Repeated(Derived):
         lambda: list(map(tf.identity, self.source.begin())),
     )
     left = tf.where(goes_on | (left < 0), left, left - 1)
-    own, carry = self.source.visit(own, carry, step)
-    return [left, *own], carry
+    own, (found, *carry) = self.source.visit(
+        own,
+        [found & goes_on, *carry],
+        lambda carried, element: [
+            tf.constant(True),
+            *step(carried[1:], element),
+        ],
+    )
+    return [left, found, *own], carry
 
   def _size(self, size):
     if not self.source.is_fixed:

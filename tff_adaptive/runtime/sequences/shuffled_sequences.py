@@ -13,6 +13,7 @@ from typing import Any
 import tensorflow as tf
 
 from tff_adaptive import _graph_defs
+from tff_adaptive import _random_ops
 from tff_adaptive.runtime.sequences import derived_sequences
 from tff_adaptive.runtime.sequences import sequences
 
@@ -155,12 +156,13 @@ def shuffled(
 def draw_seeds(graph_def: Any) -> None:
   """Gives shuffles random seeds, in place of those that TensorFlow draws.
 
-  Those of functions that ops on datasets call stay as they are.
+  So it does for other datasets that draw. Those of functions that no random op
+  could be in, as those of `map`, stay as they are.
   """
   called = _graph_defs.all_called(
       graph_def.node,
       _graph_defs.functions_of(graph_def),
-      follows=_graph_defs.is_call,
+      follows=_random_ops.passes_seed,
   )
   _draw_seeds_in(graph_def.node, ':0')
   for function in called:
@@ -176,8 +178,8 @@ def _draw_seeds_in(nodes: Any, output: str) -> None:
   """
   constants = {node.name: node for node in nodes if node.op == 'Const'}
   for node in list(nodes):
-    if node.op in _graph_defs.SHUFFLE_OPS and _has_no_seed(node, constants):
-      for place in _graph_defs.SHUFFLE_SEEDS:
+    if _has_no_seed(node, constants):
+      for place in _graph_defs.SEED_PLACES[node.op]:
         added = list(_random_number(_seed_name(node, place), output))
         node.input[place] = added[-1].name + output
         nodes.extend(added)
@@ -190,17 +192,17 @@ def _seed_name(node: Any, place: int) -> str:
 
 def has_drawn_seed(node: Any) -> bool:
   """Returns whether `draw_seeds` gave a shuffle its seeds."""
-  place = _graph_defs.SHUFFLE_SEEDS[0]
+  place = _graph_defs.SEED_PLACES[node.op][0]
   return _graph_defs.node_of(node.input[place]) == _seed_name(node, place)
 
 
 def _has_no_seed(node: Any, constants: Mapping[str, Any]) -> bool:
-  """Returns whether both seeds of a shuffle are constant zeros."""
+  """Returns whether a node has seeds, both of which are constant zeros."""
   names = [
       _graph_defs.node_of(node.input[place])
-      for place in _graph_defs.SHUFFLE_SEEDS
+      for place in _graph_defs.SEED_PLACES.get(node.op, ())
   ]
-  return all(
+  return bool(names) and all(
       name in constants
       and not tf.make_ndarray(constants[name].attr['value'].tensor)
       for name in names

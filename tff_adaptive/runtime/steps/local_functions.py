@@ -291,6 +291,7 @@ class Function:
     takes_seed: Whether it draws random numbers.
     free: What it reads from outside, see `find_free`.
     types: The types of the leaves of the argument, and of what it reads.
+    returns_sequences: Whether it returns sequences.
   """
 
   def __init__(
@@ -327,7 +328,7 @@ class Function:
     for type_spec in self.free.values():
       self.types += expressions.leaf_types(type_spec)
     self.takes_seed = pieces.draw_in(block)
-    self._returns_sequences = expressions.has_sequences(
+    self.returns_sequences = expressions.has_sequences(
         block.type_signature.result
     )
     are_read = expressions.has_sequences(tff.StructType(self.types))
@@ -367,7 +368,7 @@ class Function:
       TypeError: If a sequence does not match its type.
     """
     # A dataset that is returned stays as it was given.
-    key = None if self._returns_sequences else key
+    key = None if self.returns_sequences else key
     return self._call(
         self.leaves(leaves, scope), lambda: [tf.constant(seed)], key=key
     )

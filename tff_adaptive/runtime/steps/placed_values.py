@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Values at the server and the clients, while a computation runs in steps."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 import functools
 from typing import Any, Optional
 
@@ -11,6 +11,7 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_adaptive.runtime import computations
+from tff_adaptive.runtime import round_keys
 from tff_adaptive.runtime import values
 from tff_adaptive.runtime.datasets import elements
 from tff_adaptive.runtime.steps import expressions
@@ -101,6 +102,25 @@ class Column:
       if len({tuple(tensor.shape) for tensor in tensors}) == 1:
         self._stacked = tf.stack(tensors)
     return self._stacked
+
+  def seeded(
+      self,
+      leaf_type: tff.Type,
+      draw_of: Callable[[int], round_keys.Draw],
+  ) -> 'Column':
+    """Returns the column with given datasets that draw from streams.
+
+    Args:
+      leaf_type: The type of the leaves.
+      draw_of: Returns the random streams of a client.
+    """
+    if self.clients is None or not isinstance(leaf_type, tff.SequenceType):
+      return self
+    datasets = [
+        elements.as_fresh_dataset(leaf.value, leaf_type, draw_of(client)(0, 0))
+        for client, leaf in enumerate(self.leaves)
+    ]
+    return Column(leaves=list(map(tf.data.experimental.to_variant, datasets)))
 
   @property
   def values(self) -> Sequence[Any]:

@@ -46,6 +46,20 @@ class Run(expressions.Evaluator):
       return key.seeds(self._num_clients).clients
     return np.zeros([self._num_clients, 2], np.int32)
 
+  def _seeded(
+      self, function: local_functions.Function, leaves: Sequence[Any]
+  ) -> list[Any]:
+    """Returns leaves; datasets of clients draw by the key of this step."""
+    # A dataset that is returned stays as it was given.
+    if function.returns_sequences:
+      return list(leaves)
+    return [
+        leaf.seeded(leaf_type, self._key.draw_of(self._num_clients, place))
+        if isinstance(leaf, placed_values.Column)
+        else leaf
+        for place, (leaf, leaf_type) in enumerate(zip(leaves, function.types))
+    ]
+
   def _call(
       self,
       function: local_functions.Function,
@@ -136,6 +150,9 @@ class Run(expressions.Evaluator):
   ) -> placed_values.Placed:
     if expressions.is_structural(function.block):
       return placed_values.Placed(self._rearrange(function, leaves))
+    types = expressions.leaf_types(function.block.type_signature.result)
+    if not types:
+      return placed_values.Placed([])
     stacked = self._map_in_round(function, leaves)
     if stacked is not None:
       return stacked
@@ -144,7 +161,6 @@ class Run(expressions.Evaluator):
       return self.apply_at_server(
           None, [function, placed_values.Placed(leaves)]
       )
-    types = expressions.leaf_types(function.block.type_signature.result)
     specs = list(map(running.leaf_spec, types))
     return self._for_each(compiled, leaves, function.scope, specs)
 
@@ -157,7 +173,7 @@ class Run(expressions.Evaluator):
   ) -> placed_values.Placed:
     """Runs a function for each client: in a loop, or one after the other."""
     seeds = self._next_seeds(function)
-    placed = placed_values.Placed(leaves)
+    placed = placed_values.Placed(self._seeded(function, leaves))
     stacked = placed.stack(function.types)
     if (
         self._num_clients
@@ -223,6 +239,9 @@ class Run(expressions.Evaluator):
     total = expressions.flatten(zero)
     add, scope = self._functions.of(accumulate.block), accumulate.scope
     seeds = self._next_seeds(add)
+    placed = placed_values.Placed(
+        self._seeded(add, [*total, *placed.leaves])[len(total) :]
+    )
     leaves = [*total, *placed.leaves]
     stacked = placed_values.Placed(leaves).stack(add.types)
     if self._num_clients and stacked is not None:

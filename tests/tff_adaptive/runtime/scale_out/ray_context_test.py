@@ -268,6 +268,25 @@ class RayContextTest(compiled_testing.TestCase):
     self.assertAllEqual(rows, list(range(40)))
     self.assertEqual(total, 790)
 
+  @pytest.mark.slow
+  def test_texts_travel(self):
+    join = tff.tensorflow.computation(
+        lambda x, y: tf.strings.join([x, y]), [np.str_, np.str_]
+    )
+    empty = tff.tensorflow.computation(lambda: tf.constant(''))
+    same = tff.tensorflow.computation(lambda x: x, np.str_)
+
+    @tff.federated_computation(
+        testing.at_server(np.str_), testing.at_clients(np.str_)
+    )
+    def run(prefix, values):
+      both = (tff.federated_broadcast(prefix), values)
+      joined = tff.federated_map(join, both)
+      return tff.federated_aggregate(joined, empty(), join, join, same)
+
+    with self._installed():
+      self.assertEqual(run('-', ['a', 'b', '']), b'-a-b-')
+
   def test_data_that_are_read_by_the_workers(self):
     arrays = equality_testing.source()
     reads = []
