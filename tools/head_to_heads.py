@@ -8,7 +8,13 @@ the leaderboard, in `runs/leaderboard`, with its flags, ranges and draws.
 """
 
 import argparse
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import (
+    Collection,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 import itertools
 import pathlib
 import sys
@@ -48,6 +54,7 @@ OTHERS = (
 TASKS = ('digits', 'ag_news', 'mnist')
 CSV_HEADER = ('method', 'against', 'task', 'rates', 'difference', 'low', 'high')
 _RATES = ('defaults', 'tuned')
+_NUM_ROWS = len(PAIRS) * len(_RATES)
 _NUM_TRIALS = 6
 _NUM_SEEDS = 5
 _INTRODUCTION = (
@@ -162,11 +169,15 @@ def _format_scores(scores: Mapping[int, float]) -> str:
   return formatting.format_mean(values.mean(), statistics.std(values), 2)
 
 
-def _default_rows(results: results_lib.Results) -> Iterator[Sequence[str]]:
-  """Yields what tuning adds to each method on each task."""
+def _default_rows(
+    results: results_lib.Results, tasks: Collection[str]
+) -> Iterator[Sequence[str]]:
+  """Yields what tuning adds to each method on each of some tasks."""
   of_tasks = _read(results)
   for name, method in results.plan.board.methods.items():
     for task, of_task in results.plan.board.tasks.items():
+      if task not in tasks:
+        continue
       defaults, tuned = (
           _by_seed(runs, name) for runs in of_tasks[task].values()
       )
@@ -188,8 +199,17 @@ def _default_rows(results: results_lib.Results) -> Iterator[Sequence[str]]:
       ]
 
 
+def _list_missing(
+    tasks: Sequence[str], methods: Sequence[str]
+) -> Iterator[str]:
+  """Yields a paragraph for what has not run; none if all has."""
+  for what, names in (('tasks', tasks), ('methods', methods)):
+    if names:
+      yield pages.paragraph(f'These {what} have not run: {", ".join(names)}.')
+
+
 def write(output_dir: pathlib.Path, data_dir: str, results_dir: pathlib.Path):
-  """Writes the page from the finished runs.
+  """Writes the page of the tasks on which all pairs are finished.
 
   Args:
     output_dir: The folder of the leaderboard's runs.
@@ -198,6 +218,12 @@ def write(output_dir: pathlib.Path, data_dir: str, results_dir: pathlib.Path):
   """
   of_pairs, of_all = map(results_lib.Results, make_plans(output_dir, data_dir))
   differences = _compare_pairs(of_pairs)
+  num_rows = differences.task.value_counts()
+  done = [task for task in TASKS if num_rows.get(task) == _NUM_ROWS]
+  differences = differences[differences.task.isin(done)]
+  default_rows = list(_default_rows(of_all, done))
+  shown = {row[0] for row in default_rows}
+  missing = [n for n in of_all.plan.board.methods if n not in shown]
   margins = ', '.join(
       f'{name} {views.format_points(task.margin)}'
       for name, task in of_all.plan.board.tasks.items()
@@ -218,9 +244,10 @@ def write(output_dir: pathlib.Path, data_dir: str, results_dir: pathlib.Path):
               *('method', 'free', 'task', *_RATES),
               *('difference', 'defaults are'),
           ),
-          _default_rows(of_all),
+          default_rows,
           num_labels=3,
       ),
+      *_list_missing([task for task in TASKS if task not in done], missing),
       *pages.origin(
           [*of_pairs.runs(), *of_all.runs()],
           command_line.build_command('head_to_heads', (), package='tools'),

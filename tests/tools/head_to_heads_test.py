@@ -29,10 +29,21 @@ class HeadToHeadsTest(absltest.TestCase):
     self.folder = folder_testing.new(self)
     self.plan, self.all = head_to_heads.make_plans(self.folder / 'runs', 'data')
 
-  def _write_defaults(self, method, scores):
-    for trial in self.plan.finals('digits', method, plans.DEFAULTS):
-      score = scores[trial.seed]
-      board_testing.write_run(trial, [score, score])
+  def _write(self, defaults=None, tuned=None):
+    """Writes all runs on digits: scores by method and seed, 0.5 for others."""
+    for method in self.plan.board.methods:
+      scores = (defaults or {}).get(method, [0.5] * 5)
+      for trial in self.plan.finals('digits', method, plans.DEFAULTS):
+        board_testing.write_run(trial, [scores[trial.seed]] * 2)
+      num_trials = len(self.plan.assignments(method))
+      # The last trial has the lowest loss.
+      losses = [1 / place for place in range(1, num_trials + 1)]
+      board_testing.write_tuning(self.plan, 'digits', method, losses)
+      scores = (tuned or {}).get(method, [0.5] * 5)
+      found = dict(enumerate(scores))
+      board_testing.write_finals(
+          self.plan, 'digits', method, num_trials - 1, found
+      )
 
   def _page(self):
     head_to_heads.write(self.folder / 'runs', 'data', self.folder)
@@ -48,36 +59,47 @@ class HeadToHeadsTest(absltest.TestCase):
     }
     self.assertEqual(set(self.all.board.methods), registered)
 
-  def test_what_has_not_run_is_left_out(self):
-    self.assertNotIn('| digits', self._page().split('What tuning adds')[1])
+  def test_what_has_not_run_is_left_out_and_named(self):
+    self._write()
+    last, *_ = self.plan.finals('digits', 'AdGD', plans.DEFAULTS)
+    (last.folder / 'metrics.csv').unlink()
+    page = self._page()
+    self.assertNotIn('| digits |', page)
+    self.assertIn('have not run: digits, ag_news, mnist.', page)
 
   def test_differences_are_paired_by_seed(self):
     old = [0.5, 0.6, 0.7, 0.8, 0.9]
-    self._write_defaults('FedAvgM', old)
-    self._write_defaults('FedAdam', [score + 0.05 for score in old])
-    self._write_defaults('FedAdamom', [score + 0.04 for score in old])
+    scores = {
+        'FedAvgM': old,
+        'FedAdam': [score + 0.05 for score in old],
+        'FedAdamom': [score + 0.04 for score in old],
+    }
+    self._write(scores)
     page = self._page()
+    equal = '+0.00 [+0.00, +0.00] |'
     self.assertIn('| FedAdamom | FedAvgM | digits | +4.00 [+4.00', page)
-    self.assertIn('+4.00] better | - |', page)
+    self.assertIn(f'+4.00] better | {equal}', page)
     self.assertIn('| FedAdamom | FedAdam | digits | -1.00 [-1.00', page)
-    self.assertIn('-1.00] worse | - |', page)
-    self.assertIn('| FedAdamom |  | digits | 74.00 ± 15.81 | - | - | - |', page)
+    self.assertIn(f'-1.00] worse | {equal}', page)
+    self.assertIn('| FedAdamom |  | digits | 74.00 ± 15.81 | 50.00', page)
+    self.assertIn('have not run: ag_news, mnist.', page)
+    self.assertIn('have not run: FedAvgM-Nesterov, ', page)
     text = (self.folder / 'methods_2026.csv').read_text(encoding='utf-8')
-    rows = list(csv.DictReader(text.splitlines()))
-    self.assertEqual([row['rates'] for row in rows], ['defaults'] * 2)
-    self.assertAlmostEqual(float(rows[1]['difference']), 4.0)
+    found = {
+        (row['method'], row['against'], row['rates']): row['difference']
+        for row in csv.DictReader(text.splitlines())
+    }
+    self.assertLen(found, 2 * len(head_to_heads.PAIRS))
+    difference = float(found['FedAdamom', 'FedAvgM', 'defaults'])
+    self.assertAlmostEqual(difference, 4.0)
 
   def test_defaults_are_judged_by_the_tuned_runs_and_the_margin(self):
-    self._write_defaults('AdGD', [0.9] * 5)
-    board_testing.write_tuning(
-        self.plan, 'digits', 'AdGD', [0.5, 0.4, 0.3, 0.2, 0.1, 0.05]
-    )
-    board_testing.write_finals(
-        self.plan, 'digits', 'AdGD', 5, dict(enumerate([0.95, 0.96] * 3))
-    )
+    tuned = [0.95, 0.96, 0.95, 0.96, 0.95]
+    self._write({'AdGD': [0.9] * 5}, {'AdGD': tuned})
     row = '| AdGD | yes | digits | 90.00 ± 0.00 | 95.40 ± 0.55 | -5.40 [-6.08'
-    self.assertIn(row, self._page())
-    self.assertIn('-4.72] | worse |', self._page())
+    page = self._page()
+    self.assertIn(row, page)
+    self.assertIn('-4.72] | worse |', page)
 
 
 if __name__ == '__main__':
