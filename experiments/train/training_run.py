@@ -471,14 +471,17 @@ def _report(
     directory: run_directory.RunDirectory,
 ):
   """Plots the curve and prints the paths of the files."""
-  curve = directory.plots / 'training.png'
+  curve: Any = directory.plots / 'training.png'
   data = run.hparams['evaluation_data'] or settings_lib.TEST
-  training_curve.plot_training_curve(
-      directory.metrics_csv,
-      curve,
-      describe(run.choices),
-      data=data.replace('_', ' '),
-  )
+  try:
+    training_curve.plot_training_curve(
+        directory.metrics_csv,
+        curve,
+        describe(run.choices),
+        data=data.replace('_', ' '),
+    )
+  except training_curve.NoCurveError:  # No client has trained.
+    curve = 'none, as no accuracy, loss or step size is finite'
   if result.stopped:
     print(
         f'Training stopped after round {result.round_num}: the monitored '

@@ -95,6 +95,17 @@ class TrainerTest(folder_testing.FolderTestCase):
     self.assertNotIn('time of', self.train())
 
   @pytest.mark.slow
+  def test_a_run_without_a_finite_loss_ends_with_its_test_accuracy(self):
+    out = self.train(
+        '--max_client_update_norm=1e-9',
+        '--heldout_fraction=0.5',
+        '--evaluations=per_client',
+    )
+    self.assertIn('curve: none, as no accuracy, loss or step size', out)
+    self.assertRegex(out, r'(?m)^test accuracy: 0\.\d\d$')
+    self.assertFalse((self.folder / 'run' / 'plots' / 'training.png').exists())
+
+  @pytest.mark.slow
   def test_the_device_is_recorded_and_the_number_of_cores_is_not(self):
     run = self.folder / 'run'
     out = self.train()
