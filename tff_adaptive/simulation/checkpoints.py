@@ -63,16 +63,14 @@ def _like(
 ) -> Any:
   """Returns `array` as a leaf like `template`; errors name the owner.
 
-  A leaf that may differ, and a number for one of Python, keep their dtype.
+  An array that may differ keeps its shape and dtype.
   """
   wanted = np.asarray(template)
   same_dtype = array.dtype.name == wanted.dtype.name or (
       wanted.dtype.kind in 'SU' and array.dtype.kind == wanted.dtype.kind
   )
   if not same_dtype or array.shape != wanted.shape:
-    of_python = type(template) in (bool, int, float, complex)
-    is_number = array.ndim == 0 and specs.kind(array.dtype) in 'biufc'
-    if may_differ or (of_python and is_number):
+    if may_differ:
       return array[()]
     raise CheckpointError(
         f'{owner} is {array.dtype.name}{list(array.shape)} in the checkpoint, '
@@ -349,7 +347,7 @@ class CheckpointManager:
 
     Args:
       template: A structure like the saved one; its leaves have the expected
-        shapes and dtypes. A number of Python stands for one of any dtype.
+        shapes and dtypes.
       defaults: The leaves, by name, of checkpoints that are older than them.
         None, the default, for none.
       free_part: The name of a part whose leaves may have other shapes and

@@ -75,6 +75,22 @@ def _leaf_names(state: Any) -> frozenset[str]:
   return frozenset('/'.join(path) for path, _ in leaves)
 
 
+def _build_initial_state(
+    process: tff.learning.templates.LearningProcess,
+    initial_state_fn: Any,
+) -> Any:
+  """Returns the state before the first round, in the types of the process."""
+  if initial_state_fn in (None, process.initialize):
+    return process.initialize()
+  state = initial_state_fn()
+  signature = getattr(process.initialize, 'type_signature', None)
+  if signature is None:
+    return state
+  # Rounds take numbers of Python and float64, but return their own dtypes.
+  state_type = signature.result.member
+  return tff.tensorflow.computation(lambda given: given, state_type)(state)
+
+
 def _sequence_of(kind: type) -> Any:
   return attrs.validators.deep_iterable(
       specs.instance_of(kind), specs.instance_of(Sequence)
@@ -501,7 +517,7 @@ def run_training(
       adjust_state_fn=adjust_state_fn,
       health=interruptions.RunHealth(max_rejected_rounds),
   )
-  run.start((initial_state_fn or process.initialize)())
+  run.start(_build_initial_state(process, initial_state_fn))
   run.restore()
   initial_round = run.round_num
   with contextlib.ExitStack() as stack:

@@ -231,13 +231,33 @@ class TrainingLoopTest(loop_testing.LoopTestCase):
     with self.assertRaisesRegex(TypeError, '`callbacks/0/value` of type set'):
       self.run_loop(callbacks=[_Naive({1}, max)], cohort_fn=None)
 
-  def test_an_initial_state_may_have_numbers_of_python(self):
-    arguments = {
-        'initial_state_fn': lambda: {'weights': 100.0, 'rounds': np.int32(0)}
-    }
-    self.run_loop('whole', **arguments)
-    self.run_in_two_parts('parts', 8, lambda folder: [], **arguments)
-    self.assert_same_run('whole', 'parts')
+  def test_an_initial_state_may_have_other_dtypes(self):
+    process = compiled_testing.process()
+
+    def initial_state_fn():
+      state = process.initialize()
+      weights = tf.nest.map_structure(
+          lambda leaf: np.full(leaf.shape, 0.5), state.global_model_weights
+      )
+      return state._replace(
+          global_model_weights=weights,
+          finalizer={'learning_rate': 0.5},
+      )
+
+    average = kept_weights.WeightsMovingAverage(0.5)
+    with runtime.CompiledContext(strict=True):
+      for total_rounds in (2, 4):
+        result = self.run_loop(
+            process=process,
+            cohort_fn=lambda round_num: [testing.dataset(9)],
+            initial_state_fn=initial_state_fn,
+            total_rounds=total_rounds,
+            evaluate_fn=None,
+            callbacks=[average],
+        )
+    self.assertEqual(result.num_new_rounds, 2)
+    self.assertEqual(result.state.finalizer['learning_rate'], 0.5)
+    self.assertEqual(average.get_weights().trainable[0].dtype, np.float32)
 
   def test_an_evaluation_knows_its_round(self):
     asked = []
