@@ -287,6 +287,7 @@ class TrainingLoopTest(loop_testing.LoopTestCase):
         evaluate_fn=lambda weights: {
             'f1': np.array([weights, 0.5], np.float32),
             'accuracy': 'unknown',
+            'loss': tf.constant(0.5, tf.bfloat16),
         },
         callbacks=[
             callbacks.EarlyStopping('evaluation/f1_0', mode='max'),
@@ -294,8 +295,10 @@ class TrainingLoopTest(loop_testing.LoopTestCase):
         ],
     )
     expected = {'f1_0': np.float32(0.1), 'f1_1': 0.5, 'accuracy': 'unknown'}
-    self.assertEqual(result.evaluation, expected)
-    self.assertEndsWith(self.rows()[1], ',0.1,0.5,unknown,0.1,0.5,unknown')
+    self.assertEqual(result.evaluation, {**expected, 'loss': 0.5})
+    self.assertEndsWith(
+        self.rows()[1], ',0.1,0.5,unknown,0.5,0.1,0.5,unknown,0.5'
+    )
 
   @parameterized.parameters(
       (0.5, 'mapping.*found float'),
