@@ -5,6 +5,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 import contextlib
 import functools
+import shlex
 from typing import Any, Optional
 
 import attrs
@@ -497,8 +498,9 @@ def _report(
   print(f'metrics: {directory.metrics_csv}')
   print(f'curve: {curve}')
   print(f'checkpoints: {directory.checkpoints}')
-  tensorboard = programs.find_script('tensorboard')
-  print(f'TensorBoard: {tensorboard} --logdir {directory.tensorboard}')
+  script = programs.find_script('tensorboard')
+  command = [script, '--logdir', str(directory.tensorboard)]
+  print(f'TensorBoard: {shlex.join(command)}')
   if directory.profile.exists():
     print(f'profile: {directory.profile}, for https://ui.perfetto.dev')
 
