@@ -20,6 +20,7 @@ from tff_adaptive.data import checks
 from tff_adaptive.data import client_data
 from tff_adaptive.data import cohort
 from tff_adaptive.data import sampling
+from tff_adaptive.data import transforms
 from tff_adaptive.optimizers import optimizer
 from tff_adaptive.simulation import callbacks
 from tff_adaptive.simulation import client_states
@@ -100,7 +101,7 @@ def build_task(choices: _Choices, settings: hparams.Settings) -> task_lib.Task:
 
   Returns:
     The task. It still contains bad clients to be rejected, which local training
-    skips.
+    skips, unless the algorithm pools the clients.
 
   Raises:
     ValueError: If the data is unsuitable for training.
@@ -124,6 +125,17 @@ def build_task(choices: _Choices, settings: hparams.Settings) -> task_lib.Task:
         f'{len(bad_clients)} of {len(task.train_data.client_ids)} '
         'clients are bad and will be ignored in every round.'
     )
+    if choices[registry.ALGORITHM].row.pools_clients:
+      clients = task.train_data
+      # Empty ones are no part of the pool, but of the mean size of a client.
+      pooled = [
+          client_id
+          for client_id in clients.client_ids
+          if client_id not in bad_clients or not clients.num_examples(client_id)
+      ]
+      task = attrs.evolve(
+          task, train_data=transforms.select_clients(clients, pooled)
+      )
   return task
 
 
