@@ -113,7 +113,14 @@ def build_task(choices: _Choices, settings: hparams.Settings) -> task_lib.Task:
       seed=settings.seed,
   )
   task = _choose_clients(task, settings)
-  checks.check_central_examples(task.central_test, num_classes=task.num_classes)
+  for name, examples in (
+      ('The test set', task.central_test),
+      ('The validation data', task.validation),
+  ):
+    if examples is not None:
+      checks.check_central_examples(
+          examples, name=name, num_classes=task.num_classes
+      )
   bad_clients = checks.check_clients(
       task.train_data,
       num_classes=task.num_classes,
