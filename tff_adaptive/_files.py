@@ -5,6 +5,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 import contextlib
 import csv
+import errno
 import fcntl
 import io
 import os
@@ -88,6 +89,10 @@ def _sync_folder(folder: pathlib.Path):
   descriptor = os.open(folder, os.O_RDONLY)
   try:
     os.fsync(descriptor)
+  except OSError as error:
+    # Of a file system that cannot sync folders, such as shares of Windows.
+    if error.errno not in (errno.EBADF, errno.EINVAL):
+      raise
   finally:
     os.close(descriptor)
 

@@ -121,6 +121,8 @@ def _foreign_folders() -> tuple[str, ...]:
   folders += [*site.getsitepackages(), site.getusersitepackages()]
   folders += [str(_ROOT / name) for name in _OWN_FOLDERS]
   folders += ['/proc', '/sys', '/dev', '/etc']
+  # Links in /etc lead there, which an update of the system changes.
+  folders += ['/usr/lib', '/usr/share/zoneinfo']
   return tuple(f'{os.path.realpath(folder)}{os.sep}' for folder in folders)
 
 

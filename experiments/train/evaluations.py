@@ -17,6 +17,7 @@ from tff_adaptive import _metric_modes
 from tff_adaptive import client_works
 from tff_adaptive import evaluation
 from tff_adaptive import runtime
+from tff_adaptive.data import checks
 from tff_adaptive.data import client_data
 from tff_adaptive.data import feature_arrays
 from tff_adaptive.data import sampling
@@ -173,6 +174,8 @@ def _examples_during_training(
     examples = sampling.sample_client_examples(
         task.train_data, size or _SAMPLED_EXAMPLES, settings.seed
     )
+    # Clients that training rejects may be among them.
+    checks.check_central_examples(examples, name=f'--evaluation_data={name}')
     return augmentation.for_evaluation(examples) if augmentation else examples
   examples = task.central_test
   if name == settings_lib.VALIDATION:

@@ -20,6 +20,7 @@ from tff_adaptive.data import checks
 from tff_adaptive.data import client_data
 from tff_adaptive.data import cohort
 from tff_adaptive.data import sampling
+from tff_adaptive.data import transforms
 from tff_adaptive.optimizers import optimizer
 from tff_adaptive.simulation import callbacks
 from tff_adaptive.simulation import client_states
@@ -100,7 +101,7 @@ def build_task(choices: _Choices, settings: hparams.Settings) -> task_lib.Task:
 
   Returns:
     The task. It still contains bad clients to be rejected, which local training
-    skips.
+    skips, unless the algorithm pools the clients.
 
   Raises:
     ValueError: If the data is unsuitable for training.
@@ -112,7 +113,14 @@ def build_task(choices: _Choices, settings: hparams.Settings) -> task_lib.Task:
       seed=settings.seed,
   )
   task = _choose_clients(task, settings)
-  checks.check_central_examples(task.central_test, num_classes=task.num_classes)
+  for name, examples in (
+      ('The test set', task.central_test),
+      ('The validation data', task.validation),
+  ):
+    if examples is not None:
+      checks.check_central_examples(
+          examples, name=name, num_classes=task.num_classes
+      )
   bad_clients = checks.check_clients(
       task.train_data,
       num_classes=task.num_classes,
@@ -124,6 +132,17 @@ def build_task(choices: _Choices, settings: hparams.Settings) -> task_lib.Task:
         f'{len(bad_clients)} of {len(task.train_data.client_ids)} '
         'clients are bad and will be ignored in every round.'
     )
+    if choices[registry.ALGORITHM].row.pools_clients:
+      clients = task.train_data
+      # Empty ones are no part of the pool, but of the mean size of a client.
+      pooled = [
+          client_id
+          for client_id in clients.client_ids
+          if client_id not in bad_clients or not clients.num_examples(client_id)
+      ]
+      task = attrs.evolve(
+          task, train_data=transforms.select_clients(clients, pooled)
+      )
   return task
 
 

@@ -5,6 +5,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 import contextlib
 import functools
+import shlex
 from typing import Any, Optional
 
 import attrs
@@ -471,14 +472,17 @@ def _report(
     directory: run_directory.RunDirectory,
 ):
   """Plots the curve and prints the paths of the files."""
-  curve = directory.plots / 'training.png'
+  curve: Any = directory.plots / 'training.png'
   data = run.hparams['evaluation_data'] or settings_lib.TEST
-  training_curve.plot_training_curve(
-      directory.metrics_csv,
-      curve,
-      describe(run.choices),
-      data=data.replace('_', ' '),
-  )
+  try:
+    training_curve.plot_training_curve(
+        directory.metrics_csv,
+        curve,
+        describe(run.choices),
+        data=data.replace('_', ' '),
+    )
+  except training_curve.NoCurveError:  # No client has trained.
+    curve = 'none, as no accuracy, loss or step size is finite'
   if result.stopped:
     print(
         f'Training stopped after round {result.round_num}: the monitored '
@@ -494,8 +498,9 @@ def _report(
   print(f'metrics: {directory.metrics_csv}')
   print(f'curve: {curve}')
   print(f'checkpoints: {directory.checkpoints}')
-  tensorboard = programs.find_script('tensorboard')
-  print(f'TensorBoard: {tensorboard} --logdir {directory.tensorboard}')
+  script = programs.find_script('tensorboard')
+  command = [script, '--logdir', str(directory.tensorboard)]
+  print(f'TensorBoard: {shlex.join(command)}')
   if directory.profile.exists():
     print(f'profile: {directory.profile}, for https://ui.perfetto.dev')
 

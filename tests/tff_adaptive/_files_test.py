@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of files that are replaced atomically, and of locks on folders."""
 
+import errno
 import os
 import pathlib
 import re
@@ -69,6 +70,23 @@ class AtomicFilesTest(folder_testing.FolderTestCase):
     with mock.patch.multiple(os, fsync=call('fsync'), replace=call('replace')):
       self._write(b'')
     self.assertEqual(done, ['fsync file', 'replace folder', 'fsync folder'])
+
+  @parameterized.parameters(errno.EINVAL, errno.EIO)
+  def test_a_folder_may_have_no_sync(self, number):
+    sync = os.fsync
+
+    def fail_for_folders(file):
+      if os.path.isdir(f'/proc/self/fd/{file}'):
+        raise OSError(number, os.strerror(number))
+      sync(file)
+
+    with mock.patch.object(os, 'fsync', fail_for_folders):
+      if number == errno.EINVAL:
+        self._write(b'new')
+      else:
+        with self.assertRaises(_files.WriteError):
+          self._write(b'new')
+    self._assert_only(b'new')
 
   @parameterized.parameters(RuntimeError, KeyboardInterrupt)
   def test_an_error_within_changes_nothing(self, error):

@@ -21,6 +21,10 @@ _RUN_PANEL_HEIGHT = 2.3
 _WIDTH = 7.0
 
 
+class NoCurveError(ValueError):
+  """A metrics file has no finite accuracy, loss or step size."""
+
+
 def _frame(axes, label: str):
   """Adds the label, grid and frame of a panel."""
   axes.set_ylabel(label)
@@ -147,7 +151,8 @@ def plot_training_curve(
 
   Raises:
     OSError: If a file cannot be read or written; names it.
-    ValueError: If the metrics file is damaged or has no column to plot.
+    NoCurveError: If the metrics file has no finite number to plot.
+    ValueError: If it is damaged.
 
   Example:
     >>> plot_training_curve(
@@ -157,7 +162,9 @@ def plot_training_curve(
   columns = _run_metrics.read_columns(metrics_csv)
   panels = _panels(columns, data)
   if not panels:
-    raise ValueError(f'{metrics_csv} has no accuracy, loss or step size.')
+    raise NoCurveError(
+        f'{metrics_csv} has no finite accuracy, loss or step size.'
+    )
   drawing, stack = _style.new_stack(
       len(panels), width=_WIDTH, height=_RUN_PANEL_HEIGHT, x_label='round'
   )

@@ -151,7 +151,11 @@ class Callback:
     return {}
 
   def get_state(self) -> Any:
-    """Returns a nest of arrays, with the same structure during the run."""
+    """Returns a nest of arrays and numbers, of one structure during the run.
+
+    Their shapes and dtypes may change, but not the names of a mapping, the
+    length of a list, or None into a value.
+    """
     return ()
 
   def set_state(self, state: Any):

@@ -58,13 +58,20 @@ def _encode(name: str, leaf: Any) -> tuple[np.ndarray, str]:
   return array.view(f'u{array.dtype.itemsize}'), array.dtype.name
 
 
-def _like(owner: str, array: np.ndarray, template: Any) -> Any:
-  """Returns `array` as a leaf like `template`; errors name the owner."""
+def _like(
+    owner: str, array: np.ndarray, template: Any, may_differ: bool
+) -> Any:
+  """Returns `array` as a leaf like `template`; errors name the owner.
+
+  An array that may differ keeps its shape and dtype.
+  """
   wanted = np.asarray(template)
   same_dtype = array.dtype.name == wanted.dtype.name or (
       wanted.dtype.kind in 'SU' and array.dtype.kind == wanted.dtype.kind
   )
   if not same_dtype or array.shape != wanted.shape:
+    if may_differ:
+      return array[()]
     raise CheckpointError(
         f'{owner} is {array.dtype.name}{list(array.shape)} in the checkpoint, '
         f'but {wanted.dtype.name}{list(wanted.shape)} in this run'
@@ -78,7 +85,10 @@ def _like(owner: str, array: np.ndarray, template: Any) -> Any:
 
 
 def _restore(
-    path: pathlib.Path, leaves: Mapping[str, np.ndarray], template: Any
+    path: pathlib.Path,
+    leaves: Mapping[str, np.ndarray],
+    template: Any,
+    free_part: str = '',
 ) -> Any:
   """Returns a file's leaves in the structure of `template`, or raises."""
   misfit = f'{path} does not fit this run:'
@@ -95,7 +105,8 @@ def _restore(
 
   def restore(leaf_path, leaf):
     name = '/'.join(leaf_path)
-    return _like(f'{misfit} `{name}`', leaves[name], leaf)
+    is_free = leaf_path[:1] == (free_part,)
+    return _like(f'{misfit} `{name}`', leaves[name], leaf, is_free)
 
   return structures.map_with_path(restore, template)
 
@@ -139,6 +150,19 @@ def _read(path: pathlib.Path) -> dict[str, np.ndarray]:
   }
 
 
+def check_storable(state: Any):
+  """Raises unless a structure can be written.
+
+  Args:
+    state: A nested structure of arrays and scalars.
+
+  Raises:
+    TypeError: If a leaf is neither an array nor a scalar.
+  """
+  for leaf_path, leaf in structures.flatten_with_path(state):
+    _encode('/'.join(leaf_path), leaf)
+
+
 def write_structure(path: pathlib.Path, round_num: int, state: Any):
   """Writes a structure atomically to one file.
 
@@ -165,7 +189,7 @@ def write_structure(path: pathlib.Path, round_num: int, state: Any):
   manifest = json.dumps(
       {
           'format': _FORMAT,
-          'round_num': round_num,
+          'round_num': int(round_num),
           'leaves': rows,
           'digest': _digest(arrays),
       }
@@ -314,7 +338,10 @@ class CheckpointManager:
     _files.remove_temporaries(self._directory)
 
   def load_latest(
-      self, template: Any, defaults: Optional[Mapping[str, Any]] = None
+      self,
+      template: Any,
+      defaults: Optional[Mapping[str, Any]] = None,
+      free_part: str = '',
   ) -> Optional[tuple[int, Any]]:
     """Loads the newest intact checkpoint.
 
@@ -323,6 +350,8 @@ class CheckpointManager:
         shapes and dtypes.
       defaults: The leaves, by name, of checkpoints that are older than them.
         None, the default, for none.
+      free_part: The name of a part whose leaves may have other shapes and
+        dtypes. Defaults to no part.
 
     Returns:
       The round number and the structure, or None if there is no checkpoint.
@@ -338,7 +367,8 @@ class CheckpointManager:
       return None
     round_num, leaves = newest
     leaves = {**(defaults or {}), **leaves}
-    return round_num, _restore(self.path(round_num), leaves, template)
+    path = self.path(round_num)
+    return round_num, _restore(path, leaves, template, free_part)
 
   def load_latest_leaves(self) -> Optional[tuple[int, dict[str, np.ndarray]]]:
     """Loads the newest intact checkpoint without knowing its structure.

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import contextlib
 import io
 import itertools
+import math
 import os
 import pathlib
 import socket
@@ -218,7 +219,9 @@ class MetricsWriter(abc.ABC):
 def _format(value: Any) -> str:
   """Returns a text in one line; that of a number reads back as the same."""
   if isinstance(value, str):
-    return ' '.join(value.splitlines())  # Readers take a line for a row.
+    text = ' '.join(value.splitlines())  # Readers take a line for a row.
+    # A column must not have texts and numbers.
+    return text if _run_metrics.parse_number(text) is None else repr(text)
   array = np.asarray(value)
   if array.dtype.kind in 'biu':
     return str(int(array))
@@ -254,6 +257,8 @@ def to_scalars(metrics: Any, source: str) -> dict[str, Any]:
     )
   scalars: dict[str, Any] = {}
   for name, value in metrics.items():
+    if hasattr(value, 'numpy'):  # NumPy has no array of a scalar bfloat16.
+      value = value.numpy()
     if np.ndim(value) == 1:
       scalars.update((f'{name}_{i}', entry) for i, entry in enumerate(value))
     else:
@@ -301,7 +306,8 @@ class CSVMetricsWriter(_FileWriter):
 
   Columns that first appear in a later round (those of the evaluation) are
   inserted before `seconds`, and are empty in rows without them. Numbers are
-  written with the fewest digits that read back as the same number.
+  written with the fewest digits that read back as the same number, and texts
+  that look like numbers in quotes, as '12'.
 
   Example:
     >>> writer = CSVMetricsWriter('runs/demo/metrics.csv')
@@ -317,6 +323,8 @@ class CSVMetricsWriter(_FileWriter):
     """
     super().__init__(path)
     self._columns: list[str] = []
+    # Whether columns have numbers or texts, as far as it is known.
+    self._has_numbers: dict[str, bool] = {}
 
   def resume(self, round_num: int):
     """Keeps the header and the rows up to `round_num`.
@@ -330,6 +338,7 @@ class CSVMetricsWriter(_FileWriter):
       OSError: If the file cannot be written; names it.
     """
     self._remove_temporaries()
+    self._has_numbers = {}
     if round_num == 0:
       self._columns = []
       self._path.unlink(missing_ok=True)
@@ -342,22 +351,47 @@ class CSVMetricsWriter(_FileWriter):
           f'{round_num}, the round of the newest checkpoint; restore the file '
           'or remove the folder of the run'
       )
+    for row in rows:
+      self._check_kinds(row)
     self._columns = list(rows[0])
     _replace_rows(
         self._path, self._columns, [list(row.values()) for row in rows]
     )
 
   def write(self, round_num: int, row: Mapping[str, Any]):
-    """Adds a row; see the base class."""
+    """Adds a row; see the base class.
+
+    Args:
+      round_num: The round number, from 1.
+      row: Its scalars by name.
+
+    Raises:
+      TypeError: If a column has a text among its numbers, or vice versa.
+      OSError: If the row cannot be written; names the file.
+    """
     values = {ROUND_NUM_KEY: round_num, **row}
+    fields = {name: _format(value) for name, value in values.items()}
+    self._check_kinds(fields)
     new = [name for name in values if name not in self._columns]
     if new:
       self._add_columns(new)
-    fields = [
-        _format(values[name]) if name in values else ''
-        for name in self._columns
-    ]
-    append(self._path, _files.to_csv([fields]))
+    texts = [fields.get(name, '') for name in self._columns]
+    append(self._path, _files.to_csv([texts]))
+
+  def _check_kinds(self, fields: Mapping[str, str]):
+    """Raises if a row would make the file a damaged one to its readers."""
+    for name, text in fields.items():
+      value = _run_metrics.parse_number(text)
+      # Those that are not finite may stand for either.
+      if not text or (value is not None and not math.isfinite(value)):
+        continue
+      is_number = value is not None
+      if self._has_numbers.setdefault(name, is_number) != is_number:
+        raise TypeError(
+            f'{name!r} of round {fields[ROUND_NUM_KEY]} is {text}, but the '
+            f'{"texts" if is_number else "numbers"} of earlier rounds are in '
+            'the same column; NaN is for an unknown number.'
+        )
 
   def _add_columns(self, names: Sequence[str]):
     """Inserts new columns before `seconds` and rewrites the existing rows."""

@@ -132,8 +132,10 @@ class Progress:
     self._write('  '.join(parts))
 
   def _write(self, line: str):
-    self._stream.write(line + '\n')
-    self._stream.flush()
+    # Training continues if the reader of the stream has gone.
+    with contextlib.suppress(OSError):
+      self._stream.write(line + '\n')
+      self._stream.flush()
 
   def close(self):
     """Ends the bar's line, so that later text starts on a new line."""

@@ -28,6 +28,7 @@ from tff_adaptive.simulation import structures
 # By then, graphs are compiled and caches are full.
 _ROUNDS_BEFORE_PROFILE = 2
 _REJECTED_ROUNDS_KEY = 'rejected_rounds'
+_CALLBACKS_KEY = 'callbacks'
 _WEIGHTS_KEY = 'weights'
 
 
@@ -66,6 +67,28 @@ def _parameters(function: Callable[..., Any]) -> Collection[str]:
     return inspect.signature(function).parameters
   except ValueError:  # Of a function in C.
     return ()
+
+
+def _leaf_names(state: Any) -> frozenset[str]:
+  """Returns the names of the leaves in a callback's state."""
+  leaves = structures.flatten_with_path(state)
+  return frozenset('/'.join(path) for path, _ in leaves)
+
+
+def _build_initial_state(
+    process: tff.learning.templates.LearningProcess,
+    initial_state_fn: Any,
+) -> Any:
+  """Returns the state before the first round, in the types of the process."""
+  if initial_state_fn in (None, process.initialize):
+    return process.initialize()
+  state = initial_state_fn()
+  signature = getattr(process.initialize, 'type_signature', None)
+  if signature is None:
+    return state
+  # Rounds take numbers of Python and float64, but return their own dtypes.
+  state_type = signature.result.member
+  return tff.tensorflow.computation(lambda given: given, state_type)(state)
 
 
 def _sequence_of(kind: type) -> Any:
@@ -107,6 +130,7 @@ class _Run:
   saved_round: int = 0
   stopped: bool = False
   evaluation: Optional[Mapping[str, float]] = None
+  callback_leaves: Sequence[Collection[str]] = ()
   stopwatch: progress_lib.Stopwatch = attrs.field(
       factory=progress_lib.Stopwatch
   )
@@ -124,11 +148,31 @@ class _Run:
     for callback in self.callbacks:
       callback.on_training_start(start)
 
+  def _callback_states(self):
+    return [callback.get_state() for callback in self.callbacks]
+
+  def _check_callbacks(self):
+    """Raises if a callback has other leaves than at the start of the run."""
+    if self.checkpoints is None:
+      return
+    for callback, before, state in zip(
+        self.callbacks, self.callback_leaves, self._callback_states()
+    ):
+      found = _leaf_names(state)
+      if found != before:
+        raise ValueError(
+            f'`get_state` of {type(callback).__name__} must return the same '
+            'structure during the run, or no checkpoint could be restored; '
+            f'only the start, or only round {self.round_num}, has '
+            f'`{min(found ^ before)}`. An unknown value can be NaN, and a list '
+            'an array.'
+        )
+
   def _snapshot(self):
     """Returns everything that a resumed run needs as one structure."""
     snapshot = collections.OrderedDict(
         process=self.state,
-        callbacks=[callback.get_state() for callback in self.callbacks],
+        callbacks=self._callback_states(),
         stopped=np.bool_(self.stopped),
     )
     snapshot[_REJECTED_ROUNDS_KEY] = np.int64(self.health.num_rejected_rounds)
@@ -146,6 +190,9 @@ class _Run:
     if self.client_states:
       self.client_states.load()
     snapshot = self._snapshot()
+    if checkpoints is not None:
+      checkpoints_lib.check_storable(snapshot)
+    self.callback_leaves = list(map(_leaf_names, snapshot[_CALLBACKS_KEY]))
     names = (_REJECTED_ROUNDS_KEY, _WEIGHTS_KEY)
     newer = {name: snapshot[name] for name in names if name in snapshot}
     loaded = checkpoints and checkpoints.load_latest(
@@ -154,6 +201,7 @@ class _Run:
             '/'.join(path): np.asarray(leaf)
             for path, leaf in structures.flatten_with_path(newer)
         },
+        free_part=_CALLBACKS_KEY,
     )
     if loaded:
       self.round_num, snapshot = loaded
@@ -161,7 +209,7 @@ class _Run:
       self.state = snapshot['process']
       self.stopped = bool(snapshot['stopped'])
       self.health.num_rejected_rounds = int(snapshot[_REJECTED_ROUNDS_KEY])
-      for callback, state in zip(self.callbacks, snapshot['callbacks']):
+      for callback, state in zip(self.callbacks, snapshot[_CALLBACKS_KEY]):
         callback.set_state(state)
       if self.client_states:
         index = snapshot[client_states_lib.SNAPSHOT_KEY]
@@ -231,6 +279,7 @@ class _Run:
     if self.client_states:
       metrics = self.client_states.keep(self.round_num, metrics, rejected)
     row = self._call_callbacks(cohort, metrics)
+    self._check_callbacks()
     row[metrics_writers.SECONDS_KEY] = round(seconds, 6)
     num_clients = metrics_writers.count_reported(metrics)
     self.health.observe(num_clients, rejected, row)
@@ -422,11 +471,12 @@ def run_training(
 
   Raises:
     ValueError: If a number of rounds is not positive, a callback measures an
-      existing metric, or the process has client states and there is no
-      `client_store`, or vice versa.
+      existing metric or its state changes its structure, or the process has
+      client states and there is no `client_store`, or vice versa.
     TypeError: If a number of rounds is not an integer, `evaluate_fn` or a
-      callback measures something else than numbers, or the process does not
-      take or return client states as required.
+      callback measures something else than numbers, the state of the process or
+      of a callback cannot be saved, or the process does not take or return
+      client states as required.
     UnknownMetricError: If a callback monitors a metric that does not exist.
     TrainingInterrupted: After Ctrl-C or SIGTERM; a KeyboardInterrupt.
     AllClientsRejectedError: If every client was rejected in
@@ -467,7 +517,7 @@ def run_training(
       adjust_state_fn=adjust_state_fn,
       health=interruptions.RunHealth(max_rejected_rounds),
   )
-  run.start((initial_state_fn or process.initialize)())
+  run.start(_build_initial_state(process, initial_state_fn))
   run.restore()
   initial_round = run.round_num
   with contextlib.ExitStack() as stack:

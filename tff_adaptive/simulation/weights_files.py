@@ -222,7 +222,7 @@ def _of_checkpoint(path, leaves):
     found = {
         name[len(part) + 1 :]: array
         for name, array in leaves.items()
-        if name.startswith(f'{part}/')
+        if f'{name}/'.startswith(f'{part}/')
     }
     if found:
       return StoredWeights(path, found)

@@ -164,6 +164,8 @@ class InputsTest(parameterized.TestCase):
     metrics = self.run_folder / 'metrics.csv'
     metrics.write_text('round_num\n')
     self._record(metrics, '/proc/cpuinfo', np.__file__, self.folder / 'none')
+    # Often a link to another folder of the system.
+    self._record('/etc/os-release', '/usr/lib/os-release')
     self.assertEqual(os.listdir(self.run_folder), ['metrics.csv'])
 
   def test_files_of_trackers_and_settings_do_not_count(self):

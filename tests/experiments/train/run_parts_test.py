@@ -12,13 +12,17 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from experiments import hparams
 from experiments import registry
+from experiments.train import evaluations
 from experiments.train import run_parts
 from tests.experiments import hparams_testing
+from tests.tff_adaptive.simulation import task_testing
 from tff_adaptive import algorithms
 from tff_adaptive import privacy
 from tff_adaptive import runtime
 from tff_adaptive.algorithms import fed_opt
+from tff_adaptive.data import client_data
 from tff_adaptive.simulation import callbacks
 from tff_adaptive.simulation import client_states
 from tff_adaptive.simulation import kept_weights
@@ -74,6 +78,37 @@ class BuildTaskTest(tf.test.TestCase):
         task.train_data.total_examples + rest, whole.train_data.total_examples
     )
     self.assertIsNone(whole.validation)
+
+  def test_data_to_evaluate_on_are_finite(self):
+    bad = dict(task_testing.examples(3), x=np.full([3, 3], np.nan, np.float32))
+    clients = client_data.PackedClientArrays.from_clients({'a': bad, 'b': bad})
+    read = _read('--bad_clients=reject', '--evaluation_data=train')
+    task = task_testing.build_task(validation=bad)
+    with mock.patch.object(hparams.Choice, 'build', return_value=task):
+      with self.assertRaisesRegex(ValueError, "^The validation .* feature 'x'"):
+        run_parts.build_task(*read)
+    task = task_testing.build_task(train_data=clients)
+    with self.assertRaisesRegex(ValueError, "_data=train has nan .* 'x'"):
+      evaluations.build_evaluations(*read, task)
+
+  def test_bad_clients_are_no_part_of_a_pool(self):
+    bad = dict(task_testing.examples(3), x=np.full([3, 3], np.nan, np.float32))
+    clients = client_data.PackedClientArrays.from_clients(
+        {
+            'a': task_testing.examples(5),
+            'nan': bad,
+            'empty': task_testing.examples(0),
+        }
+    )
+    task = task_testing.build_task(train_data=clients)
+    arguments = ('--bad_clients=reject', '--clients_per_round=2')
+    for algorithm, expected in (
+        (('--algorithm=centralized', '--client_optimizer=sgd'), ('a', 'empty')),
+        ((), clients.client_ids),
+    ):
+      with mock.patch.object(hparams.Choice, 'build', return_value=task):
+        found = run_parts.build_task(*_read(*algorithm, *arguments))
+      self.assertEqual(found.train_data.client_ids, expected)
 
 
 class BuildProcessTest(tf.test.TestCase, parameterized.TestCase):

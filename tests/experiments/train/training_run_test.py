@@ -2,7 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of what watches a run, from the flags to the files."""
 
+import contextlib
 import gzip
+import io
 import json
 from unittest import mock
 
@@ -12,12 +14,15 @@ import pytest
 
 from experiments import command_line
 from experiments.train import run_parts
+from experiments.train import training_run
 from tests import folder_testing
 from tests.experiments import hparams_testing
 from tests.experiments.train import trainer_testing
 from tff_adaptive import _stack
+from tff_adaptive.analysis import training_curve
 from tff_adaptive.runtime import plans
 from tff_adaptive.simulation import checkpoints
+from tff_adaptive.simulation import run_directory
 from tff_adaptive.simulation import trackers
 from tff_adaptive.simulation import training_loop
 
@@ -93,6 +98,26 @@ class TrainerTest(folder_testing.FolderTestCase):
     self.assertGreater(len(names), 100)
     # Another run of the command trains and profiles nothing.
     self.assertNotIn('time of', self.train())
+
+  @pytest.mark.slow
+  def test_a_run_without_a_finite_loss_ends_with_its_test_accuracy(self):
+    out = self.train(
+        '--max_client_update_norm=1e-9',
+        '--heldout_fraction=0.5',
+        '--evaluations=per_client',
+    )
+    self.assertIn('curve: none, as no accuracy, loss or step size', out)
+    self.assertRegex(out, r'(?m)^test accuracy: 0\.\d\d$')
+    self.assertFalse((self.folder / 'run' / 'plots' / 'training.png').exists())
+
+  def test_the_command_of_tensorboard_can_be_copied(self):
+    directory = run_directory.RunDirectory(self.folder, 'a b')
+    out = self.enter_context(contextlib.redirect_stdout(io.StringIO()))
+    run = mock.Mock(choices=_read()[0], hparams={'evaluation_data': None})
+    result = training_loop.TrainingResult(None, 1, 0, {})
+    with mock.patch.object(training_curve, 'plot_training_curve'):
+      training_run._report(run, result, directory)
+    self.assertIn(f"--logdir '{directory.tensorboard}'\n", out.getvalue())
 
   @pytest.mark.slow
   def test_the_device_is_recorded_and_the_number_of_cores_is_not(self):

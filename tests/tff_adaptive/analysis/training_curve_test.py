@@ -155,5 +155,5 @@ class TrainingCurveTest(figure_testing.FigureTestCase):
 
   def test_nothing_to_plot_is_an_error(self):
     self._write({'seconds': 1.0})
-    with self.assertRaisesRegex(ValueError, 'metrics.csv has no accuracy'):
+    with self.assertRaisesRegex(training_curve.NoCurveError, 'metrics.csv'):
       training_curve.plot_training_curve(self.csv, self.png)

@@ -242,6 +242,8 @@ class CSVMetricsWriterTest(parameterized.TestCase):
       (np.float32(1e-12), '1e-12'),
       ('a,b', '"a,b"'),
       (b'x', 'x'),
+      ('12', "'12'"),
+      ('nan', "'nan'"),
   )
   def test_formats(self, value, text):
     writer = metrics_writers.CSVMetricsWriter(self.path)
@@ -249,6 +251,28 @@ class CSVMetricsWriterTest(parameterized.TestCase):
     writer.write(1, {'value': value})
     writer.close()
     self.assertEqual(self.path.read_text(), f'round_num,value\n1,{text}\n')
+
+  def test_texts_that_look_like_numbers_do_not_damage_the_file(self):
+    for resumed, values in ((0, ['12', 'ab']), (2, ['7e1', 'cd'])):
+      writer = metrics_writers.CSVMetricsWriter(self.path)
+      writer.resume(resumed)
+      for i, value in enumerate(values, resumed + 1):
+        writer.write(i, {'worst': value, f'new_{i}': 1.0})
+    found = [row['worst'] for row in folder_testing.read_rows(self.path)]
+    self.assertEqual(found, ["'12'", 'ab', "'7e1'", 'cd'])
+
+  @parameterized.parameters((0.5, 'unknown'), ('unknown', np.float32(0.5)))
+  def test_a_column_has_no_texts_among_numbers(self, first, other):
+    for resumed in (0, 2):
+      writer = metrics_writers.CSVMetricsWriter(self.path)
+      writer.resume(resumed)
+      if not resumed:
+        writer.write(1, {'auc': first})
+        writer.write(2, {'auc': float('nan')})
+      before = self.path.read_bytes()
+      with self.assertRaisesRegex(TypeError, "'auc' of round 3 is"):
+        writer.write(3, {'auc': other})
+      self.assertEqual(self.path.read_bytes(), before)
 
 
 class TensorBoardMetricsWriterTest(parameterized.TestCase):

@@ -58,6 +58,13 @@ class ProgressTest(absltest.TestCase):
     shown.close()
     self.assertEqual(stream.getvalue(), written)
 
+  def test_a_reader_may_be_gone(self):
+    stream = mock.Mock()
+    stream.isatty.return_value = False
+    stream.write.side_effect = BrokenPipeError
+    self._show(stream, types.SimpleNamespace(monotonic=lambda: 0))
+    self.assertGreater(stream.write.call_count, 1)
+
   def test_a_process_may_report_no_loss(self):
     stream = io.StringIO()
     shown = progress.Progress(1, stream=stream)

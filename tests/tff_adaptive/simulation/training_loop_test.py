@@ -50,6 +50,23 @@ class _Average(callbacks.Callback):
     self.total = state['total']
 
 
+class _Naive(callbacks.Callback):
+  """Has a state that changes with the loss of a round."""
+
+  def __init__(self, initial, change):
+    self.value = initial
+    self._change = change
+
+  def on_round_end(self, round_end):
+    self.value = self._change(self.value, round_end.metrics['clients/loss'])
+
+  def get_state(self):
+    return {'value': self.value}
+
+  def set_state(self, state):
+    self.value = state['value']
+
+
 class TrainingLoopTest(loop_testing.LoopTestCase):
 
   def test_trains_evaluates_and_records(self):
@@ -188,6 +205,60 @@ class TrainingLoopTest(loop_testing.LoopTestCase):
     self.assertEqual(average.seen[0][0], saved + 1)
     self.assertEqual(average.initial['rounds'], 0)
 
+  @parameterized.parameters(
+      (0, lambda value, loss: value + loss),
+      (np.inf, min),
+      (np.float64(0), lambda value, loss: np.float32(value) + loss),
+      (np.zeros(0), np.append),
+      ('', lambda value, loss: f'{value}{loss:.1f}'),
+      (False, lambda value, loss: bool(loss < 0.5)),
+  )
+  def test_states_of_callbacks_may_change_dtype_and_shape(self, initial, new):
+    make = lambda folder: [_Naive(initial, new)]
+    whole = make(None)
+    self.run_loop('whole', callbacks=whole)
+    _, resumed = self.run_in_two_parts('parts', 8, make)
+    np.testing.assert_array_equal(resumed[0].value, whole[0].value)
+    self.assert_same_run('whole', 'parts')
+
+  def test_states_of_callbacks_that_no_checkpoint_restores_are_refused(self):
+    for initial in (None, []):
+      callback = _Naive(initial, lambda value, loss: [loss])
+      with self.assertRaisesRegex(ValueError, 'of _Naive .*round 1, .*`value'):
+        self.run_loop(callbacks=[callback])
+      callback = _Naive(initial, lambda value, loss: [loss])
+      self.run_loop('other', callbacks=[callback], checkpoints=None)
+    with self.assertRaisesRegex(TypeError, '`callbacks/0/value` of type set'):
+      self.run_loop(callbacks=[_Naive({1}, max)], cohort_fn=None)
+
+  def test_an_initial_state_may_have_other_dtypes(self):
+    process = compiled_testing.process()
+
+    def initial_state_fn():
+      state = process.initialize()
+      weights = tf.nest.map_structure(
+          lambda leaf: np.full(leaf.shape, 0.5), state.global_model_weights
+      )
+      return state._replace(
+          global_model_weights=weights,
+          finalizer={'learning_rate': 0.5},
+      )
+
+    average = kept_weights.WeightsMovingAverage(0.5)
+    with runtime.CompiledContext(strict=True):
+      for total_rounds in (2, 4):
+        result = self.run_loop(
+            process=process,
+            cohort_fn=lambda round_num: [testing.dataset(9)],
+            initial_state_fn=initial_state_fn,
+            total_rounds=total_rounds,
+            evaluate_fn=None,
+            callbacks=[average],
+        )
+    self.assertEqual(result.num_new_rounds, 2)
+    self.assertEqual(result.state.finalizer['learning_rate'], 0.5)
+    self.assertEqual(average.get_weights().trainable[0].dtype, np.float32)
+
   def test_an_evaluation_knows_its_round(self):
     asked = []
 
@@ -216,6 +287,7 @@ class TrainingLoopTest(loop_testing.LoopTestCase):
         evaluate_fn=lambda weights: {
             'f1': np.array([weights, 0.5], np.float32),
             'accuracy': 'unknown',
+            'loss': tf.constant(0.5, tf.bfloat16),
         },
         callbacks=[
             callbacks.EarlyStopping('evaluation/f1_0', mode='max'),
@@ -223,8 +295,10 @@ class TrainingLoopTest(loop_testing.LoopTestCase):
         ],
     )
     expected = {'f1_0': np.float32(0.1), 'f1_1': 0.5, 'accuracy': 'unknown'}
-    self.assertEqual(result.evaluation, expected)
-    self.assertEndsWith(self.rows()[1], ',0.1,0.5,unknown,0.1,0.5,unknown')
+    self.assertEqual(result.evaluation, {**expected, 'loss': 0.5})
+    self.assertEndsWith(
+        self.rows()[1], ',0.1,0.5,unknown,0.5,0.1,0.5,unknown,0.5'
+    )
 
   @parameterized.parameters(
       (0.5, 'mapping.*found float'),

@@ -151,6 +151,17 @@ class WeightsFilesTest(folder_testing.FolderTestCase):
     found = weights_files.read_weights(self.path).to_model_weights(template)
     self.assertEqual(list(found.trainable), list(range(12)))
 
+  def test_weights_may_be_one_array(self):
+    centers = np.arange(6.0).reshape(2, 3)
+    for state in (
+        {'process': {'global_model_weights': centers}},
+        {'weights': centers, 'process': {'global_model_weights': centers + 1}},
+    ):
+      checkpoints.write_structure(self.path, 1, state)
+      stored = weights_files.read_weights(self.path)
+      found = stored.to_model_weights(np.zeros([2, 3]))
+      np.testing.assert_array_equal(found, centers)
+
   def test_every_file_of_a_run_has_the_same_digest(self):
     weights, later = _weights(), _weights(2.0)
     manager = checkpoints.CheckpointManager(self.folder / 'run/checkpoints')
