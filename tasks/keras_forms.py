@@ -166,9 +166,19 @@ class _VariableForm(tff.learning.models.VariableModel):
     weights = tf.nest.map_structure(tf.convert_to_tensor, self._weights)
     return self._model.predict_on_batch(weights, x, training)
 
+  def _predict_and_move(self, x):
+    weights = tf.nest.map_structure(tf.convert_to_tensor, self._weights)
+    predictions, moved = self._model.predict_and_move(weights, x)
+    for variable, value in zip(self._model.moved.take(self._weights[1]), moved):
+      variable.assign(value)
+    return predictions
+
   @tf.function
   def forward_pass(self, batch_input, training=True):
-    predictions = self.predict_on_batch(batch_input['x'], training)
+    if training and self._model.moved.places:
+      predictions = self._predict_and_move(batch_input['x'])
+    else:
+      predictions = self.predict_on_batch(batch_input['x'], training)
     labels = batch_input['y']
     output = tff.learning.models.BatchOutput(
         loss=self._model.loss(predictions, labels),

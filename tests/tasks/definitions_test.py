@@ -322,3 +322,13 @@ class DefinitionsTest(folder_testing.FolderTestCase):
     self.assertContainsSubset(
         {'top_2'}, task.functional_model.initialize_metrics_state()
     )
+
+  def test_statistics_of_the_form_with_variables_move_in_training(self):
+    model = LEAVES.build_variable_model_fn('batch_norm')()
+    mean, _ = model.non_trainable_variables
+    batch = {'x': np.full([4, 6], 3.0, np.float32), 'y': np.zeros(4, np.int32)}
+    model.forward_pass(batch, training=False)
+    np.testing.assert_array_equal(mean, np.zeros(6))
+    model.forward_pass(batch, training=True)
+    # The momentum is 0.99.
+    np.testing.assert_allclose(mean, np.full(6, 0.03), rtol=1e-6)

@@ -149,7 +149,7 @@ class WarmStartTest(parameterized.TestCase):
       return tf.keras.Sequential(
           [
               tf.keras.layers.BatchNormalization(input_shape=[2]),
-              tf.keras.layers.Dense(1),
+              tf.keras.layers.Dense(2),
           ]
       )
 
