@@ -97,12 +97,14 @@ class Formula(NamedTuple):
     is_from_zero: Whether v_{-1} is 0; otherwise it is epsilon^2.
     starts_both: Whether m_{-1} is -v_{-1}, as both accumulators of the gradient
       -D_t start alike; otherwise it is 0.
+    scales_changes: Whether D_t is multiplied by the learning rate first.
   """
 
   name: str
   step: Callable[..., np.ndarray]
   is_from_zero: bool = False
   starts_both: bool = False
+  scales_changes: bool = False
 
 
 PAPER = Formula('Reddi', _plain)
@@ -119,17 +121,24 @@ _LATE = Formula(
 )
 _INNER = Formula('epsilon in the root', _inner_epsilon)
 _KINGMA_BOTH = Formula('Kingma, m from v', _corrected, starts_both=True)
+_SCALED = Formula(
+    'Reddi of eta D_t, v from 0', _plain, is_from_zero=True, scales_changes=True
+)
 # The columns of the tables.
 FORMULAS = {
-    'FedAdam': (PAPER, _FROM_ZERO, _KINGMA, _RATE_FROM_ZERO, _LATE),
-    'FedYogi': (PAPER, _FROM_ZERO, _RATE, _KINGMA_BOTH),
-    'FedAdagrad': (PAPER, _FROM_ZERO, _INNER),
+    'FedAdam': (PAPER, _FROM_ZERO, _SCALED, _KINGMA, _RATE_FROM_ZERO, _LATE),
+    'FedYogi': (PAPER, _FROM_ZERO, _SCALED, _RATE, _KINGMA_BOTH),
+    'FedAdagrad': (PAPER, _FROM_ZERO, _SCALED, _INNER),
 }
+_TORCH = peers.PEERS['pytorch'].packages
 # The name, the environment and the packages of the frameworks that are run.
 PEERS = {
     'optax': ('optax', 'jax', peers.PEERS['jax'].packages),
     'fedjax': ('FedJAX', 'fedjax', peers.PEERS['fedjax'].packages),
     'pytorch': ('PyTorch', 'torch', peers.PEERS['pytorch'].packages),
+    'pfl': ('pfl-research, PyTorch', 'pfl', peers.PEERS['pfl'].packages),
+    'nvflare': ('NVFlare, PyTorch', 'nvflare', ('nvflare==2.9.0', *_TORCH)),
+    'fluke': ('fluke', 'fluke', ('fluke-fl==0.8.1', *_TORCH)),
     # Without simulations, which need more packages.
     'flower': ('Flower', 'flower_server', ('flwr==1.41.0',)),
 }
@@ -158,6 +167,17 @@ _READ = {
             _RATE_FROM_ZERO,
         ),
         (
+            'NVFlare, PyTorch',
+            '`nvflare/app_opt/pt/fedopt.py`: the Adam of PyTorch',
+            _KINGMA,
+        ),
+        (
+            'NVFlare, TensorFlow',
+            '`nvflare/app_opt/tf/fedopt_ctl.py` of 2.9.0: the Adam of Keras',
+            _RATE_FROM_ZERO,
+        ),
+        ('fluke', '`fluke/algorithms/fedopt.py`', _SCALED),
+        (
             'Flower, before #4362',
             '`flwr/server/strategy/fedadam.py`',
             _FROM_ZERO,
@@ -169,6 +189,7 @@ _READ = {
             '`utils/optimizers/yogi.py`',
             _RATE,
         ),
+        ('fluke', '`fluke/algorithms/fedopt.py`', _SCALED),
     ),
     'FedAdagrad': (
         ('PyTorch', '`torch/optim/adagrad.py`', PAPER),
@@ -183,6 +204,17 @@ _READ = {
             'before 2.11',
             PAPER,
         ),
+        (
+            'NVFlare, PyTorch',
+            '`nvflare/app_opt/pt/fedopt.py`: the Adagrad of PyTorch',
+            PAPER,
+        ),
+        (
+            'NVFlare, TensorFlow',
+            '`nvflare/app_opt/tf/fedopt_ctl.py` of 2.9.0: the Adagrad of Keras',
+            _INNER,
+        ),
+        ('fluke', '`fluke/algorithms/fedopt.py`', _SCALED),
     ),
 }
 
@@ -204,7 +236,10 @@ def iterate(formula: Formula, method: str) -> np.ndarray:
   v = np.full_like(x, 0.0 if formula.is_from_zero else h['epsilon'] ** 2)
   m = -v if formula.starts_both else np.zeros_like(x)
   iterates = []
-  for s, change in enumerate(np.asarray(CHANGES), start=1):
+  changes = np.asarray(CHANGES)
+  if formula.scales_changes:
+    changes = h['learning_rate'] * changes
+  for s, change in enumerate(changes, start=1):
     m = h['beta_1'] * m + (1 - h['beta_1']) * change
     v = _ACCUMULATE[method](v, change, h)
     x = x + formula.step(m, v, s, h)
@@ -245,13 +280,16 @@ class Row(NamedTuple):
   source: str
 
 
-def run_peers(folder: pathlib.Path, names: Sequence[str]) -> Iterator[Row]:
+def run_peers(
+    folder: pathlib.Path, names: Sequence[str], python: str = sys.executable
+) -> Iterator[Row]:
   """Yields the rows of frameworks, each run in its environment.
 
   Args:
     folder: The folder of the environments.
     names: Keys of `PEERS`; one that cannot be installed or run is left out,
       with a message.
+    python: The Python that makes the environments.
   """
   script = pathlib.Path(__file__).with_name('server_rules.py')
   asked = json.dumps({'changes': CHANGES, 'hparams': HPARAMS})
@@ -259,9 +297,9 @@ def run_peers(folder: pathlib.Path, names: Sequence[str]) -> Iterator[Row]:
     label, environment, packages = PEERS[name]
     peer = peers.Peer(script.stem, environment, packages, ())
     try:
-      python = peers.make_environment(folder, peer)
+      executable = peers.make_environment(folder, peer, python)
       result = subprocess.run(
-          [python, script, name],
+          [executable, script, name],
           input=asked,
           stdout=subprocess.PIPE,
           text=True,
@@ -359,10 +397,10 @@ def read_others(rows: Sequence[Row]) -> Iterator[Row]:
   Args:
     rows: The rows of those that were run.
   """
-  is_run = {row.framework.partition(' ')[0] for row in rows}
+  run = {(row.method, row.framework.rpartition(' ')[0]) for row in rows}
   for method, found in _READ.items():
     for name, source, formula in found:
-      if name not in is_run:
+      if (method, name) not in run:
         yield Row(name, method, iterate(formula, method), 'read', source)
 
 
@@ -398,11 +436,20 @@ def main() -> None:
   parser.add_argument(
       '--environments', type=pathlib.Path, default=pathlib.Path('.venv-peers')
   )
+  parser.add_argument(
+      '--python',
+      default=sys.executable,
+      help='the Python that makes the environments; pfl-research and FedJAX '
+      'need 3.12 or older (default: the one that runs this)',
+  )
   parser.add_argument('--page', type=pathlib.Path, help='the page to write')
   options = parser.parse_args()
   if options.page is not None:
     peers.find_section(options.page, _SECTION)
-  rows = [*run_here(), *run_peers(options.environments, options.peers)]
+  rows = [
+      *run_here(),
+      *run_peers(options.environments, options.peers, options.python),
+  ]
   section = format_section([*rows, *read_others(rows)])
   print(section)
   if options.page is not None:

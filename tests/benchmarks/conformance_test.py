@@ -49,17 +49,34 @@ class ConformanceTest(parameterized.TestCase):
     self.assertRegex(section, r'\n\| TFF 0\.\d+\.\d+ \| from round 1 by 0.2 \|')
     self.assertIn('| read | `utils/optimizers/yogi.py` |', section)
 
+  def test_a_framework_is_not_read_where_it_was_run(self):
+    run = conformance.Row('fluke 1.2', 'FedYogi', [], 'run', 'call')
+    read = list(conformance.read_others([run]))
+    methods = [row.method for row in read if row.framework == 'fluke']
+    self.assertEqual(methods, ['FedAdam', 'FedAdagrad'])
+
+  def test_changes_may_be_scaled(self):
+    # m = 0.1 * 0.015, v = 0.01 * 0.015^2, where 0.015 = 0.05 * 0.3.
+    (scaled,) = [
+        formula
+        for formula in conformance.FORMULAS['FedAdam']
+        if formula.scales_changes
+    ]
+    x = conformance.iterate(scaled, 'FedAdam')
+    np.testing.assert_allclose(x[0, 0], 0.05 * 0.0015 / (0.0015 + 1e-3))
+
   def test_a_peer_replies_with_its_version(self):
     iterates = conformance.iterate(conformance.PAPER, 'FedAdam').tolist()
     reply = (
         f'{{"version": "1.2", "methods": {{"FedAdam": [["f", {iterates}]]}}}}'
     )
     with (
-        mock.patch.object(conformance.peers, 'make_environment'),
+        mock.patch.object(conformance.peers, 'make_environment') as make,
         mock.patch.object(conformance.subprocess, 'run') as run,
     ):
       run.return_value.stdout = f'noise\n{reply}\n'
-      (row,) = conformance.run_peers(None, ['optax'])
+      (row,) = conformance.run_peers(None, ['optax'], 'python3.12')
+    self.assertEqual(make.call_args.args[2], 'python3.12')
     self.assertEqual(run.call_args.args[0][-1], 'optax')
     self.assertEqual(row.framework, 'optax 1.2')
     self.assertEqual(
