@@ -107,7 +107,7 @@ peers: venv ## Measures other frameworks and ours; writes docs/benchmarks.md.
 # pfl-research and FedJAX need 3.12 or older.
 PEERS_PYTHON ?= $(VENV)/bin/python
 
-conformance-peers: venv ## Runs the FedAdam of other frameworks; writes docs/conformance.md.
+conformance-peers: venv ## Runs methods of other frameworks; writes docs/conformance.md.
 	@$(VENV)/bin/python -m benchmarks.peers.conformance --page=docs/conformance.md \
 	  --python=$(PEERS_PYTHON)
 
