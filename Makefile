@@ -105,8 +105,12 @@ peers: venv ## Measures other frameworks and ours; writes docs/benchmarks.md.
 	@$(VENV)/bin/python -m benchmarks.peers --page=docs/benchmarks.md \
 	  --json=docs/results/peers.jsonl
 
-conformance-peers: venv ## Runs the FedAdam of other frameworks; writes docs/conformance.md.
-	@$(VENV)/bin/python -m benchmarks.peers.conformance --page=docs/conformance.md
+# pfl-research and FedJAX need 3.12 or older.
+PEERS_PYTHON ?= $(VENV)/bin/python
+
+conformance-peers: venv ## Runs methods of other frameworks; writes docs/conformance.md.
+	@$(VENV)/bin/python -m benchmarks.peers.conformance --page=docs/conformance.md \
+	  --python=$(PEERS_PYTHON)
 
 wheel: venv ## Makes dist/tff_adaptive-*.whl.
 	@rm -rf build

@@ -110,14 +110,22 @@ WORKLOADS = (
 )
 
 
-def make_environment(folder: pathlib.Path, peer: Peer) -> pathlib.Path:
-  """Returns the Python of a peer's environment, which is made if need be."""
+def make_environment(
+    folder: pathlib.Path, peer: Peer, python: str = sys.executable
+) -> pathlib.Path:
+  """Returns the Python of a peer's environment, which is made if need be.
+
+  Args:
+    folder: The folder of the environments.
+    peer: The peer.
+    python: The Python that makes it.
+  """
   environment = folder / peer.environment
   done = environment / 'packages.txt'
   packages = ' '.join(peer.packages)
   if not done.exists() or done.read_text() != packages:
     print(f'Installing {packages} in {environment} ...', flush=True)
-    subprocess.run([sys.executable, '-m', 'venv', environment], check=True)
+    subprocess.run([python, '-m', 'venv', environment], check=True)
     pip = [str(environment / 'bin/python'), '-m', 'pip', 'install', '-q']
     subprocess.run([*pip, *peer.packages], check=True)
     done.write_text(packages)

@@ -1,13 +1,15 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Which formula a framework computes under the name of FedAdam.
+"""Which formula a framework computes under the name of a method.
 
     python -m benchmarks.peers.conformance --page=docs/conformance.md
 
 runs the server rules of each framework, in an environment of its own, on the
 same mean changes of the weights, compares the weights with each formula, and
-writes the section `peer-formulas` of the page. Let D_t be the mean change in
-round t = 0, 1, ..., and s = t + 1. All formulas keep, coordinate by coordinate,
+writes the section `peer-formulas` of the page. It does the same for FedProx and
+SCAFFOLD, see `client_formulas`, and the section `peer-client-formulas`. Let D_t
+be the mean change in round t = 0, 1, ..., and s = t + 1. All formulas keep,
+coordinate by coordinate,
 
 ```
 m_t = beta_1 m_{t-1} + (1 - beta_1) D_t                (FedAdagrad: m_t = D_t)
@@ -20,7 +22,7 @@ and differ in the initial v and in the step from m_t and v_t.
 """
 
 import argparse
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 import json
 import pathlib
 import subprocess
@@ -30,9 +32,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from benchmarks.peers import __main__ as peers
+from benchmarks.peers import client_formulas
 from experiments import pages
 
 _SECTION = 'peer-formulas'
+_CLIENT_SECTION = 'peer-client-formulas'
 _Hparams = Mapping[str, float]
 # As in Section 4 of the paper, where FedAdagrad has no momentum.
 _HPARAMS: _Hparams = {
@@ -97,12 +101,14 @@ class Formula(NamedTuple):
     is_from_zero: Whether v_{-1} is 0; otherwise it is epsilon^2.
     starts_both: Whether m_{-1} is -v_{-1}, as both accumulators of the gradient
       -D_t start alike; otherwise it is 0.
+    scales_changes: Whether D_t is multiplied by the learning rate first.
   """
 
   name: str
   step: Callable[..., np.ndarray]
   is_from_zero: bool = False
   starts_both: bool = False
+  scales_changes: bool = False
 
 
 PAPER = Formula('Reddi', _plain)
@@ -119,19 +125,33 @@ _LATE = Formula(
 )
 _INNER = Formula('epsilon in the root', _inner_epsilon)
 _KINGMA_BOTH = Formula('Kingma, m from v', _corrected, starts_both=True)
+_SCALED = Formula(
+    'Reddi of eta D_t, v from 0', _plain, is_from_zero=True, scales_changes=True
+)
 # The columns of the tables.
-FORMULAS = {
-    'FedAdam': (PAPER, _FROM_ZERO, _KINGMA, _RATE_FROM_ZERO, _LATE),
-    'FedYogi': (PAPER, _FROM_ZERO, _RATE, _KINGMA_BOTH),
-    'FedAdagrad': (PAPER, _FROM_ZERO, _INNER),
+FORMULAS: Mapping[str, Sequence[Any]] = {
+    'FedAdam': (PAPER, _FROM_ZERO, _SCALED, _KINGMA, _RATE_FROM_ZERO, _LATE),
+    'FedYogi': (PAPER, _FROM_ZERO, _SCALED, _RATE, _KINGMA_BOTH),
+    'FedAdagrad': (PAPER, _FROM_ZERO, _SCALED, _INNER),
+    **client_formulas.FORMULAS,
 }
+_TORCH = peers.PEERS['pytorch'].packages
 # The name, the environment and the packages of the frameworks that are run.
 PEERS = {
     'optax': ('optax', 'jax', peers.PEERS['jax'].packages),
     'fedjax': ('FedJAX', 'fedjax', peers.PEERS['fedjax'].packages),
     'pytorch': ('PyTorch', 'torch', peers.PEERS['pytorch'].packages),
+    'pfl': ('pfl-research, PyTorch', 'pfl', peers.PEERS['pfl'].packages),
+    'nvflare': ('NVFlare, PyTorch', 'nvflare', ('nvflare==2.9.0', *_TORCH)),
+    'fluke': ('fluke', 'fluke', ('fluke-fl==0.8.1', *_TORCH)),
+    'fedlab': ('FedLab', 'fedlab', ('fedlab==1.3.0', *_TORCH)),
     # Without simulations, which need more packages.
     'flower': ('Flower', 'flower_server', ('flwr==1.41.0',)),
+}
+# Which of them the scripts run.
+_SCRIPTS = {
+    'server_rules': tuple(name for name in PEERS if name != 'fedlab'),
+    'client_rules': ('pfl', 'nvflare', 'fluke', 'fedlab', 'fedjax'),
 }
 # The formula read in the named source, for frameworks that are not run.
 _READ = {
@@ -158,6 +178,17 @@ _READ = {
             _RATE_FROM_ZERO,
         ),
         (
+            'NVFlare, PyTorch',
+            '`nvflare/app_opt/pt/fedopt.py`: the Adam of PyTorch',
+            _KINGMA,
+        ),
+        (
+            'NVFlare, TensorFlow',
+            '`nvflare/app_opt/tf/fedopt_ctl.py` of 2.9.0: the Adam of Keras',
+            _RATE_FROM_ZERO,
+        ),
+        ('fluke', '`fluke/algorithms/fedopt.py`', _SCALED),
+        (
             'Flower, before #4362',
             '`flwr/server/strategy/fedadam.py`',
             _FROM_ZERO,
@@ -169,6 +200,7 @@ _READ = {
             '`utils/optimizers/yogi.py`',
             _RATE,
         ),
+        ('fluke', '`fluke/algorithms/fedopt.py`', _SCALED),
     ),
     'FedAdagrad': (
         ('PyTorch', '`torch/optim/adagrad.py`', PAPER),
@@ -183,28 +215,46 @@ _READ = {
             'before 2.11',
             PAPER,
         ),
+        (
+            'NVFlare, PyTorch',
+            '`nvflare/app_opt/pt/fedopt.py`: the Adagrad of PyTorch',
+            PAPER,
+        ),
+        (
+            'NVFlare, TensorFlow',
+            '`nvflare/app_opt/tf/fedopt_ctl.py` of 2.9.0: the Adagrad of Keras',
+            _INNER,
+        ),
+        ('fluke', '`fluke/algorithms/fedopt.py`', _SCALED),
     ),
 }
 
 
-def iterate(formula: Formula, method: str) -> np.ndarray:
-  """Returns the weights after each round of `CHANGES`, starting at 0.
+def iterate(formula: Any, method: str) -> np.ndarray:
+  """Returns the weights after each round.
+
+  Server rules start at 0 and receive `CHANGES`.
 
   Args:
-    formula: The formula.
-    method: A key of `HPARAMS`.
+    formula: One of `FORMULAS[method]`.
+    method: A key of `FORMULAS`.
 
   Example:
 
     >>> round(float(iterate(PAPER, 'FedAdagrad')[0, 0]), 5)
     0.04983
   """
+  if method in client_formulas.FORMULAS:
+    return client_formulas.iterate(formula)
   h = HPARAMS[method]
   x = np.zeros(len(CHANGES[0]))
   v = np.full_like(x, 0.0 if formula.is_from_zero else h['epsilon'] ** 2)
   m = -v if formula.starts_both else np.zeros_like(x)
   iterates = []
-  for s, change in enumerate(np.asarray(CHANGES), start=1):
+  changes = np.asarray(CHANGES)
+  if formula.scales_changes:
+    changes = h['learning_rate'] * changes
+  for s, change in enumerate(changes, start=1):
     m = h['beta_1'] * m + (1 - h['beta_1']) * change
     v = _ACCUMULATE[method](v, change, h)
     x = x + formula.step(m, v, s, h)
@@ -212,16 +262,18 @@ def iterate(formula: Formula, method: str) -> np.ndarray:
   return np.stack(iterates)
 
 
-def describe(found: Any, formula: Formula, method: str) -> str:
+def describe(found: Any, formula: Any, method: str) -> str:
   """Returns whether weights are those of a formula, or since when they are not.
 
   Args:
     found: The weights after each round.
-    formula: The formula.
-    method: A key of `HPARAMS`.
+    formula: One of `FORMULAS[method]`.
+    method: A key of `FORMULAS`.
   """
+  is_client = method in client_formulas.FORMULAS
+  tolerance = client_formulas.TOLERANCE if is_client else _TOLERANCE
   apart = np.abs(np.asarray(found) - iterate(formula, method)).max(axis=1)
-  differs = ~(apart <= _TOLERANCE)  # NaN differs.
+  differs = ~(apart <= tolerance)  # NaN differs.
   if not differs.any():
     return 'equal'
   return f'from round {np.argmax(differs) + 1} by {apart.max():.1g}'
@@ -232,7 +284,7 @@ class Row(NamedTuple):
 
   Attributes:
     framework: Its name and version.
-    method: A key of `HPARAMS`.
+    method: A key of `FORMULAS`.
     iterates: The weights after each round.
     how: 'run', or 'read'.
     source: The call, or the place in the source.
@@ -245,24 +297,37 @@ class Row(NamedTuple):
   source: str
 
 
-def run_peers(folder: pathlib.Path, names: Sequence[str]) -> Iterator[Row]:
+def run_peers(
+    folder: pathlib.Path,
+    names: Sequence[str],
+    python: str = sys.executable,
+    script: str = 'server_rules',
+) -> Iterator[Row]:
   """Yields the rows of frameworks, each run in its environment.
 
   Args:
     folder: The folder of the environments.
     names: Keys of `PEERS`; one that cannot be installed or run is left out,
-      with a message.
+      with a message, and one without the script's rules without a message.
+    python: The Python that makes the environments.
+    script: `server_rules` or `client_rules`.
   """
-  script = pathlib.Path(__file__).with_name('server_rules.py')
-  asked = json.dumps({'changes': CHANGES, 'hparams': HPARAMS})
+  path = pathlib.Path(__file__).with_name(f'{script}.py')
+  asked = (
+      {'changes': CHANGES, 'hparams': HPARAMS}
+      if script == 'server_rules'
+      else client_formulas.describe_problem()
+  )
   for name in names:
+    if name not in _SCRIPTS[script]:
+      continue
     label, environment, packages = PEERS[name]
-    peer = peers.Peer(script.stem, environment, packages, ())
+    peer = peers.Peer(script, environment, packages, ())
     try:
-      python = peers.make_environment(folder, peer)
+      executable = peers.make_environment(folder, peer, python)
       result = subprocess.run(
-          [python, script, name],
-          input=asked,
+          [executable, path, name],
+          input=json.dumps(asked),
           stdout=subprocess.PIPE,
           text=True,
           check=True,
@@ -353,27 +418,35 @@ def run_here() -> Iterator[Row]:
     yield Row(keras_name, method, run_keras(rule), 'run', source)
 
 
+def run_clients_here() -> Iterator[Row]:
+  """Yields the rows of FedProx and SCAFFOLD of this library and of TFF."""
+  for framework, method, iterates, call in client_formulas.run_here():
+    yield Row(framework, method, iterates, 'run', call)
+
+
 def read_others(rows: Sequence[Row]) -> Iterator[Row]:
   """Yields the rows of frameworks whose formula was read.
 
   Args:
     rows: The rows of those that were run.
   """
-  is_run = {row.framework.partition(' ')[0] for row in rows}
-  for method, found in _READ.items():
+  run = {(row.method, row.framework.rpartition(' ')[0]) for row in rows}
+  for method, found in {**_READ, **client_formulas.READ}.items():
     for name, source, formula in found:
-      if name not in is_run:
+      if (method, name) not in run:
         yield Row(name, method, iterate(formula, method), 'read', source)
 
 
-def format_section(rows: Sequence[Row]) -> str:
+def format_section(rows: Sequence[Row], methods: Iterable[str]) -> str:
   """Returns one table a method.
 
   Args:
     rows: The rows.
+    methods: Keys of `FORMULAS`.
   """
   tables = []
-  for method, formulas in FORMULAS.items():
+  for method in methods:
+    formulas = FORMULAS[method]
     header = [method, *(formula.name for formula in formulas), 'how', 'where']
     cells = [
         [
@@ -398,15 +471,32 @@ def main() -> None:
   parser.add_argument(
       '--environments', type=pathlib.Path, default=pathlib.Path('.venv-peers')
   )
+  parser.add_argument(
+      '--python',
+      default=sys.executable,
+      help='the Python that makes the environments; pfl-research and FedJAX '
+      'need 3.12 or older (default: the one that runs this)',
+  )
   parser.add_argument('--page', type=pathlib.Path, help='the page to write')
   options = parser.parse_args()
+  sections: dict[str, Iterable[str]] = {
+      _SECTION: HPARAMS,
+      _CLIENT_SECTION: client_formulas.FORMULAS,
+  }
   if options.page is not None:
-    peers.find_section(options.page, _SECTION)
-  rows = [*run_here(), *run_peers(options.environments, options.peers)]
-  section = format_section([*rows, *read_others(rows)])
-  print(section)
-  if options.page is not None:
-    peers.replace_section(options.page, _SECTION, section)
+    for name in sections:
+      peers.find_section(options.page, name)
+  rows = [*run_here(), *run_clients_here()]
+  for script in _SCRIPTS:
+    rows += run_peers(
+        options.environments, options.peers, options.python, script
+    )
+  rows += read_others(rows)
+  for name, methods in sections.items():
+    section = format_section(rows, methods)
+    print(section)
+    if options.page is not None:
+      peers.replace_section(options.page, name, section)
 
 
 if __name__ == '__main__':

@@ -10,6 +10,7 @@ rule can be changed to it, the paper's own. It imports nothing of this project,
 as the environment of a framework has no TensorFlow.
 """
 
+import importlib
 from importlib import metadata
 import json
 import sys
@@ -143,46 +144,165 @@ def _fedjax(changes, hparams):
   return _run_optax('fedjax', changes, rules)
 
 
-def _pytorch(changes, hparams):
+def _torch_rules(hparams):
+  """Returns calls, names and arguments of PyTorch rules by method."""
+  a, g = hparams['FedAdam'], hparams['FedAdagrad']
+  adam = {
+      'lr': a['learning_rate'],
+      'betas': (a['beta_1'], a['beta_2']),
+      'eps': a['epsilon'],
+  }
+  adagrad = {
+      'lr': g['learning_rate'],
+      'initial_accumulator_value': g['epsilon'] ** 2,
+      'eps': g['epsilon'],
+  }
+  rules = {
+      'FedAdam': [('`torch.optim.Adam`', 'torch.optim.Adam', adam)],
+      'FedYogi': [],
+      'FedAdagrad': [('`torch.optim.Adagrad`', 'torch.optim.Adagrad', adagrad)],
+  }
+  for method, found in rules.items():
+    arguments = {'method': method, **hparams[method]}
+    call = 'an `Optimizer` of the formula'
+    found.append((call, 'torch_rules.Reddi', arguments))
+  return rules
+
+
+def _run_torch(changes, hparams, make_step):
+  """Runs PyTorch rules.
+
+  Args:
+    changes: The changes of each round.
+    hparams: The hyperparameters by method.
+    make_step: Maps a model with one vector `weight`, a rule's name and its
+      arguments to a function that takes a change and changes the model.
+  """
   import torch  # pylint: disable=import-outside-toplevel
 
-  def iterate(build):
-    x = torch.zeros(len(changes[0]), dtype=torch.float64, requires_grad=True)
-    rule, iterates = build([x]), []
+  def iterate(name, arguments):
+    model = torch.nn.Module()
+    x = torch.zeros(len(changes[0]), dtype=torch.float64)
+    model.weight = torch.nn.Parameter(x)
+    step, iterates = make_step(model, name, arguments), []
     for change in changes:
-      x.grad = -torch.tensor(change, dtype=torch.float64)
-      rule.step()
-      iterates.append(x.detach().tolist())
+      step(torch.tensor(change, dtype=torch.float64))
+      iterates.append(model.weight.detach().tolist())
     return iterates
 
-  a, g = hparams['FedAdam'], hparams['FedAdagrad']
   return {
-      'FedAdam': [
-          [
-              '`torch.optim.Adam`',
-              iterate(
-                  lambda x: torch.optim.Adam(
-                      x,
-                      a['learning_rate'],
-                      (a['beta_1'], a['beta_2']),
-                      a['epsilon'],
-                  )
-              ),
-          ]
-      ],
-      'FedAdagrad': [
-          [
-              '`torch.optim.Adagrad`',
-              iterate(
-                  lambda x: torch.optim.Adagrad(
-                      x,
-                      g['learning_rate'],
-                      initial_accumulator_value=g['epsilon'] ** 2,
-                      eps=g['epsilon'],
-                  )
-              ),
-          ]
-      ],
+      method: [[call, iterate(name, args)] for call, name, args in found]
+      for method, found in _torch_rules(hparams).items()
+  }
+
+
+def _build_torch_rule(model, name, arguments):
+  module, _, class_name = name.rpartition('.')
+  build = getattr(importlib.import_module(module), class_name)
+  return build(model.parameters(), **arguments)
+
+
+def _pytorch(changes, hparams):
+  def make_step(model, name, arguments):
+    rule = _build_torch_rule(model, name, arguments)
+
+    def step(change):
+      model.weight.grad = -change
+      rule.step()
+
+    return step
+
+  return _run_torch(changes, hparams, make_step)
+
+
+def _pfl(changes, hparams):
+  # pylint: disable=import-outside-toplevel
+  from pfl import stats
+  from pfl.model import pytorch
+  # pylint: enable=import-outside-toplevel
+
+  def make_step(model, name, arguments):
+    model.loss = model.metrics = None  # It is not trained.
+    rule = _build_torch_rule(model, name, arguments)
+    wrapped = pytorch.PyTorchModel(model, None, central_optimizer=rule)
+    return lambda change: wrapped.apply_model_update(
+        stats.MappedVectorStatistics({'weight': change})
+    )
+
+  return _run_torch(changes, hparams, make_step)
+
+
+def _nvflare(changes, hparams):
+  # pylint: disable=import-outside-toplevel
+  from nvflare.apis import event_type
+  from nvflare.apis import fl_constant
+  from nvflare.apis import fl_context
+  from nvflare.app_opt.pt import fedopt
+  from nvflare.fuel.utils import component_builder
+  # pylint: enable=import-outside-toplevel
+
+  class Engine(component_builder.ComponentBuilder):
+
+    def get_module_scanner(self):
+      return None  # Classes are given with their modules.
+
+  def make_step(model, name, arguments):
+    generator = fedopt.PTFedOptModelShareableGenerator(
+        {'path': name, 'args': arguments}, source_model=model, device='cpu'
+    )
+    context = fl_context.FLContext()
+    context.set_prop(fl_constant.ReservedKey.ENGINE, Engine(), private=True)
+    generator.handle_event(event_type.EventType.START_RUN, context)
+    return lambda change: generator.server_update({'weight': change.numpy()})
+
+  return _run_torch(changes, hparams, make_step)
+
+
+def _fluke(changes, hparams):
+  import torch_rules  # pylint: disable=import-outside-toplevel
+
+  torch_rules.import_torchvision()
+  # pylint: disable=import-outside-toplevel
+  from fluke.algorithms import fedopt
+  import torch
+  # pylint: enable=import-outside-toplevel
+
+  def make_model(x):
+    model = torch.nn.Module()
+    model.weight = torch.nn.Parameter(torch.tensor(x, dtype=torch.float64))
+    return model
+
+  def iterate(method, is_paper=False):
+    h = hparams[method]
+    # The rule multiplies changes by `lr` before it accumulates them.
+    tau = h['epsilon'] * (h['learning_rate'] if is_paper else 1)
+    server = fedopt.FedOptServer(
+        make_model(np.zeros(len(changes[0]))),
+        None,
+        [None],
+        mode=method.removeprefix('Fed').lower(),
+        lr=h['learning_rate'],
+        beta1=h['beta_1'],
+        beta2=h['beta_2'],
+        tau=tau,
+        weighted=False,
+    )
+    if is_paper:
+      server.v_t = {
+          k: torch.full_like(v, tau**2) for k, v in server.v_t.items()
+      }
+    iterates = []
+    for change in changes:
+      x = server.model.weight.detach().numpy()
+      server.aggregate([None], [make_model(x + np.asarray(change))])
+      iterates.append(server.model.weight.tolist())
+    return iterates
+
+  call = '`fluke.algorithms.fedopt.FedOptServer`'
+  changed = 'the same, `tau` set to eta tau, and `v_t` to its square'
+  return {
+      method: [[call, iterate(method)], [changed, iterate(method, True)]]
+      for method in hparams
   }
 
 
@@ -238,6 +358,9 @@ _FRAMEWORKS = {
     'optax': (_optax, 'optax'),
     'fedjax': (_fedjax, 'fedjax'),
     'pytorch': (_pytorch, 'torch'),
+    'pfl': (_pfl, 'pfl'),
+    'nvflare': (_nvflare, 'nvflare'),
+    'fluke': (_fluke, 'fluke-fl'),
     'flower': (_flower, 'flwr'),
 }
 

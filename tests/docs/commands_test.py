@@ -30,6 +30,7 @@ _RUN_ELSEWHERE = {
     'make check': 'tests/packaging/tree_test.py',
     'make docs': 'tests/packaging/tree_test.py',
     'make release': 'tests/packaging/wheel_test.py',
+    'make conformance-peers': 'tests/benchmarks/conformance_test.py',
     'make peers': 'tests/benchmarks/peers_test.py',
     'make results': 'tests/packaging/results_tool_test.py',
     # The suite does not run itself; whoever reads this result has run it.
