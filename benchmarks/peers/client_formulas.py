@@ -223,6 +223,7 @@ _SCAFFOLD = {'client': {'name': 'scaffold', 'lr': LEARNING_RATE}}
 _TERM = '`build_fed_opt`, `loss_term=build_fedprox(mu)`'
 _RULE = '`build_fed_opt`, `build_scaffold_sgd`'
 _UNIFORM = ', `client_weighting=UNIFORM`'
+_EXAMPLES = ', `client_weighting=NUM_EXAMPLES`'
 _HERE = (
     ('tff_adaptive', 'FedProx', 'examples', _TERM, _PROX),
     ('tff_adaptive', 'FedProx', 'uniform', f'{_TERM}{_UNIFORM}', _PROX),
@@ -233,8 +234,8 @@ _HERE = (
         '`tff.learning.algorithms.build_weighted_fed_prox`',
         _PROX,
     ),
-    ('tff_adaptive', 'SCAFFOLD', 'examples', _RULE, _SCAFFOLD),
-    ('tff_adaptive', 'SCAFFOLD', 'uniform', f'{_RULE}{_UNIFORM}', _SCAFFOLD),
+    ('tff_adaptive', 'SCAFFOLD', 'uniform', _RULE, _SCAFFOLD),
+    ('tff_adaptive', 'SCAFFOLD', 'examples', f'{_RULE}{_EXAMPLES}', _SCAFFOLD),
 )
 
 
