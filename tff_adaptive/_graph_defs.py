@@ -335,6 +335,44 @@ def remove_unfed(
     _remove(graph_def.node, unfed)
 
 
+def pass_identities_by(graph_def: Any, tensors: Iterable[str]) -> list[str]:
+  """Lets nodes read what identities pass on, in place.
+
+  TFF adds an identity for each tensor that goes into or comes out of one of its
+  computations, which makes half of the nodes of a round.
+
+  Args:
+    graph_def: The graph, with its functions.
+    tensors: The names of tensors of the graph.
+
+  Returns:
+    The names of tensors of the same values, which no identity passes on.
+  """
+
+  def pass_by(nodes):
+    passed = {
+        node.name: node.input[0]
+        for node in nodes
+        # Some wait, and some have a gradient of their own.
+        if node.op == 'Identity'
+        and len(node.input) == 1
+        and '_gradient_op_type' not in node.attr
+    }
+
+    def source(name):
+      while not name.startswith('^') and node_of(name) in passed:
+        name = passed[node_of(name)]
+      return name
+
+    for node in nodes:
+      node.input[:] = list(map(source, node.input))
+    return source
+
+  for function in graph_def.library.function:
+    pass_by(function.node_def)
+  return [with_index(name) for name in map(pass_by(graph_def.node), tensors)]
+
+
 def captured(tensor: tf.Tensor) -> tf.Tensor:
   """Returns a tensor in the current graph, which may be that of a function."""
   graph = tf.compat.v1.get_default_graph()

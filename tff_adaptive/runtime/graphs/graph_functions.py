@@ -365,6 +365,9 @@ def of_graph(
     reread = sequence_reads.find_reread(serialized)
     dataset_ops.read_sequences_from_tensors(serialized)
   variables.read_assigned_values(serialized)
+  serialized.results[:] = _graph_defs.pass_identities_by(
+      graph_def, serialized.results
+  )
   return GraphFunction(
       signature,
       reads_tensors,
