@@ -112,8 +112,8 @@ class ConformanceTest(parameterized.TestCase):
             'Li, mean by examples',
             'Li',
             'opposite sign, mean by examples',
-            'II, mean by examples',
             'II',
+            'II, mean by examples',
         ],
     )
 
