@@ -205,7 +205,8 @@ def _list_missing(
   """Yields a paragraph for what has not run; none if all has."""
   for what, names in (('tasks', tasks), ('methods', methods)):
     if names:
-      yield pages.paragraph(f'These {what} are not finished: {", ".join(names)}.')
+      text = f'These {what} are not finished: {", ".join(names)}.'
+      yield pages.paragraph(text)
 
 
 def write(output_dir: pathlib.Path, data_dir: str, results_dir: pathlib.Path):
