@@ -215,3 +215,39 @@ class ImportTest(tf.test.TestCase):
     self.assertIn(call.attr['f'].func.name, names)
     found = _graph_defs.find(library, names[0])
     self.assertEqual(found.signature.name, names[0])
+
+
+class IdentitiesTest(tf.test.TestCase):
+
+  def test_those_that_only_pass_on_are_passed_by(self):
+    @tf.function
+    def double(x):
+      return tf.identity(tf.identity(x) * 2.0)
+
+    graph = tf.Graph()
+    with graph.as_default():
+      x = tf.compat.v1.placeholder(tf.float32, [2], 'x')
+      _, second = tf.unstack(tf.identity(x), name='parts')
+      with tf.control_dependencies([tf.no_op('before')]):
+        waits = tf.identity(second, 'waits')
+      doubled = tf.add(double(tf.identity(second)), waits, 'doubled')
+      twice = tf.identity(tf.identity(doubled))
+    graph_def = graph.as_graph_def()
+    names = _graph_defs.pass_identities_by(
+        graph_def, [twice.name, x.name, waits.name]
+    )
+    self.assertEqual(names, ['doubled:0', 'x:0', 'waits:0'])
+    nodes = {node.name: node for node in graph_def.node}
+    self.assertEqual(list(nodes['parts'].input), ['x'])
+    self.assertEqual(list(nodes['waits'].input), ['parts:1', '^before'])
+    (call,) = (n for n in graph_def.node if 'PartitionedCall' in n.op)
+    self.assertEqual(list(call.input), ['parts:1'])
+    (body,) = graph_def.library.function
+    (product,) = (node for node in body.node_def if node.op == 'Mul')
+    self.assertEqual(product.input[0], 'x')
+
+    needed = _graph_defs.in_order(nodes, names)
+    self.assertEqual([n.name for n in needed if n.op == 'Identity'], ['waits'])
+    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+      (again,) = _graph_defs.import_with(graph_def, {}, names[:1])
+      self.assertAllEqual(session.run(again, {'imported/x:0': [1.0, 3.0]}), 9.0)
