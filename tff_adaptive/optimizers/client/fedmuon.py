@@ -5,6 +5,7 @@
 from collections.abc import Callable
 from typing import Any, Literal, Optional
 
+import numpy as np
 import tensorflow as tf
 
 from tff_adaptive import ranges
@@ -27,7 +28,11 @@ def orthogonalize_by_svd(matrix: tf.Tensor) -> tf.Tensor:
   """Returns U V^T of the singular values that are not negligible."""
   # In float32, rounding would hide singular values that are not negligible.
   values, left, right = tf.linalg.svd(tf.cast(matrix, tf.float64))
-  kept = values > _SMALLEST_SINGULAR_VALUE * tf.reduce_max(values)
+  # Rounding of the matrix makes a singular value of zero as large as this.
+  one = np.ones([], matrix.dtype.as_numpy_dtype)
+  rounding = min(matrix.shape) * (float(np.nextafter(one, one + one)) - 1.0)
+  smallest = max(_SMALLEST_SINGULAR_VALUE, rounding)
+  kept = values > smallest * tf.reduce_max(values)
   product = tf.cast(
       tf.matmul(left * tf.cast(kept, left.dtype), right, transpose_b=True),
       matrix.dtype,
