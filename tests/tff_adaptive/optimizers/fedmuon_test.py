@@ -38,6 +38,16 @@ class OrthogonalizeTest(tf.test.TestCase, parameterized.TestCase):
     found = fedmuon.orthogonalize_by_svd(tf.constant(matrix, tf.float32))
     self.assertAllClose(found, left, atol=5e-3)
 
+  def test_rounding_noise_is_no_direction(self):
+    for seed in range(50):
+      # As gradients of a softmax, whose rows add up to zero.
+      values = np.random.default_rng(seed).normal(size=[2, 5, 3])
+      values -= values.mean(axis=-1, keepdims=True)
+      change, control = tf.constant(values, tf.float32)
+      found = fedmuon.orthogonalize_by_svd(change / 4 + control - control)
+      self.assertAllClose(np.sum(found, axis=1), np.zeros(5), atol=1e-5)
+      self.assertNear(np.linalg.norm(found), np.sqrt(2), 1e-5)
+
   def test_zeros_stay_and_nans_show(self):
     for orthogonalize in (
         fedmuon.orthogonalize_by_svd,
