@@ -15,6 +15,8 @@ from tff_adaptive.data import cohort as cohort_lib
 from tff_adaptive.runtime import values
 
 _COMPUTATION = 'tensorflow_federated.v0.Computation'
+_TYPE = 'tensorflow_federated.v0.Type'
+_SEQUENCE_TYPE = 'tensorflow_federated.v0.SequenceType'
 
 
 class UnsupportedComputationError(Exception):
@@ -79,16 +81,33 @@ def _tensorflow_of(
   return proto.tensorflow
 
 
-def tensorflow_parts(message: Any) -> Iterator[Any]:
-  """Yields all TensorFlow computations within a message of a computation."""
-  if message.DESCRIPTOR.full_name == _COMPUTATION:
-    if message.WhichOneof('computation') == 'tensorflow':
-      yield message
+def _messages_in(message: Any) -> Iterator[Any]:
+  """Yields the messages in the fields of one."""
   for field, value in message.ListFields():
-    if field.message_type is None:
-      continue
-    for part in [value] if isinstance(value, message_lib.Message) else value:
-      yield from tensorflow_parts(part)
+    if field.message_type is not None:
+      yield from [value] if isinstance(value, message_lib.Message) else value
+
+
+def parts(message: Any, kind: str) -> Iterator[Any]:
+  """Yields all computations of a kind within a message of a computation.
+
+  Args:
+    message: A protocol buffer.
+    kind: The field that such a computation has, for example 'tensorflow'.
+  """
+  if message.DESCRIPTOR.full_name == _COMPUTATION:
+    if message.WhichOneof('computation') == kind:
+      yield message
+  for part in _messages_in(message):
+    if part.DESCRIPTOR.full_name != _TYPE:
+      yield from parts(part, kind)
+
+
+def has_sequence(message: Any) -> bool:
+  """Returns whether a message of a type has a sequence in it."""
+  return message.DESCRIPTOR.full_name == _SEQUENCE_TYPE or any(
+      map(has_sequence, _messages_in(message))
+  )
 
 
 def is_tensorflow(computation: tff.framework.ConcreteComputation) -> bool:

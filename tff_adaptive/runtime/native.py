@@ -169,7 +169,7 @@ def _readable_computation(
   proto = tff.framework.serialize_computation(computation)
   if b'TFRecordDataset' not in proto.SerializeToString():
     return computation
-  for part in computations.tensorflow_parts(proto):
+  for part in computations.parts(proto, 'tensorflow'):
     graph_def = tf.compat.v1.GraphDef()
     part.tensorflow.graph_def.Unpack(graph_def)
     if _set_buffers(graph_def):
