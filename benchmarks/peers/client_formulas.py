@@ -17,7 +17,7 @@ In both papers x becomes the plain mean of y over the cohort. SCAFFOLD's server
 rate is 1, and all controls start at 0.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,7 +28,7 @@ MU = 0.5
 COHORTS = ((0, 1), (1, 2), (0, 2), (1, 2), (0, 1))
 # TFF trains the problem in float32.
 TOLERANCE = 2e-5
-_SIZES = (2, 4, 8)
+SIZES = (2, 4, 8)
 _NUM_WEIGHTS = 4
 
 
@@ -36,7 +36,7 @@ def create_problem() -> dict[str, Any]:
   """Creates the problem, in the form of the files of reference trajectories."""
   rng = np.random.default_rng(0)
   clients = []
-  for size in _SIZES:
+  for size in SIZES:
     x = rng.normal(size=(size, _NUM_WEIGHTS)).round(2)
     y = rng.normal(scale=2.0, size=size).round(2)
     clients.append({'X': x.tolist(), 'y': y.tolist()})
@@ -190,19 +190,22 @@ def _iterate_scaffold(formula, problem):
   return np.stack(iterates)
 
 
-def iterate(formula: Any) -> np.ndarray:
+_ITERATE = {'FedProx': _iterate_prox, 'SCAFFOLD': _iterate_scaffold}
+
+
+def iterate(formula: Any, method: str) -> np.ndarray:
   """Returns the weights after each round.
 
   Args:
-    formula: A `Prox` or a `Scaffold`.
+    formula: One of `FORMULAS[method]`.
+    method: A key of `FORMULAS`.
 
   Example:
 
-    >>> iterate(FORMULAS['FedProx'][0]).shape
+    >>> iterate(FORMULAS['FedProx'][0], 'FedProx').shape
     (5, 4)
   """
-  run = _iterate_prox if isinstance(formula, Prox) else _iterate_scaffold
-  return run(formula, create_problem())
+  return _ITERATE[method](formula, create_problem())
 
 
 def describe_problem() -> dict[str, Any]:
@@ -214,59 +217,3 @@ def describe_problem() -> dict[str, Any]:
       'learning_rate': LEARNING_RATE,
       'mu': MU,
   }
-
-
-# What TFF and this library are asked for, in the words of the files of
-# reference trajectories: framework, method, adapter, call, and what differs.
-_PROX = {'loss': {'name': 'fedprox', 'mu': MU}}
-_SCAFFOLD = {'client': {'name': 'scaffold', 'lr': LEARNING_RATE}}
-_TERM = '`build_fed_opt`, `loss_term=build_fedprox(mu)`'
-_RULE = '`build_fed_opt`, `build_scaffold_sgd`'
-_UNIFORM = ', `client_weighting=UNIFORM`'
-_EXAMPLES = ', `client_weighting=NUM_EXAMPLES`'
-_HERE = (
-    ('tff_adaptive', 'FedProx', 'examples', _TERM, _PROX),
-    ('tff_adaptive', 'FedProx', 'uniform', f'{_TERM}{_UNIFORM}', _PROX),
-    (
-        'TFF',
-        'FedProx',
-        'examples',
-        '`tff.learning.algorithms.build_weighted_fed_prox`',
-        _PROX,
-    ),
-    ('tff_adaptive', 'SCAFFOLD', 'uniform', _RULE, _SCAFFOLD),
-    ('tff_adaptive', 'SCAFFOLD', 'examples', f'{_RULE}{_EXAMPLES}', _SCAFFOLD),
-)
-
-
-def run_here() -> Iterator[tuple[str, str, Any, str]]:
-  """Yields framework, method, weights after each round, and call."""
-  # It takes seconds to import.
-  # pylint: disable=import-outside-toplevel
-  from importlib import metadata
-
-  from experiments.conformance import adapters
-  from experiments.conformance import replay
-  from experiments.conformance import stock_tff
-  # pylint: enable=import-outside-toplevel
-
-  version = metadata.version('tensorflow-federated')
-  frameworks: dict[str, tuple[str, adapters.Adapter]] = {
-      'tff_adaptive': ('tff_adaptive', replay.Library()),
-      'TFF': (f'TFF {version}', stock_tff.StockTff()),
-  }
-  for framework, method, weighting, call, configuration in _HERE:
-    name, adapter = frameworks[framework]
-    asked = {
-        'name': method,
-        'problem': 'quadratic',
-        'client': {'name': 'sgd', 'lr': LEARNING_RATE},
-        'server': {'name': 'sgd', 'lr': 1.0},
-        'weighting': weighting,
-        'batch_size': max(_SIZES),
-        'epochs': NUM_STEPS,
-        'rounds': len(COHORTS),
-        **configuration,
-    }
-    run = adapters.GoldenRun(asked, create_problem(), COHORTS)
-    yield name, method, adapter.replay(run), call
