@@ -23,6 +23,7 @@ from tff_adaptive.simulation import structures
 
 # The first one is tried always: it keeps states of clients, too.
 _ALGORITHMS = sorted(registry.ROWS[registry.ALGORITHM], key='scaffold'.__ne__)
+_LINE_SEARCHES = ('fedexpsls', 'fedli_ls', 'fedsls')
 _ROUND_NUM = 'round_num'
 _PLAN = batching.BatchPlan(4)
 
@@ -61,7 +62,7 @@ def _build_process(algorithm):
     arguments.append('--server_optimizer=fedams')
   if not row.pools_clients:
     arguments.append('--max_client_update_norm=1e6')
-  if algorithm != 'fedli_ls':  # A line search has no rate to schedule.
+  if algorithm not in _LINE_SEARCHES:  # They have no rate to schedule.
     arguments.append('--client_schedule=inverse_sqrt')
   run = hparams_testing.read(*arguments)
   task = task_testing.build_task(

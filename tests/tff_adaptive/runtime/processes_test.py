@@ -23,6 +23,7 @@ _ROOT = pathlib.Path(__file__).parents[3]
 _PROGRAM = """
 import contextlib, os, signal, sys, warnings
 import numpy as np
+import tensorflow as tf
 import tensorflow_federated as tff
 from tff_adaptive import runtime
 
@@ -31,11 +32,14 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 kind, how = sys.argv[1:]
 clients = tff.FederatedType(np.int32, tff.CLIENTS)
 add_up = tff.federated_computation(tff.federated_sum, clients)
-double = tff.tensorflow.computation(lambda x: 2 * x, np.int32)
-# No sum, so that the compiled runtime hands it on.
-double_all = tff.federated_computation(
-    lambda values: tff.federated_map(double, values), clients
-)
+
+# It keeps a state, so that the compiled runtime hands it on.
+@tff.tensorflow.computation(np.int32)
+def enqueue(number):
+  queue = tf.queue.FIFOQueue(10, [tf.int32], [[]])
+  with tf.control_dependencies([queue.enqueue(number)]):
+    return queue.size()
+
 with contextlib.ExitStack() as stack:
   if kind == 'native':
     stack.enter_context(runtime.NativeContext())
@@ -45,7 +49,7 @@ with contextlib.ExitStack() as stack:
   assert add_up([1, 2]) == 3
   if kind == 'fallback':
     warnings.simplefilter('ignore')
-    assert double_all([1, 2]) == [2, 4]
+    assert enqueue(7) == 1
   print('running', flush=True)
   sys.stdin.readline()
   if how == 'exception':
