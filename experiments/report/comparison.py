@@ -142,9 +142,13 @@ def _write_latex(
 
 
 def _summarize(runs: pd.DataFrame, metric: str) -> dict[str, Any]:
-  """Returns the numbers of a folder's row, in the unit of the table."""
+  """Returns the numbers of a folder's row, in the unit of the table.
+
+  A mean is None if a run awaits its first evaluation and no other diverged.
+  """
   scale, _ = _METRICS[metric]
   row: dict[str, Any] = {}
+  evaluated = [run for run in runs.run if not run.awaits_evaluation]
   for estimate in _ESTIMATES:
     values = scale * np.array(
         [
@@ -153,11 +157,13 @@ def _summarize(runs: pd.DataFrame, metric: str) -> dict[str, Any]:
                 estimate,
                 higher_is_better=run_folder.is_higher_better(metric),
             )
-            for run in runs.run
+            for run in evaluated
         ]
     )
-    row[f'{estimate}_mean'] = values.mean()
-    row[f'{estimate}_std'] = statistics.std(values)
+    mean, std = None, None
+    if len(values) == len(runs) or not np.isfinite(values).all():
+      mean, std = values.mean(), statistics.std(values)
+    row[f'{estimate}_mean'], row[f'{estimate}_std'] = mean, std
   row['rounds'] = runs.rounds_done.min()
   row['seconds'] = runs.seconds.sum(skipna=False)
   row['seeds'] = len(runs)
@@ -256,9 +262,18 @@ def _draw(
   scale, _ = _METRICS[metric]
   column = run_folder.column_of(metric)
   curves = {
-      name: bands.over_seeds(found, column, scale=scale)
+      name: bands.over_seeds(
+          [run for run in found if not run.awaits_evaluation],
+          column,
+          scale=scale,
+      )
       for name, found in runs.groupby('name', sort=False).run
   }
+  if not any(curves.values()):
+    raise run_folder.RunError(
+        f'there is no curve of {column}: no run has a round in which all of '
+        'its seeds measured it'
+    )
   analysis.plot_band_curves(
       {
           '': {

@@ -83,6 +83,32 @@ class ComparisonTest(page_testing.PageTestCase):
     self.assertRegex(text, r'\| a .* 20\.00 ')
     self.assertRegex(text, r'\| b .* diverged ')
 
+  def test_a_run_before_its_first_evaluation_did_not_diverge(self):
+    for seed, values in enumerate(([0.2, 0.4, 0.6, 0.8], [''])):
+      made_up_runs.write_run(
+          self.runs_dir / 'a' / f'seed_{seed}',
+          values,
+          seed=seed,
+          rounds_per_evaluation=2,
+      )
+    text, _ = self._compare('a')
+    self.assertIn('| a | - | - | - | 1 of 4, unfinished | 3 s | 2 |', text)
+    self.assert_plotted('comparison')
+    # Another seed did.
+    made_up_runs.write_run(
+        self.runs_dir / 'a' / 'seed_0', [0.2, 0.4, 0.6, math.nan]
+    )
+    text, _ = self._compare('a')
+    self.assertIn('| a | diverged | diverged | diverged | 1 of 4, un', text)
+
+  def test_seeds_without_a_common_round_have_no_curve(self):
+    for seed, values in enumerate(([0.2, ''], ['', 0.4])):
+      made_up_runs.write_run(
+          self.runs_dir / 'a' / f'seed_{seed}', values, seed=seed
+      )
+    with self.assertRaisesRegex(run_folder.RunError, '^there is no curve of '):
+      self._compare('a')
+
   def test_what_cannot_be_compared(self):
     made_up_runs.write_run(self.runs_dir / 'a', [0.2])
     made_up_runs.write_run(self.runs_dir / 'b', [0.2], metric='perplexity')
