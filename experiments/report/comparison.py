@@ -31,6 +31,8 @@ _ESTIMATES = {
     'last_10_evaluations': 'last ten',
 }
 
+_UNFINISHED = ', unfinished'
+
 # The widths of PDF files, in inches, by what is added to their names: a column
 # of a conference's page, and the page.
 _WIDTHS = {'': 3.3, '_wide': 6.8}
@@ -136,8 +138,17 @@ def _write_latex(
   header, *table = ([line[i] for i in kept] for line in (columns, *rows))
   comment = (
       f'It shows {label}: of the last evaluation, and the mean of the last '
-      'ten; ± is the standard deviation over the seeds.'
+      'ten, or of all if there are fewer; ± is the standard deviation over the '
+      'seeds.'
   )
+  place = columns.index('rounds')
+  unfinished = [
+      f'{row[0]} ({row[place].removesuffix(_UNFINISHED)} rounds)'
+      for row in rows
+      if row[place].endswith(_UNFINISHED)
+  ]
+  if unfinished:
+    comment += f' Not finished: {", ".join(unfinished)}.'
   _files.write(path, latex.to_table(header, table, comment))
 
 
@@ -178,7 +189,7 @@ def _format(
   rounds = summary['rounds']
   total = max(run.total_rounds for run in runs)
   may_stop = all(run.hparams.get('early_stopping_patience') for run in runs)
-  unfinished = '' if may_stop else ', unfinished'
+  unfinished = '' if may_stop else _UNFINISHED
   return [
       *(
           formatting.format_mean(

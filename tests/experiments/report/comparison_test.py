@@ -41,6 +41,7 @@ class ComparisonTest(page_testing.PageTestCase):
     )
     self.assert_plotted('comparison')
     self.assertIn(
+        'seeds. Not finished: b (2 of 4 rounds).\n'
         '\\begin{tabular}{lrrr}\n\\toprule\n'
         'run & final & last ten & seeds \\\\\n\\midrule\n'
         'a & 50.00 & 50.00 & 1 \\\\\n'
@@ -67,6 +68,9 @@ class ComparisonTest(page_testing.PageTestCase):
     )
     text, _ = self._compare('a')
     self.assertIn('| 2 of 4 |', text)
+    table = (self.output_dir / 'comparison.tex').read_text()
+    self.assertNotIn('Not finished', table)
+    self.assertIn('last ten, or of all if there are fewer; ', table)
 
   def test_the_data_of_the_evaluations_are_named(self):
     made_up_runs.write_run(
