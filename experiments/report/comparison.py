@@ -88,14 +88,15 @@ def write_comparison(
       for name, summary in summaries.items()
   ]
   choice = ''
-  if data == settings_lib.TEST:
+  if data.startswith(settings_lib.TEST):  # Also of test clients.
     choice = (
         ' To choose a method, compare them on examples that the test does not '
         'have: `--validation_fraction=0.1`.'
     )
   blocks = [
       pages.paragraph(
-          'Over several seeds, numbers are the mean ± the standard deviation. '
+          'Over several seeds, metrics are the mean ± the standard deviation, '
+          '`rounds` is the smallest number and `time` the sum. '
           f'`{_ESTIMATES["last_10_evaluations"]}` is the mean of the last ten '
           'evaluations, or of all if there are fewer. '
           '`best` is for replication only: chosen on the '

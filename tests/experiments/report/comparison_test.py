@@ -33,6 +33,7 @@ class ComparisonTest(page_testing.PageTestCase):
           self.runs_dir / 'b' / f'seed_{seed}', [0.6, 0.8], seed=seed
       )
     text, _ = self._compare('a/', 'b')
+    self.assertIn(' `rounds` is the smallest number and `time` the sum.', text)
     self.assertIn('| a | 50.00 | 90.00 | 50.00 | 4 | 2 s | 1 |', text)
     self.assertIn(
         '| b | 80.00 ± 0.00 | 80.00 ± 0.00 | 70.00 ± 0.00 | '
@@ -79,6 +80,13 @@ class ComparisonTest(page_testing.PageTestCase):
     text, out = self._compare('a')
     self.assertStartsWith(out, 'validation accuracy (%):\n')
     self.assertIn('chosen on the validation data.', text)
+    self.assertNotIn('To choose a method', text)
+    made_up_runs.write_run(
+        self.runs_dir / 'b', [0.2], evaluation_data='test_clients'
+    )
+    text, out = self._compare('b')
+    self.assertIn('test clients data. To choose a method, compare ', text)
+    self.assertIn('To choose a method, compare ', out)
 
   def test_a_run_that_diverged_at_once_does_not_hide_the_others(self):
     made_up_runs.write_run(self.runs_dir / 'a', [0.2] * 4)
