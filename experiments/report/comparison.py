@@ -32,6 +32,9 @@ _ESTIMATES = {
 }
 
 _UNFINISHED = ', unfinished'
+# The flags that choose the examples of evaluations, on all data or on some.
+_HELD_OUT = ('heldout_clients', 'heldout_fraction')
+_HELD_OUT_OF = {settings_lib.VALIDATION: ('validation_fraction',)}
 
 # The widths of PDF files, in inches, by what is added to their names: a column
 # of a conference's page, and the page.
@@ -238,7 +241,16 @@ def _find_data(runs: pd.DataFrame) -> str:
         f'{", ".join(sorted(names))}; '
         'compare runs with the same --evaluation_data'
     )
-  return names.pop().replace('_', ' ')
+  (name,) = names
+  for flag in (*_HELD_OUT, *_HELD_OUT_OF.get(name, ())):
+    values = {run.hparams.get(flag) for run in runs.run}
+    if len(values) > 1:
+      found = sorted('unset' if v is None else str(v) for v in values)
+      raise run_folder.RunError(
+          f'the runs were evaluated on different {name} data, with --{flag} '
+          f'{", ".join(found)}; compare runs with the same --{flag}'
+      )
+  return name.replace('_', ' ')
 
 
 def _choose_metric(runs: pd.DataFrame) -> str:

@@ -127,7 +127,22 @@ class ComparisonTest(page_testing.PageTestCase):
     made_up_runs.write_run(
         self.runs_dir / 'd', [0.2], evaluation_data='validation'
     )
+    made_up_runs.write_run(self.runs_dir / 'e', [0.2], heldout_fraction=0.3)
+    made_up_runs.write_run(
+        self.runs_dir / 'f',
+        [0.2],
+        evaluation_data='validation',
+        validation_fraction=0.1,
+    )
     for paths, sentence in (
+        (
+            ['a', 'e'],
+            'different test data, with --heldout_fraction 0.3, unset; compare ',
+        ),
+        (
+            ['d', 'f'],
+            'validation data, with --validation_fraction 0.1, unset; ',
+        ),
         (['a', 'd'], '^the runs .* different data, test, validation; compare '),
         (['a', 'b'], '^the runs have none of the metrics '),
         (['a', 'd', 'a/'], '^a folder is there twice: a, d, a; give each once'),
