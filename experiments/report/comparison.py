@@ -3,6 +3,7 @@
 """The page that compares any runs: a table of results and curves by round."""
 
 from collections.abc import Collection, Mapping, Sequence
+import math
 import os
 import pathlib
 from typing import Any, Optional
@@ -25,6 +26,7 @@ from tff_adaptive import analysis
 
 # Scale and decimals of the metrics; the first that all runs have is compared.
 _METRICS = {'accuracy': (100.0, 2), 'recall_at_5': (100.0, 2), 'loss': (1.0, 4)}
+_MOST_DECIMALS = 10
 _ESTIMATES = {
     'final': 'final',
     'best': 'best',
@@ -86,8 +88,9 @@ def write_comparison(
       name: _summarize(of_name, metric)
       for name, of_name in runs.groupby('name', sort=False)
   }
+  decimals = _count_decimals(metric, summaries.values())
   rows = [
-      [name, *_format(summary, metric, runs.run[runs.name == name])]
+      [name, *_format(summary, decimals, runs.run[runs.name == name])]
       for name, summary in summaries.items()
   ]
   choice = ''
@@ -185,11 +188,23 @@ def _summarize(runs: pd.DataFrame, metric: str) -> dict[str, Any]:
   return row
 
 
+def _count_decimals(
+    metric: str, summaries: Collection[Mapping[str, Any]]
+) -> int:
+  """Returns the decimals of a metric, with three digits of small losses."""
+  scale, decimals = _METRICS[metric]
+  if scale != 1.0:
+    return decimals
+  means = [abs(s[f'{e}_mean'] or 0.0) for s in summaries for e in _ESTIMATES]
+  smallest = min((m for m in means if 0.0 < m < math.inf), default=1.0)
+  needed = 2 - math.floor(math.log10(smallest))
+  return min(max(decimals, needed), _MOST_DECIMALS)
+
+
 def _format(
-    summary: Mapping[str, Any], metric: str, runs: Collection[run_folder.Run]
+    summary: Mapping[str, Any], decimals: int, runs: Collection[run_folder.Run]
 ) -> list[str]:
   """Returns the cells of a folder's row, after its name."""
-  _, decimals = _METRICS[metric]
   rounds = summary['rounds']
   total = max(run.total_rounds for run in runs)
   may_stop = all(run.hparams.get('early_stopping_patience') for run in runs)

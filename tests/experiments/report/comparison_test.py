@@ -121,6 +121,15 @@ class ComparisonTest(page_testing.PageTestCase):
     with self.assertRaisesRegex(run_folder.RunError, '^there is no curve of '):
       self._compare('a')
 
+  def test_small_losses_differ(self):
+    for name, loss in (('a', 3.14e-5), ('b', 0.25), ('c', 0.0)):
+      made_up_runs.write_run(self.runs_dir / name, [loss] * 4, metric='loss')
+    text, _ = self._compare('b', 'c')
+    self.assertIn('| b | 0.2500 | 0.2500 | 0.2500 |', text)
+    text, _ = self._compare('a', 'b', 'c')
+    self.assertIn('| a | 0.0000314 | ', text)
+    self.assertIn('| b | 0.2500000 | ', text)
+
   def test_what_cannot_be_compared(self):
     made_up_runs.write_run(self.runs_dir / 'a', [0.2])
     made_up_runs.write_run(self.runs_dir / 'b', [0.2], metric='perplexity')
