@@ -20,7 +20,15 @@ _SPECIAL = {
     '^': r'\textasciicircum{}',
     '\\': r'\textbackslash{}',
     '±': r'$\pm$',
+    # The usual encoding of fonts has other characters in their places.
+    '<': r'\textless{}',
+    '>': r'\textgreater{}',
+    '|': r'\textbar{}',
+    # At the beginning of a row, they would belong to the end of the one before.
+    '[': '{[}',
+    '*': '{*}',
 }
+_IS_SPECIAL = re.compile(f'[{re.escape("".join(_SPECIAL))}]')
 
 
 def escape(text: str) -> str:
@@ -32,7 +40,7 @@ def escape(text: str) -> str:
     'a\\_b: 97.5 $\\pm$ 0.1 \\%'
   """
   line = ' '.join(text.split())
-  return re.sub(r'[&%$#_{}~^\\±]', lambda match: _SPECIAL[match[0]], line)
+  return _IS_SPECIAL.sub(lambda match: _SPECIAL[match[0]], line)
 
 
 def to_table(

@@ -57,6 +57,14 @@ _MODES = {
 }
 _ALL = 'all'
 _TASKS = registry.ROWS[registry.TASK]
+# Flags that not all workloads use, and the kinds of those that do.
+_USERS = {
+    'runtimes': (workloads.RUNTIMES_OF_A_MODEL, workloads.TASKS),
+    'algorithms': (workloads.ALGORITHMS,),
+    'tasks': (workloads.TASKS,),
+    'data_dir': (workloads.TASKS,),
+}
+_NOT_EXPORTED = (*_USERS, 'json', 'peers')
 
 
 @dataclasses.dataclass
@@ -145,6 +153,29 @@ def _choose_workloads() -> list[workloads.Workload]:
   return everything if everything in chosen else chosen
 
 
+def _check_used(chosen: Sequence[workloads.Workload]):
+  """Raises if a flag that was given, or an export, would have no effect."""
+  exports = flags.FLAGS.export is not None
+  kinds = {workload.kind for workload in chosen}
+  if exports and workloads.RUNTIMES_OF_A_MODEL not in kinds:
+    names = ', '.join(workload.name for workload in chosen)
+    raise command_line.UserError(
+        f'--export writes {", ".join(workloads.OF_RUNTIMES)}, found {names}'
+    )
+  for flag in _NOT_EXPORTED:
+    if exports and flags.FLAGS[flag].present:
+      raise command_line.UserError(
+          f'--{flag} has no effect with --export, drop one of them'
+      )
+  for flag, users in _USERS.items():
+    if flags.FLAGS[flag].present and kinds.isdisjoint(users):
+      names = (n for n, w in workloads.WORKLOADS.items() if w.kind in users)
+      raise command_line.UserError(
+          f'--{flag} is used by --workload={" or ".join(names)}; give one of '
+          f'them, or drop --{flag}'
+      )
+
+
 def _read_peers() -> list[reports.Line]:
   """Reads the peers' files, and checks that ours can be written."""
   with command_line.errors_as(command_line.UserError, OSError, ValueError):
@@ -160,6 +191,7 @@ def main():
   _choose('runtimes', workloads.RUNTIMES)
   _choose('algorithms', algorithms.ALGORITHMS)
   _choose('tasks', _TASKS)
+  _check_used(chosen)
   peers = _read_peers()
   command_line.prepare_libraries()
   from experiments.benchmark import measurement  # pylint: disable=import-outside-toplevel

@@ -3,6 +3,7 @@
 """The page that compares any runs: a table of results and curves by round."""
 
 from collections.abc import Collection, Mapping, Sequence
+import math
 import os
 import pathlib
 from typing import Any, Optional
@@ -25,11 +26,17 @@ from tff_adaptive import analysis
 
 # Scale and decimals of the metrics; the first that all runs have is compared.
 _METRICS = {'accuracy': (100.0, 2), 'recall_at_5': (100.0, 2), 'loss': (1.0, 4)}
+_MOST_DECIMALS = 10
 _ESTIMATES = {
     'final': 'final',
     'best': 'best',
     'last_10_evaluations': 'last ten',
 }
+
+_UNFINISHED = ', unfinished'
+# The flags that choose the examples of evaluations, on all data or on some.
+_HELD_OUT = ('heldout_clients', 'heldout_fraction')
+_HELD_OUT_OF = {settings_lib.VALIDATION: ('validation_fraction',)}
 
 # The widths of PDF files, in inches, by what is added to their names: a column
 # of a conference's page, and the page.
@@ -81,19 +88,21 @@ def write_comparison(
       name: _summarize(of_name, metric)
       for name, of_name in runs.groupby('name', sort=False)
   }
+  decimals = _count_decimals(metric, summaries.values())
   rows = [
-      [name, *_format(summary, metric, runs.run[runs.name == name])]
+      [name, *_format(summary, decimals, runs.run[runs.name == name])]
       for name, summary in summaries.items()
   ]
   choice = ''
-  if data == settings_lib.TEST:
+  if data.startswith(settings_lib.TEST):  # Also of test clients.
     choice = (
         ' To choose a method, compare them on examples that the test does not '
         'have: `--validation_fraction=0.1`.'
     )
   blocks = [
       pages.paragraph(
-          'Over several seeds, numbers are the mean ± the standard deviation. '
+          'Over several seeds, metrics are the mean ± the standard deviation, '
+          '`rounds` is the smallest number and `time` the sum. '
           f'`{_ESTIMATES["last_10_evaluations"]}` is the mean of the last ten '
           'evaluations, or of all if there are fewer. '
           '`best` is for replication only: chosen on the '
@@ -136,15 +145,28 @@ def _write_latex(
   header, *table = ([line[i] for i in kept] for line in (columns, *rows))
   comment = (
       f'It shows {label}: of the last evaluation, and the mean of the last '
-      'ten; ± is the standard deviation over the seeds.'
+      'ten, or of all if there are fewer; ± is the standard deviation over the '
+      'seeds.'
   )
+  place = columns.index('rounds')
+  unfinished = [
+      f'{row[0]} ({row[place].removesuffix(_UNFINISHED)} rounds)'
+      for row in rows
+      if row[place].endswith(_UNFINISHED)
+  ]
+  if unfinished:
+    comment += f' Not finished: {", ".join(unfinished)}.'
   _files.write(path, latex.to_table(header, table, comment))
 
 
 def _summarize(runs: pd.DataFrame, metric: str) -> dict[str, Any]:
-  """Returns the numbers of a folder's row, in the unit of the table."""
+  """Returns the numbers of a folder's row, in the unit of the table.
+
+  A mean is None if a run awaits its first evaluation and no other diverged.
+  """
   scale, _ = _METRICS[metric]
   row: dict[str, Any] = {}
+  evaluated = [run for run in runs.run if not run.awaits_evaluation]
   for estimate in _ESTIMATES:
     values = scale * np.array(
         [
@@ -153,26 +175,40 @@ def _summarize(runs: pd.DataFrame, metric: str) -> dict[str, Any]:
                 estimate,
                 higher_is_better=run_folder.is_higher_better(metric),
             )
-            for run in runs.run
+            for run in evaluated
         ]
     )
-    row[f'{estimate}_mean'] = values.mean()
-    row[f'{estimate}_std'] = statistics.std(values)
+    mean, std = None, None
+    if len(values) == len(runs) or not np.isfinite(values).all():
+      mean, std = values.mean(), statistics.std(values)
+    row[f'{estimate}_mean'], row[f'{estimate}_std'] = mean, std
   row['rounds'] = runs.rounds_done.min()
   row['seconds'] = runs.seconds.sum(skipna=False)
   row['seeds'] = len(runs)
   return row
 
 
+def _count_decimals(
+    metric: str, summaries: Collection[Mapping[str, Any]]
+) -> int:
+  """Returns the decimals of a metric, with three digits of small losses."""
+  scale, decimals = _METRICS[metric]
+  if scale != 1.0:
+    return decimals
+  means = [abs(s[f'{e}_mean'] or 0.0) for s in summaries for e in _ESTIMATES]
+  smallest = min((m for m in means if 0.0 < m < math.inf), default=1.0)
+  needed = 2 - math.floor(math.log10(smallest))
+  return min(max(decimals, needed), _MOST_DECIMALS)
+
+
 def _format(
-    summary: Mapping[str, Any], metric: str, runs: Collection[run_folder.Run]
+    summary: Mapping[str, Any], decimals: int, runs: Collection[run_folder.Run]
 ) -> list[str]:
   """Returns the cells of a folder's row, after its name."""
-  _, decimals = _METRICS[metric]
   rounds = summary['rounds']
   total = max(run.total_rounds for run in runs)
   may_stop = all(run.hparams.get('early_stopping_patience') for run in runs)
-  unfinished = '' if may_stop else ', unfinished'
+  unfinished = '' if may_stop else _UNFINISHED
   return [
       *(
           formatting.format_mean(
@@ -220,7 +256,16 @@ def _find_data(runs: pd.DataFrame) -> str:
         f'{", ".join(sorted(names))}; '
         'compare runs with the same --evaluation_data'
     )
-  return names.pop().replace('_', ' ')
+  (name,) = names
+  for flag in (*_HELD_OUT, *_HELD_OUT_OF.get(name, ())):
+    values = {run.hparams.get(flag) for run in runs.run}
+    if len(values) > 1:
+      found = sorted('unset' if v is None else str(v) for v in values)
+      raise run_folder.RunError(
+          f'the runs were evaluated on different {name} data, with --{flag} '
+          f'{", ".join(found)}; compare runs with the same --{flag}'
+      )
+  return name.replace('_', ' ')
 
 
 def _choose_metric(runs: pd.DataFrame) -> str:
@@ -256,9 +301,18 @@ def _draw(
   scale, _ = _METRICS[metric]
   column = run_folder.column_of(metric)
   curves = {
-      name: bands.over_seeds(found, column, scale=scale)
+      name: bands.over_seeds(
+          [run for run in found if not run.awaits_evaluation],
+          column,
+          scale=scale,
+      )
       for name, found in runs.groupby('name', sort=False).run
   }
+  if not any(curves.values()):
+    raise run_folder.RunError(
+        f'there is no curve of {column}: no run has a round in which all of '
+        'its seeds measured it'
+    )
   analysis.plot_band_curves(
       {
           '': {

@@ -95,6 +95,13 @@ class Run:
     return self.rounds_done >= self.total_rounds
 
   @property
+  def awaits_evaluation(self) -> bool:
+    """Whether it has trained too few rounds for its first evaluation."""
+    return not self._last_evaluation() and not any(
+        name.startswith(EVALUATION) for name in self.columns
+    )
+
+  @property
   def seconds(self) -> float:
     """The total time of its rounds."""
     return self.total(SECONDS)

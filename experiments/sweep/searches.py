@@ -175,9 +175,12 @@ class Search:
     if len(best):
       self._write_configurations('best', best)
       trial = best.trial.iloc[0]
+      num_finished = len(scores.with_status(results, scores.FINISHED))
+      so_far = f' ({num_finished} of {len(results)} runs are finished)'
       lines = [
           f'# The best by {self.selection.label}: '
-          f'{csv_files.format_value(best.score_mean.iloc[0])}. Its run:',
+          f'{csv_files.format_value(best.score_mean.iloc[0])}'
+          f'{so_far * (num_finished < len(results))}. Its run:',
           f'# {command_line.build_command("train", trial.arguments)}',
           *_method_flags(trial),
       ]

@@ -77,6 +77,23 @@ _TYPOS = (
     ('benchmark', ['--workload='], 'tiny_many, .*, found nothing'),
     ('benchmark', ['--runtimes=nativ'], "native, compiled, .*found 'nativ'"),
     ('benchmark', ['--algorithms=sgd'], "fedavg, .*, found 'sgd'"),
+    ('benchmark', ['--algorithms=fedavg'], 'used by --workload=algorithms; '),
+    ('benchmark', ['--data_dir=data'], '--data_dir is used by --workload=ta'),
+    (
+        'benchmark',
+        ['--workload=algorithms', '--runtimes=native'],
+        '--runtimes is used by --workload=tiny_many or ',
+    ),
+    (
+        'benchmark',
+        ['--workload=algorithms', '--export=/nowhere/bundle'],
+        '--export writes tiny_many, .*, found algorithms',
+    ),
+    (
+        'benchmark',
+        ['--export=/nowhere/bundle', '--json=times.jsonl'],
+        '--json has no effect with --export',
+    ),
     ('benchmark', ['--rounds=0'], 'rounds=0'),
     ('benchmark', ['--mode=soke'], 'soke'),
     ('benchmark', ['--mode'], 'mode'),

@@ -207,7 +207,8 @@ def _leave_out_exploded(axes, curves: Mapping[str, BandCurve]) -> None:
       ends[name] = curve.low[is_finite].min(), curve.high[is_finite].max()
   if not ends:
     return
-  limit = _EXPLODED * statistics.median(top for _, top in ends.values())
+  # The lower of two in the middle: half of them may have exploded.
+  limit = _EXPLODED * statistics.median_low(top for _, top in ends.values())
   exploded = [name for name, (_, top) in ends.items() if 0.0 < limit < top]
   if exploded:
     kept = [end for name, end in ends.items() if name not in exploded]

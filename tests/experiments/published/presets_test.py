@@ -70,6 +70,13 @@ class PresetsTest(absltest.TestCase):
       given = {h.name for h in found if h.origin != published.Origin.ASSUMED}
       self.assertIn('client_optimizer', given, name)
 
+  def test_titles_and_axes_do_not_call_test_data_validation(self):
+    for table in self.tables:
+      flags = {flag.text for cell in table.cells for flag in cell.flags}
+      if '--evaluation_data=validation' not in flags:
+        shown = f'{table.title} {figures.read_options(table).y_label}'
+        self.assertNotIn('validation', shown.lower(), table.place)
+
   def test_commands_of_a_table_differ(self):
     for table in self.tables:
       counts = collections.Counter(

@@ -33,6 +33,7 @@ class ComparisonTest(page_testing.PageTestCase):
           self.runs_dir / 'b' / f'seed_{seed}', [0.6, 0.8], seed=seed
       )
     text, _ = self._compare('a/', 'b')
+    self.assertIn(' `rounds` is the smallest number and `time` the sum.', text)
     self.assertIn('| a | 50.00 | 90.00 | 50.00 | 4 | 2 s | 1 |', text)
     self.assertIn(
         '| b | 80.00 ± 0.00 | 80.00 ± 0.00 | 70.00 ± 0.00 | '
@@ -41,6 +42,7 @@ class ComparisonTest(page_testing.PageTestCase):
     )
     self.assert_plotted('comparison')
     self.assertIn(
+        'seeds. Not finished: b (2 of 4 rounds).\n'
         '\\begin{tabular}{lrrr}\n\\toprule\n'
         'run & final & last ten & seeds \\\\\n\\midrule\n'
         'a & 50.00 & 50.00 & 1 \\\\\n'
@@ -67,6 +69,9 @@ class ComparisonTest(page_testing.PageTestCase):
     )
     text, _ = self._compare('a')
     self.assertIn('| 2 of 4 |', text)
+    table = (self.output_dir / 'comparison.tex').read_text()
+    self.assertNotIn('Not finished', table)
+    self.assertIn('last ten, or of all if there are fewer; ', table)
 
   def test_the_data_of_the_evaluations_are_named(self):
     made_up_runs.write_run(
@@ -75,6 +80,13 @@ class ComparisonTest(page_testing.PageTestCase):
     text, out = self._compare('a')
     self.assertStartsWith(out, 'validation accuracy (%):\n')
     self.assertIn('chosen on the validation data.', text)
+    self.assertNotIn('To choose a method', text)
+    made_up_runs.write_run(
+        self.runs_dir / 'b', [0.2], evaluation_data='test_clients'
+    )
+    text, out = self._compare('b')
+    self.assertIn('test clients data. To choose a method, compare ', text)
+    self.assertIn('To choose a method, compare ', out)
 
   def test_a_run_that_diverged_at_once_does_not_hide_the_others(self):
     made_up_runs.write_run(self.runs_dir / 'a', [0.2] * 4)
@@ -83,13 +95,63 @@ class ComparisonTest(page_testing.PageTestCase):
     self.assertRegex(text, r'\| a .* 20\.00 ')
     self.assertRegex(text, r'\| b .* diverged ')
 
+  def test_a_run_before_its_first_evaluation_did_not_diverge(self):
+    for seed, values in enumerate(([0.2, 0.4, 0.6, 0.8], [''])):
+      made_up_runs.write_run(
+          self.runs_dir / 'a' / f'seed_{seed}',
+          values,
+          seed=seed,
+          rounds_per_evaluation=2,
+      )
+    text, _ = self._compare('a')
+    self.assertIn('| a | - | - | - | 1 of 4, unfinished | 3 s | 2 |', text)
+    self.assert_plotted('comparison')
+    # Another seed did.
+    made_up_runs.write_run(
+        self.runs_dir / 'a' / 'seed_0', [0.2, 0.4, 0.6, math.nan]
+    )
+    text, _ = self._compare('a')
+    self.assertIn('| a | diverged | diverged | diverged | 1 of 4, un', text)
+
+  def test_seeds_without_a_common_round_have_no_curve(self):
+    for seed, values in enumerate(([0.2, ''], ['', 0.4])):
+      made_up_runs.write_run(
+          self.runs_dir / 'a' / f'seed_{seed}', values, seed=seed
+      )
+    with self.assertRaisesRegex(run_folder.RunError, '^there is no curve of '):
+      self._compare('a')
+
+  def test_small_losses_differ(self):
+    for name, loss in (('a', 3.14e-5), ('b', 0.25), ('c', 0.0)):
+      made_up_runs.write_run(self.runs_dir / name, [loss] * 4, metric='loss')
+    text, _ = self._compare('b', 'c')
+    self.assertIn('| b | 0.2500 | 0.2500 | 0.2500 |', text)
+    text, _ = self._compare('a', 'b', 'c')
+    self.assertIn('| a | 0.0000314 | ', text)
+    self.assertIn('| b | 0.2500000 | ', text)
+
   def test_what_cannot_be_compared(self):
     made_up_runs.write_run(self.runs_dir / 'a', [0.2])
     made_up_runs.write_run(self.runs_dir / 'b', [0.2], metric='perplexity')
     made_up_runs.write_run(
         self.runs_dir / 'd', [0.2], evaluation_data='validation'
     )
+    made_up_runs.write_run(self.runs_dir / 'e', [0.2], heldout_fraction=0.3)
+    made_up_runs.write_run(
+        self.runs_dir / 'f',
+        [0.2],
+        evaluation_data='validation',
+        validation_fraction=0.1,
+    )
     for paths, sentence in (
+        (
+            ['a', 'e'],
+            'different test data, with --heldout_fraction 0.3, unset; compare ',
+        ),
+        (
+            ['d', 'f'],
+            'validation data, with --validation_fraction 0.1, unset; ',
+        ),
         (['a', 'd'], '^the runs .* different data, test, validation; compare '),
         (['a', 'b'], '^the runs have none of the metrics '),
         (['a', 'd', 'a/'], '^a folder is there twice: a, d, a; give each once'),

@@ -117,6 +117,10 @@ class SearchesTest(folder_testing.FolderTestCase):
     rows = folder_testing.read_rows(self.home / 'results.csv')
     self.assertEqual([row['status'] for row in rows], ['failed', 'finished'])
     self.assertFalse((self.home / 'transfer.csv').exists())
+    self.assertStartsWith(
+        (self.home / 'best.flags').read_text(),
+        '# The best by train_loss_last100: 0 (1 of 2 runs are finished). Its ',
+    )
 
   def test_ctrl_c_ends_the_trials_and_says_how_to_continue(self):
     given = {'client_epochs': '--client_epochs=99'}

@@ -159,6 +159,16 @@ class BandCurvesTest(figure_testing.FigureTestCase):
     self.assertSequenceAlmostEqual(axes.get_ylim(), ends)
     self.assertEqual([text.get_text() for text in axes.texts], texts)
 
+  def test_one_of_two_curves_that_explodes_leaves_the_panel(self):
+    found = {
+        'a': curves.BandCurve.of_line([1, 2], [2.0, 1.0]),
+        'b': curves.BandCurve.of_line([1, 2], [2.0, 1e14]),
+    }
+    (axes,) = self._draw({'': found}).axes
+    self.assertSequenceAlmostEqual(axes.get_ylim(), (0.95, 2.05))
+    (text,) = axes.texts
+    self.assertEqual(text.get_text(), 'out of range: b')
+
   def test_others_are_alike_and_share_an_entry(self):
     drawing = self._draw(
         {'': {name: _curve(1.0) for name in 'abcd'}},
