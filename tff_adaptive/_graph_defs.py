@@ -36,6 +36,8 @@ SEED_PLACES = {
 }
 # The name that TensorFlow gives to a resource that lives as long as its handle.
 ANONYMOUS = 'cd2c89b7-88b7-44c8-ad83-06c2a9158347'
+# The numbers of added functions, see `add_function`.
+_added_numbers = itertools.count()
 
 
 def is_set(node: Any, name: str) -> bool:
@@ -431,6 +433,9 @@ def add_function(
 ) -> Any:
   """Adds a function, and those that it calls, to a library.
 
+  There they have names of their own, so that they may be changed: TensorFlow
+  knows those that were traced by their names, and refuses others.
+
   Args:
     fn: A function of tensors.
     specs: The specs of its arguments.
@@ -444,12 +449,9 @@ def add_function(
   with graph.as_default():
     concrete(*(tf.compat.v1.placeholder(s.dtype, s.shape) for s in specs))
   graph_def = graph.as_graph_def()
-  known = {function.signature.name for function in library.function}
-  library.function.extend(
-      function
-      for function in graph_def.library.function
-      if function.signature.name not in known
-  )
+  suffix = f'_added_{next(_added_numbers)}'
+  rename_functions(graph_def, lambda name: name + suffix)
+  library.function.extend(graph_def.library.function)
   (call,) = [n for n in graph_def.node if 'PartitionedCall' in n.op]
   return call
 

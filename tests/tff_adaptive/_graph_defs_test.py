@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of the functions that graphs bring along."""
 
+from unittest import mock
+
 from absl.testing import parameterized
 import tensorflow as tf
 
@@ -215,6 +217,24 @@ class ImportTest(tf.test.TestCase):
     self.assertIn(call.attr['f'].func.name, names)
     found = _graph_defs.find(library, names[0])
     self.assertEqual(found.signature.name, names[0])
+
+  def test_added_function_may_be_changed_while_the_traced_one_is_there(self):
+    library, kept, trace = tf.compat.v1.GraphDef().library, [], tf.function
+
+    def keep(*args, **kwargs):
+      kept.append(trace(*args, **kwargs))
+      return kept[-1]
+
+    with mock.patch.object(tf, 'function', keep):
+      _graph_defs.add_function(
+          lambda x: tf.identity(x + 1.0),
+          [tf.TensorSpec([], tf.float32)],
+          library,
+      )
+    graph_def = tf.compat.v1.GraphDef(library=library)
+    _graph_defs.pass_identities_by(graph_def, [])
+    self.assertNotEqual(graph_def.library, library)
+    _graph_defs.register_functions(graph_def.library)
 
 
 class IdentitiesTest(tf.test.TestCase):

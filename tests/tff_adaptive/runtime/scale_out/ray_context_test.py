@@ -458,13 +458,8 @@ class RayContextTest(compiled_testing.TestCase):
   @pytest.mark.slow
   def test_a_closed_context_says_so(self):
     pool = mock.Mock(wraps=self.context.pool, close=mock.Mock())
-    context = scale_out.RayContext(
-        scale_out.choose_ray_plan(),
-        pool,
-        owns_connection=False,
-        strict=True,
-        seed=1,
-    )
+    with mock.patch.object(worker_pools, 'WorkerPool', return_value=pool):
+      context = scale_out.RayContext(strict=True, seed=1)
     known, new = compiled_testing.build_sum(), compiled_testing.build_sum()
     with tff.framework.get_context_stack().install(context):
       self.assertEqual(known([1.0, 2.0]), 3.0)
