@@ -107,9 +107,9 @@ def build_fednova(
   ```
 
   a_i is the number of plain SGD steps that the update amounts to, K_i for plain
-  SGD. With equal K_i this is FedAvg, with `'steps'` for plain SGD alone. Clients
-  send delta_i / a_i instead of delta_i, and one more number for each of a_i
-  and, if used, K_i. The round's metrics include `tau_eff`, tau.
+  SGD. With equal K_i this is FedAvg, but with `'steps'` for plain SGD alone.
+  Clients send delta_i / a_i instead of delta_i, and one more number for each of
+  a_i and, if used, K_i. The round's metrics include `tau_eff`, tau.
 
   The client optimizer must be `tff_adaptive.optimizers.build_sgd`, since a_i is
   not known for others. The loss term must be FedProx's or none; other terms
