@@ -173,9 +173,14 @@ def schedule_process(
 
 
 def _scales_clients(optimizer: server_optimizer_lib.ServerOptimizer) -> bool:
-  with tf.Graph().as_default():
+
+  @tf.function
+  def find_scale():
     state = optimizer.initialize(tf.TensorSpec([], tf.float32))
-    return optimizer.client_rate_scale(state) is not None
+    return _autograph.call(optimizer.client_rate_scale, state)
+
+  with tf.Graph().as_default():
+    return find_scale() is not None
 
 
 def scale_client_rate(
@@ -204,14 +209,18 @@ def scale_client_rate(
       'client optimizer',
   )
 
+  @tff.tensorflow.computation(state_type.finalizer)
+  @tf.function
+  def find_scale(finalizer):
+    # A schedule of the server's rate wraps the state of the rule.
+    finalizer = finalizer.get('inner', finalizer)
+    return _autograph.call(server_optimizer.client_rate_scale, finalizer)
+
   @tff.tensorflow.computation(state_type)
   def enter_round(state):
     hparams = process.get_hparams(state)
-    finalizer = state.finalizer
-    # A schedule of the server's rate wraps the state of the rule.
-    finalizer = finalizer.get('inner', finalizer)
     hparams[_CLIENT_WORK_KEY] = _scale(
-        hparams[_CLIENT_WORK_KEY], server_optimizer.client_rate_scale(finalizer)
+        hparams[_CLIENT_WORK_KEY], find_scale(state.finalizer)
     )
     return process.set_hparams(state, hparams)
 
