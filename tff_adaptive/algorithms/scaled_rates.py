@@ -9,9 +9,11 @@ may scale that of the clients.
 import collections
 from typing import Any, Optional
 
+import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tff_adaptive import _autograph
 from tff_adaptive.optimizers import schedules
 from tff_adaptive.optimizers import server_optimizer as server_optimizer_lib
 
@@ -43,6 +45,42 @@ def _check_has_rate(hparams_type: Any, what: str) -> None:
     )
 
 
+def _check_schedule(schedule: Any, what: str) -> None:
+  """Raises `TypeError` unless a schedule can be called with a round."""
+  if not callable(schedule):
+    raise TypeError(
+        f'The schedule of the {what} must be a function from the number of '
+        'finished rounds to a factor of the learning rate, found '
+        f'{schedule!r}. See `tff_adaptive.optimizers.schedules`.'
+    )
+  name = getattr(schedule, '__name__', '')
+  if name.startswith('build_'):
+    raise TypeError(
+        f'The schedule of the {what} must be a schedule, found the function '
+        f'`{name}`. Call it: `{name}(...)`.'
+    )
+
+
+def _factor(
+    schedule: schedules.Schedule, round_num: tf.Tensor, what: str
+) -> tf.Tensor:
+  """Returns the factor of a round, a scalar."""
+  try:
+    factor = tf.convert_to_tensor(_autograph.call(schedule, round_num))
+  except TypeError as error:
+    raise TypeError(
+        f'The schedule of the {what} fails for a round, which is an int32 '
+        'tensor: begin it with `round_num = tf.cast(round_num, tf.float32)`. '
+        f'{error}'
+    ) from error
+  if factor.shape.rank:
+    raise ValueError(
+        f'The schedule of the {what} must return one number, found a tensor of '
+        f'the shape {factor.shape}.'
+    )
+  return factor
+
+
 def schedule_process(
     inner: Any, schedule: Optional[schedules.Schedule], what: str
 ) -> Any:
@@ -60,10 +98,13 @@ def schedule_process(
     hyperparameters are those of `inner`, with the base rate.
 
   Raises:
-    ValueError: If `inner` has no learning rate, or an integer one.
+    TypeError: If the schedule is no function of a round.
+    ValueError: If `inner` has no learning rate, or an integer one, or a factor
+      is not one number.
   """
   if schedule is None:
     return inner
+  _check_schedule(schedule, what)
   state_type = inner.initialize.type_signature.result.member
   hparams_type = inner.get_hparams.type_signature.result
   _check_has_rate(hparams_type, what)
@@ -76,10 +117,15 @@ def schedule_process(
 
   wrapped_type = wrap_initial.type_signature.result
 
+  @tff.tensorflow.computation(np.int32)
+  @tf.function
+  def find_factor(round_num):
+    return _factor(schedule, round_num, what)
+
   @tff.tensorflow.computation(wrapped_type)
   def enter_round(state):
     hparams = _scale(
-        inner.get_hparams(state['inner']), schedule(state['round_num'])
+        inner.get_hparams(state['inner']), find_factor(state['round_num'])
     )
     return inner.set_hparams(state['inner'], hparams)
 
@@ -127,9 +173,14 @@ def schedule_process(
 
 
 def _scales_clients(optimizer: server_optimizer_lib.ServerOptimizer) -> bool:
-  with tf.Graph().as_default():
+
+  @tf.function
+  def find_scale():
     state = optimizer.initialize(tf.TensorSpec([], tf.float32))
-    return optimizer.client_rate_scale(state) is not None
+    return _autograph.call(optimizer.client_rate_scale, state)
+
+  with tf.Graph().as_default():
+    return find_scale() is not None
 
 
 def scale_client_rate(
@@ -158,14 +209,18 @@ def scale_client_rate(
       'client optimizer',
   )
 
+  @tff.tensorflow.computation(state_type.finalizer)
+  @tf.function
+  def find_scale(finalizer):
+    # A schedule of the server's rate wraps the state of the rule.
+    finalizer = finalizer.get('inner', finalizer)
+    return _autograph.call(server_optimizer.client_rate_scale, finalizer)
+
   @tff.tensorflow.computation(state_type)
   def enter_round(state):
     hparams = process.get_hparams(state)
-    finalizer = state.finalizer
-    # A schedule of the server's rate wraps the state of the rule.
-    finalizer = finalizer.get('inner', finalizer)
     hparams[_CLIENT_WORK_KEY] = _scale(
-        hparams[_CLIENT_WORK_KEY], server_optimizer.client_rate_scale(finalizer)
+        hparams[_CLIENT_WORK_KEY], find_scale(state.finalizer)
     )
     return process.set_hparams(state, hparams)
 

@@ -74,7 +74,7 @@ class DataSurvey(federated_optimizer.Survey):
     self._model.start(self._weights)
 
     def add(totals, batch):
-      num_examples, total = totals
+      num_examples, weights, total = totals
       evaluation = self._model.value_and_grad_again(
           received, batch, self._loss_term
       )
@@ -84,19 +84,22 @@ class DataSurvey(federated_optimizer.Survey):
               received, self._adjust(received, evaluation.gradients)
           ),
       )
-      size = tf.cast(evaluation.num_examples, tf.float32)
+      size = weight = tf.cast(evaluation.num_examples, tf.float32)
+      if evaluation.mean_loss is not evaluation.loss:
+        # A sum over a batch already counts each of its examples.
+        weight = tf.minimum(size, 1.0)
       total = tuple(
-          t + tf.cast(size, t.dtype) * tf.cast(g, t.dtype)
+          t + tf.cast(weight, t.dtype) * tf.cast(g, t.dtype)
           for t, g in zip(total, gradients)
       )
-      return num_examples + size, total
+      return num_examples + size, weights + weight, total
 
-    num_examples, total = self._run_loop(
+    num_examples, weights, total = self._run_loop(
         add,
         self._dataset,
-        lambda: (tf.zeros([]), vectors.fill_moments(received)),
+        lambda: (tf.zeros([]), tf.zeros([]), vectors.fill_moments(received)),
     )
-    share = tf.math.divide_no_nan(1.0, num_examples)
+    share = tf.math.divide_no_nan(1.0, weights)
     return num_examples, tuple(tf.cast(share, t.dtype) * t for t in total)
 
 

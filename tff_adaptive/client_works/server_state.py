@@ -10,6 +10,7 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tff_adaptive import _autograph
 from tff_adaptive.aggregators import reports as reports_lib
 from tff_adaptive.aggregators import weighting
 from tff_adaptive.optimizers import federated_optimizer
@@ -177,9 +178,13 @@ class FederatedState(ServerState):
     shared_type = self._shared_type
 
     @tff.tensorflow.computation(np.int32, shared_type, shared_type, np.int64)
+    @tf.function
     def update(round_num, shared, mean_sent, num_clients):
-      updated = self._optimizer.update_shared(
-          shared, mean_sent, self._count(num_clients)
+      updated = _autograph.call(
+          self._optimizer.update_shared,
+          shared,
+          mean_sent,
+          self._count(num_clients),
       )
       # The mean is NaN without a healthy client; noise or a sum may overflow.
       is_finite = vectors.all_finite(updated)

@@ -58,7 +58,9 @@ class Survey(abc.ABC):
   def mean_gradient(self) -> tuple[tf.Tensor, ...]:
     """Returns the mean gradient of all examples at the received weights.
 
-    It costs one more pass over the data, and is in float32 or float64.
+    It costs one more pass over the data, and is in float32 or float64. Of a
+    loss that is a sum over a batch, it is the mean over the batches, so that it
+    has the size of a batch's gradient.
     """
 
 

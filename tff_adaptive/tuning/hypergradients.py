@@ -81,7 +81,7 @@ def build_model_loss(model: model_adapter.Model) -> LossFn:
 
   Returns:
     A function from `tff.learning.models.ModelWeights` and a batch to the mean
-    loss, without dropout.
+    loss, without dropout, also of a loss that is a sum over a batch.
 
   Raises:
     TypeError: If `model` is not a model.
@@ -95,7 +95,7 @@ def build_model_loss(model: model_adapter.Model) -> LossFn:
     local_model = adapter.build_local_model()
     local_model.start(weights)
     trainable = tuple(tf.nest.flatten(weights.trainable))
-    return local_model.evaluate(trainable, batch).loss
+    return local_model.evaluate(trainable, batch).mean_loss
 
   run = differentiation.build_function(evaluate)
   flatten = values.build_flatten(evaluate.type_signature.parameter)

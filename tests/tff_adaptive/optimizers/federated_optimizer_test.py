@@ -6,6 +6,7 @@ import collections
 import inspect
 
 from absl.testing import parameterized
+import numpy as np
 import pytest
 import tensorflow as tf
 import tensorflow_federated as tff
@@ -251,6 +252,33 @@ class MistakesTest(tf.test.TestCase, parameterized.TestCase):
     with compiled_testing.installed():
       with self.assertRaisesRegex(TypeError, 'keep state: train it by .*store'):
         process.next(process.initialize(), testing.clients([4]))
+
+
+class _Doubles(_Keeps):
+  """A rule whose server doubles what it shares while that is small."""
+
+  def initialize_shared(self, specs):
+    return collections.OrderedDict(a=tf.ones([]))
+
+  def finish_round(self, state):
+    return collections.OrderedDict(a=tf.ones([])), collections.OrderedDict()
+
+  def update_shared(self, shared, mean_sent, num_clients):
+    a = shared['a']
+    if a < 3.0:
+      a = 2.0 * a
+    return collections.OrderedDict(a=a)
+
+
+class OwnRuleTest(tf.test.TestCase):
+
+  def test_server_may_branch_on_what_it_shares(self):
+    process = algorithms.build_fed_opt(
+        testing.least_squares_model(np.float32, 1), _Doubles({}, {})
+    )
+    state_type = process.initialize.type_signature.result.member
+    expected = tff.to_type(collections.OrderedDict(a=np.float32))
+    self.assertEqual(state_type.client_work['shared'], expected)
 
 
 class SharedMeanTest(tf.test.TestCase, parameterized.TestCase):

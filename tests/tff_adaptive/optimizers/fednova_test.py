@@ -50,6 +50,14 @@ class FedNovaTest(tf.test.TestCase, parameterized.TestCase):
     worth = fednova.steps_worth(end)
     self.assertAllClose(worth, expected, rtol=1e-6)
 
+  def test_nesterov_momentum_on_clients_is_refused(self):
+    rule = optimizers.build_fednova()
+    # The momentum of plain SGD, under the name of a server rule.
+    rule.check_client(optimizers.build_fedavgm(0.1, 0.9))
+    rule.check_client(optimizers.build_fedavgm(0.1, 0.0, nesterov=True))
+    with self.assertRaisesRegex(ValueError, "SGD with Nesterov's momentum"):
+      rule.check_client(optimizers.build_fedavgm(0.1, 0.9, nesterov=True))
+
   @pytest.mark.slow
   def test_steps_are_counted_without_the_term(self):
     term = client_works.build_fedprox(1.0)

@@ -165,6 +165,22 @@ class HypergradientsTest(parameterized.TestCase):
           getattr(found, name), expected, rtol=1e-4, err_msg=name
       )
 
+  def test_loss_is_a_mean_also_if_the_model_sums(self):
+    model = tff.learning.models.functional_model_from_keras(
+        testing.keras_model(),
+        tf.keras.losses.SparseCategoricalCrossentropy(
+            from_logits=True, reduction='sum'
+        ),
+        testing.INPUT_SPEC,
+    )
+    loss_fn = tuning.build_model_loss(model)
+    weights = tff.learning.models.ModelWeights(*model.initial_weights)
+    (one,) = testing.client(1, seed=1)
+    eight = tf.nest.map_structure(lambda t: np.repeat(t, 8, axis=0), one)
+    self.assertAlmostEqual(
+        float(loss_fn(weights, eight)), float(loss_fn(weights, one)), places=5
+    )
+
   @pytest.mark.slow
   def test_of_shuffled_datasets_that_are_read_twice(self):
     model = testing.least_squares_model(np.float32, 2)

@@ -455,7 +455,8 @@ def build_prodigy(
   v = beta_2 v + (1 - beta_2) d^2 g^2
   s = beta_3 s + (d / d_0) l g
   h = distance_factor * n / |s|_1
-  d = min(the largest h so far, d * growth_rate)
+  d = max(d, h)                                                  (while d = d_0)
+  d = min(the largest of d_0 and all h so far, d * growth_rate)
   x = x - weight_decay l x - l m / (sqrt(v) + d epsilon)
   ```
 
@@ -475,7 +476,8 @@ def build_prodigy(
     beta_1: The decay rate of m.
     beta_2: The decay rate of v.
     epsilon: Added to the root, times d.
-    growth_rate: The largest factor by which the estimate grows in a step.
+    growth_rate: The largest factor by which the estimate grows in a step, after
+      its first growth from d_0, which has no limit.
     weight_decay: The strength of decoupled weight decay. Default 0.0.
     beta_3: The decay rate of n and s. Default `None`: the root of beta_2.
     safeguard_warmup: Whether s is weighted by d instead of l, so that a small

@@ -265,7 +265,8 @@ def build_delta_sgd(
   paper, the subject of its Theorem 5.
 
   The client sends nothing but its model update. It holds one more copy of the
-  weights (two with `'reuse'`) during a round, with `carry_state` permanently.
+  weights (two with `'reuse'`, none with `'previous_batch'`) during a round,
+  with `carry_state` permanently.
 
   Args:
     learning_rate: eta_0, the step size of each round's first step. Default 0.2,

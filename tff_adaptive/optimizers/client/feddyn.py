@@ -71,10 +71,10 @@ class _MeanDualStep(server_optimizer_lib.ServerOptimizer):
     self._inner.check_client(client_optimizer)
 
   def client_update(self, end):
-    return self._inner.client_update(end)
+    return _autograph.call(self._inner.client_update, end)
 
   def client_rate_scale(self, state):
-    return self._inner.client_rate_scale(_without_dual(state))
+    return _autograph.call(self._inner.client_rate_scale, _without_dual(state))
 
   def _next_mean_dual(self, state: Any, gradients: Any, reports: Any) -> Any:
     # The duals of the participants have grown by their updates.

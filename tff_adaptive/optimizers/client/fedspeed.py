@@ -77,7 +77,8 @@ def build_fedspeed(
   followed by h_i = h_i + delta_i. Clients send delta_i + h_i instead of
   delta_i, so the server's step is along the mean of both. The client keeps h_i,
   as in `build_feddyn`, to which this is equal for rho = 0 and alpha = 1 /
-  proximal_lambda if all clients participate. Each step costs two gradients.
+  proximal_lambda if all clients participate with equal weights. Each step costs
+  two gradients.
 
   Args:
     num_clients: The number of all clients, sampled or not. Only

@@ -154,8 +154,9 @@ def build_mechanic_sgd(
   copies of the weights during a round.
 
   Args:
-    learning_rate: The rate of the base. Default 1. Multiplying it and dividing
-      `initial_scale` by the same changes no step.
+    learning_rate: The rate of the base. Default 1. Without weight decay,
+      multiplying it and dividing `initial_scale` by the same changes no step,
+      but for epsilon.
     momentum: The momentum coefficient of the base.
     initial_scale: The first scale. Default 1e-6.
     weight_decay: The strength of the decay, lambda of the paper. Default 0.01.

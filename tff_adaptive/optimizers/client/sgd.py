@@ -17,7 +17,11 @@ _State = collections.OrderedDict[str, Any]
 
 
 class SGD(optimizer.HparamsInState, tff.learning.optimizers.Optimizer):
-  """Stochastic gradient descent, see `build_sgd`."""
+  """Stochastic gradient descent, see `build_sgd` and `build_fedavgm`.
+
+  Attributes:
+    is_nesterov: Whether the momentum is Nesterov's.
+  """
 
   def __init__(self, learning_rate: Any, momentum: Any, nesterov: bool = False):
     hparams = {'learning_rate': learning_rate}
@@ -25,7 +29,7 @@ class SGD(optimizer.HparamsInState, tff.learning.optimizers.Optimizer):
     self._has_momentum = tf.is_symbolic_tensor(momentum) or momentum > 0.0
     if self._has_momentum:
       hparams['momentum'] = momentum
-    self._nesterov = nesterov
+    self.is_nesterov = nesterov and self._has_momentum
     super().__init__(hparams)
 
   def initialize(self, specs: Any) -> _State:
@@ -56,7 +60,7 @@ class SGD(optimizer.HparamsInState, tff.learning.optimizers.Optimizer):
       # holds.
       if g is None:
         return None
-      return accumulate(a, g) if self._nesterov else a
+      return accumulate(a, g) if self.is_nesterov else a
 
     accumulator = tf.nest.map_structure(accumulate, accumulator, gradients)
     direction = tf.nest.map_structure(direct, accumulator, gradients)

@@ -65,13 +65,16 @@ class _FedNova(
     self._tau_name = list(self.client_reports)[-1]
 
   def check_client(self, optimizer):
-    if not isinstance(optimizer, sgd.SGD):
-      raise ValueError(
-          'FedNova needs the number of plain steps that an update amounts to, '
-          'which is known only for SGD with or without momentum, found the '
-          f'client optimizer {optimizer_lib.name_of(optimizer)}. Use '
-          '`tff_adaptive.optimizers.build_sgd`.'
-      )
+    found = optimizer_lib.name_of(optimizer)
+    if isinstance(optimizer, sgd.SGD):
+      if not optimizer.is_nesterov:
+        return
+      found += " with Nesterov's momentum"
+    raise ValueError(
+        'FedNova needs the number of plain steps that an update amounts to, '
+        'which is known only for SGD with or without momentum, found the '
+        f'client optimizer {found}. Use `tff_adaptive.optimizers.build_sgd`.'
+    )
 
   def client_update(self, end):
     worth = steps_worth(end)
@@ -104,9 +107,9 @@ def build_fednova(
   ```
 
   a_i is the number of plain SGD steps that the update amounts to, K_i for plain
-  SGD. With equal K_i this is FedAvg. Clients send delta_i / a_i instead of
-  delta_i, and one more number for each of a_i and, if used, K_i. The round's
-  metrics include `tau_eff`, tau.
+  SGD. With equal K_i this is FedAvg, but with `'steps'` for plain SGD alone.
+  Clients send delta_i / a_i instead of delta_i, and one more number for each of
+  a_i and, if used, K_i. The round's metrics include `tau_eff`, tau.
 
   The client optimizer must be `tff_adaptive.optimizers.build_sgd`, since a_i is
   not known for others. The loss term must be FedProx's or none; other terms
