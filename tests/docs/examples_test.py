@@ -169,6 +169,8 @@ class NotebookTest(parameterized.TestCase):
   def test_notebooks_install_alike(self):
     installs = []
     for name in ('first_steps.ipynb', 'colab.ipynb'):
+      text = (_FOLDER / name).read_text(encoding='utf-8')
+      self.assertIn('not on the package index yet', text)
       first_cell, *_ = notebook_runner.read_code(_FOLDER / name)
       lines = map(str.strip, first_cell['source'].splitlines())
       installs.append([line for line in lines if line.startswith('%pip ')])

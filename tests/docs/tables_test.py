@@ -43,6 +43,23 @@ class PagesTest(parameterized.TestCase):
       self.assertEqual(f'{areas[method]:.1f}', area, method)
 
 
+class FoldersTest(absltest.TestCase):
+
+  def test_the_tree_of_folders_is_that_of_the_project(self):
+    page = page_testing.read('CONTRIBUTING.md')
+    tree = page.split('## Where things are')[1].split('```')[1]
+    folders: list[str] = []
+    named = set()
+    for indent, names in re.findall(r'^( *)(\S+(?:, \S+)*)  ', tree, re.M):
+      folders[len(indent) // 2 :] = [names]
+      named |= {''.join([*folders[:-1], name]) for name in names.split(', ')}
+    for name in named:
+      self.assertTrue((page_testing.ROOT / name).exists(), name)
+    for folder in ('tff_adaptive/', 'tff_adaptive/runtime/'):
+      for path in (page_testing.ROOT / folder).glob('*/__init__.py'):
+        self.assertIn(f'{folder}{path.parent.name}/', named)
+
+
 class RecommendedHyperparametersTest(absltest.TestCase):
 
   def test_has_every_task_of_a_published_table(self):

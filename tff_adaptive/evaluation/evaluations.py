@@ -257,7 +257,7 @@ def build_central_evaluation(
       the example.
     batch_size: Examples evaluated at once, a positive integer. Defaults to 256.
     devices: The devices, see `tff_adaptive.runtime.CompiledContext`. Defaults
-      to the first GPU, else the CPU.
+      to the first accelerator, else the CPU.
 
   Returns:
     A function from `tff.learning.models.ModelWeights` (of arrays) to an ordered
@@ -361,7 +361,7 @@ def build_client_evaluation(
     seed: The seed of the sample. Defaults to 0.
     batch_size: Examples evaluated at once, a positive integer. Defaults to 256.
     devices: The devices, see `tff_adaptive.runtime.CompiledContext`. Defaults
-      to the first GPU, else the CPU.
+      to the first accelerator, else the CPU.
     num_parallel_clients: See `CompiledContext`. Defaults to that of the device.
     modes: 'max' or 'min' by metric, for metrics whose name does not tell
       whether larger values are better, as the worst clients depend on that.

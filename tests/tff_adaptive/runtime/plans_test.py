@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of plans."""
 
+import re
 from typing import Any
 from unittest import mock
 
@@ -11,6 +12,7 @@ import pytest
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tests import page_testing
 from tests.tff_adaptive import testing
 from tests.tff_adaptive.runtime import compiled_testing
 from tests.tff_adaptive.runtime import sequence_testing
@@ -116,6 +118,12 @@ class PlansTest(compiled_testing.TestCase):
           context.plan_of(process.next), runtime.choose_plan('CPU')
       )
       self.assertIsNone(context.plan_of(process.initialize))
+
+  def test_the_guide_has_every_path(self):
+    page = page_testing.read('docs/guide/the_runtime.md')
+    told = page.split('`context.path_of(process.next)` tells')[1]
+    found = re.findall(r"`'(\w+)'`", told.split('\n\n')[0])
+    self.assertEqual(found, list(plans.PATHS))
 
   def test_plan_and_device_are_logged_once(self):
     with self.assertLogs('absl', 'INFO') as logs:

@@ -283,6 +283,35 @@ class DrawsTest(compiled_testing.TestCase):
     self.assertLen(np.unique(rows, axis=0), len(rows))
 
 
+class GlobalSeedTest(compiled_testing.TestCase):
+
+  def test_fixes_the_numbers_of_datasets_that_are_made_after_it(self):
+    # As docs/guide/reproducibility.md says.
+    tf.random.set_seed(None)
+
+    def make():
+      return [
+          _shuffle(_range()),
+          _range().map(lambda x: x + _uniform(1)[0]),
+      ]
+
+    before = make()
+    tf.random.set_seed(1)
+    after = make()
+    order = _build_order(place=tff.CLIENTS)
+
+    def is_new(dataset):
+      with runtime.CompiledContext(strict=True) as context:
+        rounds = []
+        for round_num in range(2):
+          context.begin_round(3, round_num)
+          rounds.append(order([dataset]))
+      return not np.array_equal(*rounds)
+
+    self.assertEqual(list(map(is_new, before)), [True, True])
+    self.assertEqual(list(map(is_new, after)), [False, False])
+
+
 class CallsWithoutClientsTest(compiled_testing.TestCase):
 
   def test_do_not_depend_on_calls_that_draw_nothing(self):
