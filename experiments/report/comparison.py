@@ -52,6 +52,7 @@ def write_comparison(
     title: str = '',
     seeds: Optional[Collection[int]] = None,
     names: Sequence[str] = (),
+    failed: Sequence[str] = (),
 ):
   """Writes `<output_dir>/comparison` as .md, .csv, .tex, .png and .pdf.
 
@@ -66,6 +67,7 @@ def write_comparison(
     seeds: The seeds to compare. Default: all.
     names: The names of the folders in tables and legends. Default: their paths
       below their common folder.
+    failed: The names of others, of which runs failed, to be named as well.
 
   Raises:
     RunError: If a folder is neither, a file in it is damaged, or the runs have
@@ -116,6 +118,9 @@ def write_comparison(
       ),
       *pages.origin(list(runs.run), command),
   ]
+  missing = f'Left out, as runs failed: {", ".join(failed)}.' if failed else ''
+  if missing:
+    blocks.insert(0, pages.paragraph(markup.text(missing)))
   heading = f'{label} of {len(summaries)} {kind}s'
   heading = ': '.join(filter(None, [title, heading]))
   pages.write_page(path, heading, blocks)
@@ -126,7 +131,7 @@ def write_comparison(
           for name, summary in summaries.items()
       ],
   )
-  _write_latex(path.with_suffix('.tex'), label, columns, rows)
+  _write_latex(path.with_suffix('.tex'), label, columns, rows, missing)
   print(f'{label}:')
   print(formatting.align([columns, *rows], num_labels=1))
   print(f'{path}.md: {len(summaries)} {kind}s compared.{choice}', flush=True)
@@ -137,8 +142,17 @@ def _write_latex(
     label: str,
     columns: Sequence[str],
     rows: Sequence[Sequence[str]],
+    missing: str,
 ):
-  """Writes the table without what a paper does not need."""
+  """Writes the table without what a paper does not need.
+
+  Args:
+    path: The file.
+    label: What its numbers are.
+    columns: The columns.
+    rows: The cells of the rows.
+    missing: A sentence on what is not in it; may be empty.
+  """
   # `best` is chosen on the data that it is reported on.
   left_out = (_ESTIMATES['best'], 'rounds', 'time')
   kept = [i for i, name in enumerate(columns) if name not in left_out]
@@ -146,7 +160,7 @@ def _write_latex(
   comment = (
       f'It shows {label}: of the last evaluation, and the mean of the last '
       'ten, or of all if there are fewer; ± is the standard deviation over the '
-      'seeds.'
+      f'seeds. {missing}'.strip()
   )
   place = columns.index('rounds')
   unfinished = [

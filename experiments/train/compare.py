@@ -425,4 +425,5 @@ def _write(results: Sequence[scores.RunResult], flag_values: flags.FlagValues):
         title=_label(flag_values.task),
         seeds=seeds,
         names=[homes[path] for path in paths],
+        failed=[homes[path] for path in homes if path in unfinished],
     )

@@ -342,6 +342,10 @@ class CompareTest(folder_testing.FolderTestCase):
           '--total_rounds=3',
       )
     self.assertEqual([row['method'] for row in self._read()], ['SPS'])
+    missing = 'Left out, as runs failed: FedAvg.'
+    for ending in ('md', 'tex'):
+      page = self.folder / f'digits.compare/comparison.{ending}'
+      self.assertIn(missing, page.read_text())
 
   @pytest.mark.slow
   def test_real_runs_begin_alike_and_are_run_once(self):
