@@ -169,10 +169,12 @@ def _check_used(chosen: Sequence[workloads.Workload]):
       )
   for flag, users in _USERS.items():
     if flags.FLAGS[flag].present and kinds.isdisjoint(users):
-      names = (n for n, w in workloads.WORKLOADS.items() if w.kind in users)
+      names = ' or '.join(
+          name for name, w in workloads.WORKLOADS.items() if w.kind in users
+      )
       raise command_line.UserError(
-          f'--{flag} is used by --workload={" or ".join(names)}; give one of '
-          f'them, or drop --{flag}'
+          f'--{flag} is used by --workload={names}; give one of them, or drop '
+          f'--{flag}'
       )
 
 
