@@ -110,17 +110,20 @@ class NativeTest(tf.test.TestCase, parameterized.TestCase):
   @parameterized.parameters('native', 'fallback')
   @pytest.mark.slow
   def test_no_descriptor_or_file_stays_open(self, kind):
-    @tff.federated_computation(tff.FederatedType(np.float32, tff.CLIENTS))
-    def pass_on(values):
-      return values
+    # It keeps a state, so that the compiled runtime hands it on.
+    @tff.tensorflow.computation(np.float32)
+    def enqueue(number):
+      queue = tf.queue.FIFOQueue(10, [tf.float32], [[]])
+      with tf.control_dependencies([queue.enqueue(number)]):
+        return queue.size()
 
     def run():
       if kind == 'native':
         with runtime.NativeContext():
-          pass_on([1.0])
+          enqueue(1.0)
       else:
         with runtime.CompiledContext(), self.assertWarns(RuntimeWarning):
-          pass_on([1.0])
+          enqueue(1.0)
 
     run()
     gc.collect()
