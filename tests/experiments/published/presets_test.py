@@ -70,6 +70,15 @@ class PresetsTest(absltest.TestCase):
       given = {h.name for h in found if h.origin != published.Origin.ASSUMED}
       self.assertIn('client_optimizer', given, name)
 
+  def test_what_the_paper_leaves_open_is_not_specified(self):
+    for table, row, column, flag in (
+        ('figure_1', 'SCAFFOLD', 'EMNIST CR', 'client_weighting'),
+        ('table_3', 'FedAdam', 'centralized', 'client_batch_size'),
+    ):
+      cell = published.find_table(f'fedopt/{table}').cell('', row, column)
+      origins = {h.name: h.origin for h in published.hyperparameters(cell)}
+      self.assertEqual(origins[flag], published.Origin.LOST, row)
+
   def test_titles_and_axes_do_not_call_test_data_validation(self):
     for table in self.tables:
       flags = {flag.text for cell in table.cells for flag in cell.flags}
