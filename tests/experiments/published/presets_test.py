@@ -79,6 +79,14 @@ class PresetsTest(absltest.TestCase):
       origins = {h.name: h.origin for h in published.hyperparameters(cell)}
       self.assertEqual(origins[flag], published.Origin.LOST, row)
 
+  def test_only_numbers_chosen_on_test_data_are_stamped(self):
+    stamped = {
+        table.name
+        for table in self.tables
+        if table.paper == 'fedopt' and table.stamp
+    }
+    self.assertEqual(stamped, {'figure_4'})
+
   def test_titles_and_axes_do_not_call_test_data_validation(self):
     for table in self.tables:
       flags = {flag.text for cell in table.cells for flag in cell.flags}
