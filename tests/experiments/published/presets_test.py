@@ -70,12 +70,14 @@ class PresetsTest(absltest.TestCase):
       given = {h.name for h in found if h.origin != published.Origin.ASSUMED}
       self.assertIn('client_optimizer', given, name)
 
-  def test_what_the_paper_leaves_open_is_not_specified(self):
+  def test_what_the_sources_leave_open_is_lost(self):
     for table, row, column, flag in (
-        ('figure_1', 'SCAFFOLD', 'EMNIST CR', 'client_weighting'),
-        ('table_3', 'FedAdam', 'centralized', 'client_batch_size'),
+        ('fedopt/figure_1', 'SCAFFOLD', 'EMNIST CR', 'client_weighting'),
+        ('fedopt/table_3', 'FedAdam', 'centralized', 'client_batch_size'),
+        ('fedli/table_1', 'FedAdam', 'CIFAR-10', 'fedadam_beta_2'),
+        ('fedli/table_1', 'FedExP', 'CIFAR-10', 'fedexp_epsilon'),
     ):
-      cell = published.find_table(f'fedopt/{table}').cell('', row, column)
+      cell = published.find_table(table).cell('', row, column)
       origins = {h.name: h.origin for h in published.hyperparameters(cell)}
       self.assertEqual(origins[flag], published.Origin.LOST, row)
 
