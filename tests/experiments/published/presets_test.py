@@ -89,6 +89,14 @@ class PresetsTest(absltest.TestCase):
     }
     self.assertEqual(stamped, {'figure_4'})
 
+  def test_the_last_evaluations_are_not_the_whole_run(self):
+    last = [t for t in self.tables if t.estimate == 'last_10_evaluations']
+    for name in {cell.experiment_name for t in last for cell in t.cells}:
+      found = {h.name: h.value for h in self.hyperparameters.get(name, ())}
+      if found:
+        rounds = 10 * found['rounds_per_evaluation']
+        self.assertLessEqual(rounds, found['total_rounds'] / 2, name)
+
   def test_titles_and_axes_do_not_call_test_data_validation(self):
     for table in self.tables:
       flags = {flag.text for cell in table.cells for flag in cell.flags}
