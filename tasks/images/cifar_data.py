@@ -73,8 +73,9 @@ class Cifar(data.Data):
             'The normalization of resnet18 and resnet50: by groups of '
             'channels, by the statistics of each batch alone (batch), with '
             'moving averages in evaluation that are aggregated like the update '
-            '(batch_moving), or with these only in the stem and the shortcuts, '
-            'as in the Delta-SGD code (batch_delta_sgd).',
+            '(batch_moving), or with these where the Delta-SGD code has them '
+            '(batch_delta_sgd): in the stem and the shortcuts of resnet18, '
+            'everywhere in resnet50.',
             choices=('group', 'batch', 'batch_moving', 'batch_delta_sgd'),
             models=('resnet18', 'resnet50'),
         ),

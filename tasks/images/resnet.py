@@ -45,8 +45,8 @@ def build_resnet18(
     norm: 'group' (the default) for `keras.layers.GroupNormalization` with 32
       groups; 'batch' for batch normalization without moving averages, see
       `batch_statistics`; 'batch_moving' for Keras' with momentum 0.9;
-      'batch_delta_sgd' for the latter in the stem and the shortcuts, and the
-      former elsewhere.
+      'batch_delta_sgd' for the latter where the code of Delta-SGD has it, here
+      in the stem and the shortcuts, and the former elsewhere.
 
   Returns:
     A model from images to logits.
@@ -79,7 +79,9 @@ def build_resnet50(
 
   Like `build_resnet18`, with 3, 4, 6 and 3 blocks of a 1x1 convolution, a 3x3
   convolution with the stride, and a 1x1 convolution with four times as many
-  channels. 23,520,842 weights for ten classes. Takes the same arguments.
+  channels. 23,520,842 weights for ten classes. Takes the same arguments; here
+  'batch_delta_sgd' is 'batch_moving', since in the code of Delta-SGD only basic
+  blocks are without moving averages.
 
   Returns:
     A model from images to logits.
@@ -91,6 +93,8 @@ def build_resnet50(
 
   References: see `build_resnet18`.
   """
+  if norm == 'batch_delta_sgd':
+    norm = 'batch_moving'
   network = _Network(seed, norm)
   return network.build(input_shape, num_classes, (3, 4, 6, 3), _BOTTLENECK)
 

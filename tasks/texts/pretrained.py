@@ -22,6 +22,8 @@ _CONFIG = 'config.json'
 _MODEL_TYPE = 'distilbert'
 _WEIGHTS = ('tf_model.h5', 'model.safetensors')
 _VOCABULARIES = ('vocab.txt', 'tokenizer.json')
+# While it works, the tokenizer holds 58 KB for a text of 512 tokens.
+_TEXTS_AT_ONCE = 1000
 # Keras' and PyTorch's names of a layer's weights.
 _TORCH_LEAVES = {
     'beta': 'bias',
@@ -50,15 +52,20 @@ class WordPieces:
     Returns:
       The tokens, int32 of shape [num_texts, max_length].
     """
-    encoded = self._tokenizer(
-        [word_vocabulary.to_str(text) for text in texts],
-        max_length=max_length,
-        padding='max_length',
-        truncation=True,
-        return_attention_mask=False,
-        return_tensors='np',
-    )
-    return encoded['input_ids'].astype(np.int32)
+    texts = [word_vocabulary.to_str(text) for text in texts]
+    tokens = np.empty([len(texts), max_length], np.int32)
+    for start in range(0, len(texts), _TEXTS_AT_ONCE):
+      part = slice(start, start + _TEXTS_AT_ONCE)
+      encoded = self._tokenizer(
+          texts[part],
+          max_length=max_length,
+          padding='max_length',
+          truncation=True,
+          return_attention_mask=False,
+          return_tensors='np',
+      )
+      tokens[part] = encoded['input_ids']
+    return tokens
 
 
 def load_config(pretrained_dir: _files.PathLike) -> dict[str, Any]:

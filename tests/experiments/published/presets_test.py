@@ -70,6 +70,33 @@ class PresetsTest(absltest.TestCase):
       given = {h.name for h in found if h.origin != published.Origin.ASSUMED}
       self.assertIn('client_optimizer', given, name)
 
+  def test_what_the_sources_leave_open_is_lost(self):
+    for table, row, column, flag in (
+        ('fedopt/figure_1', 'SCAFFOLD', 'EMNIST CR', 'client_weighting'),
+        ('fedopt/table_3', 'FedAdam', 'centralized', 'client_batch_size'),
+        ('fedli/table_1', 'FedAdam', 'CIFAR-10', 'fedadam_beta_2'),
+        ('fedli/table_1', 'FedExP', 'CIFAR-10', 'fedexp_epsilon'),
+    ):
+      cell = published.find_table(table).cell('', row, column)
+      origins = {h.name: h.origin for h in published.hyperparameters(cell)}
+      self.assertEqual(origins[flag], published.Origin.LOST, row)
+
+  def test_only_numbers_chosen_on_test_data_are_stamped(self):
+    stamped = {
+        table.name
+        for table in self.tables
+        if table.paper == 'fedopt' and table.stamp
+    }
+    self.assertEqual(stamped, {'figure_4'})
+
+  def test_the_last_evaluations_are_not_the_whole_run(self):
+    last = [t for t in self.tables if t.estimate == 'last_10_evaluations']
+    for name in {cell.experiment_name for t in last for cell in t.cells}:
+      found = {h.name: h.value for h in self.hyperparameters.get(name, ())}
+      if found:
+        rounds = 10 * found['rounds_per_evaluation']
+        self.assertLessEqual(rounds, found['total_rounds'] / 2, name)
+
   def test_titles_and_axes_do_not_call_test_data_validation(self):
     for table in self.tables:
       flags = {flag.text for cell in table.cells for flag in cell.flags}

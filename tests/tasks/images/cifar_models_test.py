@@ -116,6 +116,11 @@ class ResNetTest(parameterized.TestCase):
     self.assertLen(model.trainable_weights, 3 * 20 + 2)
     self.assertLen(model.non_trainable_weights, 2 * num_layers)
 
+  @pytest.mark.slow
+  def test_resnet50_has_the_moving_averages_of_the_delta_sgd_code(self):
+    model = resnet.build_resnet50((8, 8, 3), 10, 3, norm='batch_delta_sgd')
+    self.assertLen(model.non_trainable_weights, 2 * (1 + 48 + 4))
+
   @parameterized.parameters('group', 'batch')
   @pytest.mark.slow
   def test_resnet18_matches_a_plain_rendering(self, norm):

@@ -123,6 +123,21 @@ class PretrainedTest(parameterized.TestCase):
         [[2, place('the'), place('win'), 3]],
     )
 
+  def test_few_texts_are_held_at_once(self):
+    sizes = []
+
+    def tokenize(texts, max_length, **kwargs):
+      del kwargs  # Unused.
+      sizes.append(len(texts))
+      numbers = np.array(texts, np.int64)
+      return {'input_ids': np.tile(numbers[:, np.newaxis], max_length)}
+
+    texts = [str(number) for number in range(2500)]
+    tokens = pretrained.WordPieces(tokenize).encode(texts, 3)
+    np.testing.assert_array_equal(tokens, np.tile(np.c_[:2500], 3))
+    self.assertEqual(tokens.dtype, np.int32)
+    self.assertEqual(sizes, [1000, 1000, 500])
+
   def test_case_counts_if_the_folder_says_so(self):
     (self.folder / 'tokenizer_config.json').write_text(
         '{"do_lower_case": false}'
