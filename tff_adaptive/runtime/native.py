@@ -279,6 +279,7 @@ class NativeContext(contexts.OwnContext):
       )
 
     self._worker = worker
+    self._is_closed = False
     self._inner = tff.framework.SyncExecutionContext(
         tff.framework.ResourceManagingExecutorFactory(build_executor),
         compiler_fn=compile_fn,
@@ -289,10 +290,20 @@ class NativeContext(contexts.OwnContext):
     )
 
   def invoke(self, comp: tff.framework.ConcreteComputation, arg: Any) -> Any:
-    """Runs a computation, see `tff.framework.SyncContext`."""
+    """Runs a computation, see `tff.framework.SyncContext`.
+
+    Raises:
+      RuntimeError: If the context is closed.
+    """
+    if self._is_closed:
+      raise RuntimeError(
+          'This context is closed and its worker has ended; create a new '
+          '`NativeContext`.'
+      )
     return self._inner.invoke(comp, arg)
 
   def close(self) -> None:
-    """Ends the worker."""
+    """Ends the worker; computations raise a `RuntimeError` from then on."""
+    self._is_closed = True
     self._worker.close()
     _tff_internals.close_event_loop(self._inner)

@@ -54,6 +54,12 @@ class NativeTest(tf.test.TestCase, parameterized.TestCase):
     _, status = os.waitpid(child, 0)
     self.assertEqual(status, 0)
 
+  def test_a_closed_context_says_so(self):
+    with runtime.NativeContext() as context:
+      pass
+    with context, self.assertRaisesRegex(RuntimeError, 'context is closed'):
+      tff.tensorflow.computation(lambda: 1)()
+
   def test_worker_that_ends_at_its_start_is_not_waited_for(self):
     with mock.patch.object(native, '_worker_binary', lambda: sys.executable):
       with self.assertRaisesRegex(
