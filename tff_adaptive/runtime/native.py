@@ -93,7 +93,18 @@ class _Worker:
     self.close = weakref.finalize(
         self, _end_worker, self._process, channel, self._log
     )
+    _started.add(self)
     self._wait_until_ready()
+
+  def forget_in_fork(self) -> None:
+    """Leaves the worker to the process that this one was forked from.
+
+    As long as a fork holds the worker's standard input open, the worker cannot
+    tell that its owner ends it, or has died.
+    """
+    self.close.detach()
+    assert self._process.stdin is not None
+    self._process.stdin.close()
 
   def _wait_until_ready(self) -> None:
     deadline = time.monotonic() + _START_TIMEOUT_SECONDS
@@ -123,6 +134,17 @@ def _end_worker(
   process.wait()
   log.close()
 
+
+_started: weakref.WeakSet[_Worker] = weakref.WeakSet()
+
+
+def _forget_all_in_fork() -> None:
+  """Leaves all workers to the process that this one was forked from."""
+  for worker in list(_started):
+    worker.forget_in_fork()
+
+
+os.register_at_fork(after_in_child=_forget_all_in_fork)
 
 # The default buffer of `tf.data.TFRecordDataset` before TensorFlow 2.21, which
 # asks for none by -1. The TensorFlow within TFF's worker rejects that.
@@ -257,6 +279,7 @@ class NativeContext(contexts.OwnContext):
       )
 
     self._worker = worker
+    self._is_closed = False
     self._inner = tff.framework.SyncExecutionContext(
         tff.framework.ResourceManagingExecutorFactory(build_executor),
         compiler_fn=compile_fn,
@@ -267,10 +290,20 @@ class NativeContext(contexts.OwnContext):
     )
 
   def invoke(self, comp: tff.framework.ConcreteComputation, arg: Any) -> Any:
-    """Runs a computation, see `tff.framework.SyncContext`."""
+    """Runs a computation, see `tff.framework.SyncContext`.
+
+    Raises:
+      RuntimeError: If the context is closed.
+    """
+    if self._is_closed:
+      raise RuntimeError(
+          'This context is closed and its worker has ended; create a new '
+          '`NativeContext`.'
+      )
     return self._inner.invoke(comp, arg)
 
   def close(self) -> None:
-    """Ends the worker."""
+    """Ends the worker; computations raise a `RuntimeError` from then on."""
+    self._is_closed = True
     self._worker.close()
     _tff_internals.close_event_loop(self._inner)

@@ -171,6 +171,21 @@ class SourcesTest(compiled_testing.TestCase):
       )
     self.assertAllEqual(found[0], x)
 
+  def test_a_text_that_is_changed_in_place_is_read_again(self):
+    texts = np.array([b'first text', b'other text'], object)
+    source = data.PackedClientArrays.from_partition({'x': texts}, {'a': [0, 1]})
+    batch_type = tff.types.tensorflow_to_type(
+        collections.OrderedDict(x=tf.TensorSpec([None], tf.string))
+    )
+    cache, found = dataset_cache.DatasetCache(), []
+    for number in range(9):
+      # The second one may take the place in memory of the one before.
+      texts[0] = b'changed %d' % number
+      texts[0] = b'another %d' % number
+      (rows,) = cache.resident_rows(source, tff.SequenceType(batch_type))
+      found.append(rows.numpy()[0] == texts[0])
+    self.assertEqual(found, [True] * 9)
+
   def test_a_batch_that_is_changed_in_place_is_read_again(self):
     batch = np.zeros([2], np.float32)
     add_up = sequence_testing.over_clients(

@@ -4,6 +4,7 @@
 
 import gc
 import os
+import select
 import sys
 import tempfile
 from unittest import mock
@@ -37,6 +38,27 @@ class NativeTest(tf.test.TestCase, parameterized.TestCase):
       self.assertLen(started, 1)
     self.assertIs(stack.current, default)
     self.assertFalse(any(worker_testing.is_alive(worker) for worker in started))
+
+  def test_a_fork_does_not_keep_the_worker(self):
+    context = runtime.NativeContext()
+    reading, writing = os.pipe()
+    child = os.fork()
+    if not child:
+      os.close(writing)
+      # Until the end of the test, or of its patience.
+      ended, _, _ = select.select([reading], [], [], 20.0)
+      os._exit(0 if ended else 1)
+    context.close()
+    os.close(writing)
+    os.close(reading)
+    _, status = os.waitpid(child, 0)
+    self.assertEqual(status, 0)
+
+  def test_a_closed_context_says_so(self):
+    with runtime.NativeContext() as context:
+      pass
+    with context, self.assertRaisesRegex(RuntimeError, 'context is closed'):
+      tff.tensorflow.computation(lambda: 1)()
 
   def test_worker_that_ends_at_its_start_is_not_waited_for(self):
     with mock.patch.object(native, '_worker_binary', lambda: sys.executable):

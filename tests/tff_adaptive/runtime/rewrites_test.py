@@ -86,6 +86,24 @@ class MadeDatasetsTest(equality_testing.TestCase):
       write('b', '4\n5\n6\n')
       self.assertEqual(digest([0, 1]), 2 * (1 + 2) + 3 + 2 * (4 + 5) + 6)
 
+  def test_files_that_are_read_for_a_dataset_are_read_in_every_round(self):
+    folder = self.enter_context(tempfile.TemporaryDirectory())
+
+    @tff.tensorflow.computation(np.str_)
+    def open_files(name):
+      names = tf.io.matching_files(tf.strings.join([folder, '/', name, '*']))
+      first = tf.strings.to_number(tf.io.read_file(names[0]))
+      count = tf.cast(tf.size(names), tf.float32)
+      return tf.data.Dataset.from_tensors([first, 100 * count])
+
+    digest = _digest_of_ids(open_files)
+    with equality_testing.compiled():
+      for number, text in enumerate('135'):
+        for name in ('a0', f'a{number}'):
+          with open(os.path.join(folder, name), 'w', encoding='utf-8') as file:
+            file.write(text)
+        self.assertEqual(digest(['a']), float(text) + 100 * (number + 1))
+
   def test_ids_are_used_beside_the_datasets(self):
     source = _source(lambda d: d.batch(2))
     length = tff.tensorflow.computation(

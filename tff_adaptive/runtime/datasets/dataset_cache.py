@@ -12,7 +12,7 @@ evaluation. The caches of a process find what others hold, so that they hold the
 same arrays of the same data; nothing is kept for that.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 import concurrent.futures
 import functools
 import threading
@@ -52,14 +52,14 @@ class _Held:
   Attributes:
     value: The data, or the reason.
     num_bytes: The size of the data.
-    sample: A sample of the arrays of which the data are a copy; None if their
-      owner cannot change.
+    sample: The `sample` of the arrays of which the data are a copy; None if
+      their owner cannot change.
     stamps: Those of the files that were read, by path.
   """
 
   value: Any
   num_bytes: int
-  sample: Optional[tuple[bytes, ...]] = None
+  sample: Optional[tuple[Any, ...]] = None
   stamps: Mapping[str, Any] = attrs.field(factory=dict)
 
   def is_current(self) -> bool:
@@ -168,10 +168,13 @@ def content_of(dataset: tf.data.Dataset) -> Any:
   return found
 
 
-def _sample(arrays: Sequence[np.ndarray]) -> tuple[bytes, ...]:
-  """Returns some bytes of arrays, which tell that they were changed."""
+def sample(arrays: Iterable[np.ndarray]) -> tuple[Any, ...]:
+  """Returns some values of arrays, which tell that they were changed."""
+  chosen = [array.flat[_sampled_positions(array.size)] for array in arrays]
+  # The bytes of objects are addresses, which others may have later.
   return tuple(
-      array.flat[_sampled_positions(array.size)].tobytes() for array in arrays
+      tuple(values) if values.dtype == object else values.tobytes()
+      for values in chosen
   )
 
 
@@ -377,14 +380,14 @@ class DatasetCache:
     with self._lock:
       found = self._find(source, leaf_type)
       if found is not None and found.sample is not None:
-        found = found if found.sample == _sample(arrays) else None
+        found = found if found.sample == sample(arrays) else None
       if found is None:
         elements_lib.check_rows(source.values, leaf_type)
         num_bytes = feature_arrays.num_bytes(source.values)
         found = _Held(None, 0)
         if num_bytes <= self._max_bytes:
           tensors = tuple(map(_to_tensor, arrays))
-          found = _Held(tensors, num_bytes, _sample(arrays))
+          found = _Held(tensors, num_bytes, sample(arrays))
         self._hold(source, leaf_type, found)
       return found.value
 

@@ -32,9 +32,10 @@ class RayContext(compiled.CompiledContext):
   compiled context with the same plan up to rounding; with one thread per op,
   see `runtime.set_threads`, they are identical. A worker that dies is replaced
   and its work repeated. Each worker gets the computation and the source of a
-  `Cohort`'s data once and the broadcast once a round, and reads its clients
-  itself: files of client data must be at the same path on every machine. The
-  rows of clients that are given as lists are sent in each round.
+  `Cohort`'s data once (again if its arrays were changed in place) and the
+  broadcast once a round, and reads its clients itself: files of client data
+  must be at the same path on every machine. The rows of clients that are given
+  as lists are sent in each round.
 
   Attributes:
     pool: The workers.

@@ -19,6 +19,7 @@ from tff_adaptive.data import cohort as cohort_lib
 from tff_adaptive.runtime import round_keys
 from tff_adaptive.runtime import rounds
 from tff_adaptive.runtime import values
+from tff_adaptive.runtime.datasets import dataset_cache
 from tff_adaptive.runtime.graphs import graph_functions
 from tff_adaptive.runtime.scale_out import messages
 from tff_adaptive.runtime.scale_out import worker_pools
@@ -159,9 +160,16 @@ class ScaledRound(rounds.Round):
     return messages.from_leaves(collected.leaves)
 
   def _key_of(self, source: client_data.ClientArrays) -> int:
-    """Returns the key of clients' data, which each worker fetches once."""
+    """Returns the key of clients' data, which each worker fetches once.
+
+    It is another one if the source's arrays were changed in place, as far as a
+    sample of them tells.
+    """
+    content = None
+    if isinstance(source, client_data.PackedClientArrays):
+      content = dataset_cache.sample(source.values.values())
     try:
-      return self._pool.sources.key_of(source, source)
+      return self._pool.sources.key_of(source, source, content)
     except TypeError as error:
       # Ray's own text names the object, and its cause the problem.
       reason = _error_texts.first_line(error.__cause__ or error)

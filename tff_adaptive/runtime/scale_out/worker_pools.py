@@ -4,7 +4,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 import itertools
-from typing import Any, Optional
+from typing import Any, NamedTuple, Optional
 import weakref
 
 from absl import logging
@@ -32,31 +32,53 @@ _DEATHS = (
 )
 
 
+class _Entry(NamedTuple):
+  """An object of a store.
+
+  Attributes:
+    key: Its key.
+    reference: Its reference.
+    content: What tells that it was changed.
+  """
+
+  key: int
+  reference: ray.ObjectRef
+  content: Any
+
+
 class ObjectStore:
   """Objects that workers fetch once, each kept while its owner is alive."""
 
   def __init__(self):
     """Initializes an empty store."""
     self._numbers = itertools.count()
-    self._entries: weakref.WeakKeyDictionary[Any, tuple[int, ray.ObjectRef]] = (
+    self._entries: weakref.WeakKeyDictionary[Any, _Entry] = (
         weakref.WeakKeyDictionary()
     )
 
-  def key_of(self, owner: Any, value: Any) -> int:
+  def key_of(self, owner: Any, value: Any, content: Any = None) -> int:
     """Returns the unique key of an object; stores the object if it is new.
 
     The object is dropped when its owner is garbage-collected.
 
+    Args:
+      owner: The owner.
+      value: The object.
+      content: What tells that the object was changed, so that it is stored
+        again under another key. Defaults to None, for one that never changes.
+
     Raises:
       TypeError: If it cannot be pickled.
     """
-    if owner not in self._entries:
-      self._entries[owner] = (next(self._numbers), ray.put(value))
-    return self._entries[owner][0]
+    found = self._entries.get(owner)
+    if found is None or found.content != content:
+      found = _Entry(next(self._numbers), ray.put(value), content)
+      self._entries[owner] = found
+    return found.key
 
   def references(self) -> dict[int, ray.ObjectRef]:
     """Returns the references of all objects whose owners are alive."""
-    return dict(self._entries.values())
+    return {entry.key: entry.reference for entry in self._entries.values()}
 
 
 class WorkerPool:

@@ -7,13 +7,14 @@ what `tff.federated_map` applies. Functions of sequences, such as
 `tff.sequence_reduce`, become the loops that users of TensorFlow would write.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Optional
 
 import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tff_adaptive import _graph_defs
 from tff_adaptive.runtime import computations
 from tff_adaptive.runtime import round_keys
 from tff_adaptive.runtime import running
@@ -72,6 +73,22 @@ class Pieces:
     if not in_form.reads_tensors:
       found = list(map(mapped_sequences.as_variant, leaves))
     return in_form, found
+
+  def nodes(self) -> Iterator[Any]:
+    """Yields the nodes of all functions that run by themselves.
+
+    Those of functions that datasets call for their elements are left out.
+    """
+    for function in self._functions.values():
+      graph_def = function.serialized.graph_def
+      called = _graph_defs.all_called(
+          graph_def.node,
+          _graph_defs.functions_of(graph_def),
+          follows=lambda node: 'Dataset' not in node.op,
+      )
+      yield from graph_def.node
+      for one in called:
+        yield from one.node_def
 
   def rereads(self, block: expressions.Block) -> bool:
     """Returns whether a part may read a sequence more than once."""

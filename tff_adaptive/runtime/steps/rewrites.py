@@ -8,8 +8,8 @@ TensorFlow, which a round takes as it takes any other work of clients.
 A computation may make datasets of what clients are given: with
 `tff.simulation.compose_dataset_computation_with_iterative_process`, for
 example, each client opens its data by its id in every round. Such datasets are
-made before the round instead, once for each value, so that they are read and
-kept as those of an argument are.
+made before the round instead, once for each value unless that reads files, so
+that they are read and kept as those of an argument are.
 """
 
 import collections
@@ -58,6 +58,8 @@ def prepare(computation: tff.framework.ConcreteComputation) -> Prepared:
 class _Maker:
   """A function from a client's value to datasets, called once for each value.
 
+  If it reads files itself, and not the datasets, it is called in every round.
+
   Attributes:
     draws: Whether it draws random numbers, so that calls differ.
     result_type: The type of what it makes.
@@ -72,6 +74,8 @@ class _Maker:
     # Shuffles draw when the datasets are read.
     pieces = local_functions.Pieces(block, seeds_shuffles=False)
     self._function = local_functions.Function(block, pieces)
+    # No dataset names such a file, which may have changed.
+    self._reads_files = any(map(_reads_file, pieces.nodes()))
     self.draws = self._function.takes_seed
     self.result_type = block.type_signature.result
     self._flatten = values.build_flatten(block.type_signature.parameter)
@@ -89,6 +93,8 @@ class _Maker:
     tensors = list(
         map(elements.to_leaf, self._flatten(value), self._function.types)
     )
+    if self._reads_files:
+      return self._make(value, tensors)
     key = tuple(map(_key_of, tensors))
     if key not in self._kept:
       self._kept[key] = self._make(value, tensors)
@@ -106,6 +112,11 @@ class _Maker:
           f"TensorFlow failed to make a client's dataset of {value!r}: {said}."
       ) from e
     return self._pack(map(elements.from_tensor, leaves, self._types))
+
+
+def _reads_file(node: Any) -> bool:
+  """Returns whether a node reads a file, or the names of files, at once."""
+  return node.op in ('MatchingFiles', 'ReadFile')
 
 
 def _key_of(tensor: tf.Tensor) -> Any:

@@ -304,6 +304,25 @@ class RayContextTest(compiled_testing.TestCase):
       expected = _train(compiled_testing.process(), _cohorts())
     self.assert_same_bits(expected, found)
 
+  def test_an_array_that_is_changed_in_place_is_sent_again(self):
+    x = np.ones([3], np.float32)
+    source = data.PackedClientArrays.from_partition({'x': x}, {'a': [0, 1, 2]})
+    add_up = sequence_testing.over_clients(
+        lambda batches: batches.reduce(
+            0.0, lambda total, batch: total + tf.reduce_sum(batch['x'])
+        ),
+        tff.SequenceType(
+            tff.types.tensorflow_to_type(
+                collections.OrderedDict(x=tf.TensorSpec([None]))
+            )
+        ),
+    )
+    with self._installed():
+      for number in (1, 2):
+        x[:] = number
+        cohort = data.Cohort(source, ['a'], number, 1, data.BatchPlan(2))
+        self.assertEqual(add_up(cohort), 3 * number)
+
   @parameterized.named_parameters(('one', [0]), ('both', [0, 1]))
   @pytest.mark.slow
   def test_workers_that_died_are_replaced_once(self, victims):
