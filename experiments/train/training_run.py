@@ -542,5 +542,8 @@ def _print_last_line(test: Mapping[str, float]):
   """Prints the test accuracy, or another metric if there is none."""
   for name in ('accuracy', 'recall_at_5', 'loss'):
     if name in test:
-      print(f'test {name}: {progress.format_metric(test[name], 2)}')
+      value = test[name]
+      is_loss = name == 'loss'
+      text = progress.format_loss(value, 2) if is_loss else f'{value:.2f}'
+      print(f'test {name}: {text}')
       break

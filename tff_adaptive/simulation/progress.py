@@ -30,16 +30,16 @@ _BAR_FORMAT = (
 )
 
 
-def format_metric(value: float, decimals: int) -> str:
-  """Returns a metric with decimals, or with three digits if these mislead.
+def format_loss(value: float, decimals: int) -> str:
+  """Returns a loss with decimals, or with three digits if these mislead.
 
   Args:
-    value: The metric. Losses may be much smaller than one decimal, and explode.
+    value: The loss, which may be much smaller than one decimal, or explode.
     decimals: The usual number of decimals.
 
   Example:
 
-    >>> [format_metric(loss, 4) for loss in (1.5, 3.14e-6, 5.75e34)]
+    >>> [format_loss(loss, 4) for loss in (1.5, 3.14e-6, 5.75e34)]
     ['1.5000', '3.14e-06', '5.75e+34']
   """
   is_usual = not value or 10.0 ** (1 - decimals) <= abs(value) < 1e6
@@ -54,9 +54,9 @@ def _numbers_to_show(row: Mapping[str, Any]) -> dict[str, str]:
     is_evaluation = name.startswith(prefix)
     last = name.rpartition('/')[2]
     if last == 'loss' and not is_evaluation:
-      shown.setdefault('loss', format_metric(value, 4))
+      shown.setdefault('loss', format_loss(value, 4))
     if last == 'accuracy' and is_evaluation:
-      shown['accuracy'] = format_metric(value, 4)
+      shown['accuracy'] = f'{value:.4f}'
   return shown
 
 
