@@ -9,6 +9,8 @@ import math
 from typing import Optional
 
 UNKNOWN = 'unknown'
+# Numbers from here on, such as losses of runs that explode, have an exponent.
+_LARGE = 1e6
 
 
 def align(
@@ -85,6 +87,21 @@ def format_number(number: float, decimals: int) -> str:
   return f'{number:.{max(decimals, _count_decimals_of(number))}f}'
 
 
+def format_metric(number: float, decimals: int) -> str:
+  """Returns a measured number, with an exponent if it is very large.
+
+  Args:
+    number: The number.
+    decimals: The number of decimals below a million.
+
+  Example:
+
+    >>> format_metric(0.5, 2), format_metric(5.7549e34, 4)
+    ('0.50', '5.75e+34')
+  """
+  return f'{number:.2e}' if abs(number) >= _LARGE else f'{number:.{decimals}f}'
+
+
 def format_mean(
     mean: Optional[float], std: Optional[float], decimals: int
 ) -> str:
@@ -102,5 +119,7 @@ def format_mean(
     return '-'
   if not math.isfinite(mean):
     return 'diverged'
-  spread = '' if std is None or math.isnan(std) else f' ± {std:.{decimals}f}'
-  return f'{mean:.{decimals}f}{spread}'
+  text = format_metric(mean, decimals)
+  if std is None or math.isnan(std):
+    return text
+  return f'{text} ± {format_metric(std, decimals)}'

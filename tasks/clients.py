@@ -182,6 +182,7 @@ class Partition:
       size = default_size
       if size is None:
         self._check_enough(num_clients, examples)
+    _check_classes(examples['y'], scheme)
     rows = partition_lib.by_scheme(
         scheme,
         examples['y'],
@@ -195,6 +196,18 @@ class Partition:
         **options,
     )
     return client_data.PackedClientArrays.from_partition(examples, rows)
+
+
+def _check_classes(labels: np.ndarray, scheme: str) -> None:
+  """Raises a ValueError if a scheme needs classes, and these are none."""
+  is_class = labels.ndim == 1 and np.issubdtype(labels.dtype, np.integer)
+  if scheme != 'iid' and not is_class:
+    raise ValueError(
+        f"The partition {scheme!r} divides examples by their classes 'y', "
+        f'integers of shape [], found {labels.dtype} of shape '
+        f"{list(labels.shape[1:])}; set `partition` to 'iid', as "
+        "`Partition(scheme='iid')` does by default."
+    )
 
 
 def delta_sgd_clients(

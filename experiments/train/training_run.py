@@ -32,6 +32,7 @@ from tff_adaptive.simulation import callbacks
 from tff_adaptive.simulation import checkpoints
 from tff_adaptive.simulation import interruptions
 from tff_adaptive.simulation import metrics_writers
+from tff_adaptive.simulation import progress
 from tff_adaptive.simulation import run_directory
 from tff_adaptive.simulation import task as task_lib
 from tff_adaptive.simulation import trackers
@@ -541,5 +542,8 @@ def _print_last_line(test: Mapping[str, float]):
   """Prints the test accuracy, or another metric if there is none."""
   for name in ('accuracy', 'recall_at_5', 'loss'):
     if name in test:
-      print(f'test {name}: {test[name]:.2f}')
+      value = test[name]
+      is_loss = name == 'loss'
+      text = progress.format_loss(value, 2) if is_loss else f'{value:.2f}'
+      print(f'test {name}: {text}')
       break

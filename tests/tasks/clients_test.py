@@ -65,6 +65,18 @@ class ClientsTest(parameterized.TestCase):
       _split(clients_lib.Partition(), num_examples=5, num_clients=6)
 
   @parameterized.parameters(
+      (np.zeros([6], np.float32), r'float32 of shape \[\];'),
+      (np.zeros([6, 2], np.int32), r'int32 of shape \[2\];'),
+  )
+  def test_labels_that_are_no_classes_are_for_iid(self, labels, found):
+    clients = clients_lib.Partition()
+    examples = {'x': np.arange(6), 'y': labels}
+    with self.assertRaisesRegex(ValueError, f"^The partition 'diri.*{found}"):
+      clients.split(examples, _arguments(clients), seed=1)
+    arguments = _arguments(clients, partition='iid')
+    self.assertEqual(clients.split(examples, arguments, 1).total_examples, 6)
+
+  @parameterized.parameters(
       ('iid', 'alpha', 0.5),
       ('shards', 'min_size', 2),
       ('dirichlet_per_class', 'shards_per_client', 3),

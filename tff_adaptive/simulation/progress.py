@@ -30,6 +30,22 @@ _BAR_FORMAT = (
 )
 
 
+def format_loss(value: float, decimals: int) -> str:
+  """Returns a loss with decimals, or with three digits if these mislead.
+
+  Args:
+    value: The loss, which may be much smaller than one decimal, or explode.
+    decimals: The usual number of decimals.
+
+  Example:
+
+    >>> [format_loss(loss, 4) for loss in (1.5, 3.14e-6, 5.75e34)]
+    ['1.5000', '3.14e-06', '5.75e+34']
+  """
+  is_usual = not value or 10.0 ** (1 - decimals) <= abs(value) < 1e6
+  return f'{value:.{decimals}f}' if is_usual else f'{value:.3g}'
+
+
 def _numbers_to_show(row: Mapping[str, Any]) -> dict[str, str]:
   """Returns the training loss and the evaluated accuracy, if available."""
   shown: dict[str, str] = {}
@@ -38,7 +54,7 @@ def _numbers_to_show(row: Mapping[str, Any]) -> dict[str, str]:
     is_evaluation = name.startswith(prefix)
     last = name.rpartition('/')[2]
     if last == 'loss' and not is_evaluation:
-      shown.setdefault('loss', f'{value:.4f}')
+      shown.setdefault('loss', format_loss(value, 4))
     if last == 'accuracy' and is_evaluation:
       shown['accuracy'] = f'{value:.4f}'
   return shown

@@ -159,3 +159,11 @@ class ComparisonTest(page_testing.PageTestCase):
     ):
       with self.assertRaisesRegex(run_folder.RunError, sentence):
         self._compare(*paths)
+
+  def test_a_loss_that_explodes_fits_into_the_table(self):
+    for seed, loss in enumerate((5e34, 7e34)):
+      made_up_runs.write_run(
+          self.runs_dir / 'a' / f'seed_{seed}', [loss], metric='loss', seed=seed
+      )
+    text, _ = self._compare('a')
+    self.assertIn('| a | 6.00e+34 ± 1.41e+34 | ', text)

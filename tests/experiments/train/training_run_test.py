@@ -110,6 +110,14 @@ class TrainerTest(folder_testing.FolderTestCase):
     self.assertRegex(out, r'(?m)^test accuracy: 0\.\d\d$')
     self.assertFalse((self.folder / 'run' / 'plots' / 'training.png').exists())
 
+  def test_the_last_line_has_the_digits_of_a_small_loss(self):
+    with contextlib.redirect_stdout(io.StringIO()) as out:
+      training_run._print_last_line({'loss': 3.14e-4})
+      training_run._print_last_line({'loss': 3.14, 'accuracy': 0.05})
+    self.assertEqual(
+        out.getvalue(), 'test loss: 0.000314\ntest accuracy: 0.05\n'
+    )
+
   def test_the_command_of_tensorboard_can_be_copied(self):
     directory = run_directory.RunDirectory(self.folder, 'a b')
     out = self.enter_context(contextlib.redirect_stdout(io.StringIO()))

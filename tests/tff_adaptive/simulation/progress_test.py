@@ -49,6 +49,14 @@ class ProgressTest(absltest.TestCase):
     self.assertIn('left', text)
     self.assertNotIn('continues', text)
 
+  def test_losses_of_any_size_keep_their_digits(self):
+    stream = io.StringIO()
+    shown = progress.Progress(2, stream=stream)
+    shown.update(1, {'clients/loss': 3.14e-6}, seconds=1.0)
+    shown.update(2, {'clients/loss': 5.75e34}, seconds=1.0)
+    self.assertIn('loss 3.14e-06  ', stream.getvalue())
+    self.assertIn('loss 5.75e+34  ', stream.getvalue())
+
   def test_closing_twice_is_fine(self):
     stream = io.StringIO()
     stream.isatty = lambda: True
