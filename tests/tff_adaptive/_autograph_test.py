@@ -163,5 +163,6 @@ class AutographTest(tf.test.TestCase, parameterized.TestCase):
     }
     # A `tf.function` begins with these.
     self.assertEqual(
-        converted, {'__call__', 'flat_fn', 'apply', 'select_state'}
+        converted,
+        {'__call__', 'flat_fn', 'apply', 'find_scale', 'select_state'},
     )
