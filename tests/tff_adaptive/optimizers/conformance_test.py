@@ -229,7 +229,7 @@ class OptimizerConformanceTest(tf.test.TestCase, parameterized.TestCase):
       )
 
     state = tf.nest.map_structure(tf.convert_to_tensor, state)
-    for _ in range(300):
+    for _ in range(400):
       state, weights = step(state, weights)
     self.assertLess(float(tf.norm(weights)), 1e-3)
 
