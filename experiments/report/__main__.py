@@ -24,7 +24,7 @@ from collections.abc import Iterator, Sequence
 import dataclasses
 import functools
 import pathlib
-from typing import Optional
+from typing import Literal, Optional
 
 from absl import flags
 
@@ -41,6 +41,8 @@ _SHOWN_FLAGS = (
     *published.AXES,
     'runs',
     'names',
+    'metric',
+    'metric_mode',
     'runs_dir',
     'data_dir',
     'output_dir',
@@ -68,6 +70,11 @@ class _Flags:
       of a run. Put a name with commas in double quotes.
     names: The comma-separated names of --runs in the table and the legend.
       Default: their paths.
+    metric: The evaluation metric of --runs, as in the column evaluation/METRIC
+      of metrics.csv; a name with a slash is a column itself. Default: the first
+      of accuracy, recall_at_5 and loss that all have.
+    metric_mode: Whether the largest or the smallest value of --metric is the
+      best. Default: what its name says; required if that does not tell.
     runs_dir: The --output_dir of the tables' runs.
     output_dir: Folder for the pages.
     data_dir: Folder of the data sets, to plot partitions without runs.
@@ -78,6 +85,8 @@ class _Flags:
   table: Sequence[str] = field((), repeated=True)
   runs: Sequence[str] = ()
   names: Sequence[str] = ()
+  metric: Optional[str] = None
+  metric_mode: Optional[Literal['max', 'min']] = None
   runs_dir: str = 'runs'
   output_dir: str = 'results'
   data_dir: Optional[str] = None
@@ -105,6 +114,9 @@ def _check(flag_values: flags.FlagValues):
         '--names takes a different name for each of --runs, found '
         f'{len(flag_values.names)} for {len(flag_values.runs)}'
     )
+  for name, needed in (('metric', 'runs'), ('metric_mode', 'metric')):
+    if flag_values[name].value and not flag_values[needed].value:
+      raise command_line.UserError(f'--{name} needs --{needed}')
   if not any(flag_values[n].value for n in ('list', 'table', 'paper', 'runs')):
     raise command_line.UserError(
         'nothing to report: give --list, --table, --paper or --runs'
@@ -219,6 +231,8 @@ def main(flag_values: flags.FlagValues = flags.FLAGS):
           output_dir,
           _command(flag_values),
           names=flag_values.names,
+          metric=flag_values.metric,
+          metric_mode=flag_values.metric_mode,
       )
     else:
       page.write_tables(

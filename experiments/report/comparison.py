@@ -3,6 +3,7 @@
 """The page that compares any runs: a table of results and curves by round."""
 
 from collections.abc import Collection, Mapping, Sequence
+import dataclasses
 import math
 import os
 import pathlib
@@ -22,10 +23,12 @@ from experiments.run_results import frame
 from experiments.run_results import run_folder
 from experiments.run_results import statistics
 from tff_adaptive import _files
+from tff_adaptive import _metric_modes
 from tff_adaptive import analysis
 
-# Scale and decimals of the metrics; the first that all runs have is compared.
-_METRICS = {'accuracy': (100.0, 2), 'recall_at_5': (100.0, 2), 'loss': (1.0, 4)}
+# Unless one is chosen, the first of these that all runs have is compared.
+_METRICS = ('accuracy', 'recall_at_5', 'loss')
+_IN_PERCENT = ('accuracy', 'recall_at_5')
 _MOST_DECIMALS = 10
 _ESTIMATES = {
     'final': 'final',
@@ -43,6 +46,41 @@ _HELD_OUT_OF = {settings_lib.VALIDATION: ('validation_fraction',)}
 _WIDTHS = {'': 3.3, '_wide': 6.8}
 
 
+@dataclasses.dataclass(frozen=True)
+class _Metric:
+  """The metric of a comparison.
+
+  Attributes:
+    name: Its name, or its column.
+    higher_is_better: Whether higher values are better.
+  """
+
+  name: str
+  higher_is_better: bool
+
+  @property
+  def column(self) -> str:
+    return run_folder.column_of(self.name)
+
+  @property
+  def scale(self) -> float:
+    return 100.0 if self.name in _IN_PERCENT else 1.0
+
+  def find_data(self, central: str) -> str:
+    """Returns the name of its data, given that of central evaluations."""
+    if self.column.startswith(settings_lib.OF_CLIENTS):
+      return settings_lib.TEST
+    of_evaluations = (run_folder.EVALUATION, settings_lib.AVERAGE)
+    return central if self.column.startswith(of_evaluations) else 'training'
+
+  def label(self, data: str) -> str:
+    """Returns what it is on some data; a column says that itself."""
+    if self.name == self.column:
+      return self.name
+    unit = ' (%)' if self.name in _IN_PERCENT else ''
+    return f'{data} {self.name.replace("_", " ")}{unit}'
+
+
 def write_comparison(
     paths: Sequence[str],
     output_dir: pathlib.Path,
@@ -53,6 +91,8 @@ def write_comparison(
     seeds: Optional[Collection[int]] = None,
     names: Sequence[str] = (),
     failed: Sequence[str] = (),
+    metric: Optional[str] = None,
+    metric_mode: Optional[str] = None,
 ):
   """Writes `<output_dir>/comparison` as .md, .csv, .tex, .png and .pdf.
 
@@ -68,29 +108,32 @@ def write_comparison(
     names: The names of the folders in tables and legends. Default: their paths
       below their common folder.
     failed: The names of others, of which runs failed, to be named as well.
+    metric: The metric, or its column. Default: the first of accuracy,
+      recall_at_5 and loss that all runs have.
+    metric_mode: 'max' or 'min', for what is best. Default: what the name says.
 
   Raises:
-    RunError: If a folder is neither, a file in it is damaged, or the runs have
-      no metric in common or were evaluated on different data.
+    RunError: If a folder is neither, a file in it is damaged, the runs lack the
+      metric or have none in common, its name does not tell what is best, or the
+      runs were evaluated on different data.
     OSError: If a file cannot be read or written.
   """
   runs = _read_runs([pathlib.Path(path) for path in paths], seeds, names)
-  metric = _choose_metric(runs)
+  compared = _find_metric(runs, metric, metric_mode)
   path = output_dir / 'comparison'
   picture = path.with_suffix('.png')
-  unit = ' (%)' if _METRICS[metric][0] == 100.0 else ''
-  data = _find_data(runs)
-  label = f'{data} {metric.replace("_", " ")}{unit}'
-  _draw(runs, metric, label, picture, title)
+  data = compared.find_data(_find_data(runs))
+  label = compared.label(data)
+  _draw(runs, compared, label, picture, title)
   for ending, width in _WIDTHS.items():
     file = path.with_name(f'{path.name}{ending}.pdf')
-    _draw(runs, metric, label, file, width=width)
+    _draw(runs, compared, label, file, width=width)
   columns = [kind, *_ESTIMATES.values(), 'rounds', 'time', 'seeds']
   summaries = {
-      name: _summarize(of_name, metric)
+      name: _summarize(of_name, compared)
       for name, of_name in runs.groupby('name', sort=False)
   }
-  decimals = _count_decimals(metric, summaries.values())
+  decimals = _count_decimals(compared, summaries.values())
   rows = [
       [name, *_format(summary, decimals, runs.run[runs.name == name])]
       for name, summary in summaries.items()
@@ -127,7 +170,7 @@ def write_comparison(
   csv_files.write_rows(
       path.with_suffix('.csv'),
       [
-          {kind: name, 'metric': metric, **summary}
+          {kind: name, 'metric': compared.name, **summary}
           for name, summary in summaries.items()
       ],
   )
@@ -173,21 +216,20 @@ def _write_latex(
   _files.write(path, latex.to_table(header, table, comment))
 
 
-def _summarize(runs: pd.DataFrame, metric: str) -> dict[str, Any]:
+def _summarize(runs: pd.DataFrame, metric: _Metric) -> dict[str, Any]:
   """Returns the numbers of a folder's row, in the unit of the table.
 
   A mean is None if a run awaits its first evaluation and no other diverged.
   """
-  scale, _ = _METRICS[metric]
   row: dict[str, Any] = {}
   evaluated = [run for run in runs.run if not run.awaits_evaluation]
   for estimate in _ESTIMATES:
-    values = scale * np.array(
+    values = metric.scale * np.array(
         [
             run.summarize(
-                metric,
+                metric.name,
                 estimate,
-                higher_is_better=run_folder.is_higher_better(metric),
+                higher_is_better=metric.higher_is_better,
             )
             for run in evaluated
         ]
@@ -203,16 +245,15 @@ def _summarize(runs: pd.DataFrame, metric: str) -> dict[str, Any]:
 
 
 def _count_decimals(
-    metric: str, summaries: Collection[Mapping[str, Any]]
+    metric: _Metric, summaries: Collection[Mapping[str, Any]]
 ) -> int:
   """Returns the decimals of a metric, with three digits of small losses."""
-  scale, decimals = _METRICS[metric]
-  if scale != 1.0:
-    return decimals
+  if metric.scale != 1.0:
+    return 2
   means = [abs(s[f'{e}_mean'] or 0.0) for s in summaries for e in _ESTIMATES]
   smallest = min((m for m in means if 0.0 < m < math.inf), default=1.0)
   needed = 2 - math.floor(math.log10(smallest))
-  return min(max(decimals, needed), _MOST_DECIMALS)
+  return min(max(4, needed), _MOST_DECIMALS)
 
 
 def _format(
@@ -282,8 +323,10 @@ def _find_data(runs: pd.DataFrame) -> str:
   return name.replace('_', ' ')
 
 
-def _choose_metric(runs: pd.DataFrame) -> str:
-  """Returns the first metric that all runs have measured.
+def _find_metric(
+    runs: pd.DataFrame, name: Optional[str], mode: Optional[str]
+) -> _Metric:
+  """Returns the metric of a comparison, which all runs have measured.
 
   Runs that diverged before their first evaluation have measured none, and are
   left out.
@@ -291,41 +334,53 @@ def _choose_metric(runs: pd.DataFrame) -> str:
   evaluated = [
       run.columns.keys()
       for run in runs.run
-      if any(name.startswith(run_folder.EVALUATION) for name in run.columns)
+      if any(column.startswith(run_folder.EVALUATION) for column in run.columns)
   ]
-  for metric in _METRICS:
+  candidates = _METRICS if name is None else (name,)
+  for metric in candidates:
     column = run_folder.column_of(metric)
     if evaluated and all(column in columns for columns in evaluated):
-      return metric
+      try:
+        mode = _metric_modes.mode_of(metric, mode, '--metric_mode')
+      except _metric_modes.UnknownModeError as error:
+        raise run_folder.RunError(f'--metric={metric}: {error}') from error
+      return _Metric(metric, mode == _metric_modes.MAX)
+  shared = set.intersection(*map(set, evaluated)) if evaluated else set()
+  found = sorted(
+      column.removeprefix(run_folder.EVALUATION)
+      for column in shared
+      if column.startswith(run_folder.EVALUATION)
+  )
+  advice = 'they must have evaluated once'
+  if found:
+    advice = f'choose another --metric; they have {", ".join(found)}'
   raise run_folder.RunError(
-      f'the runs have none of the metrics {", ".join(_METRICS)} in common; '
-      'they must have evaluated once'
+      f'the runs have none of the metrics {", ".join(candidates)} in common; '
+      f'{advice}'
   )
 
 
 def _draw(
     runs: pd.DataFrame,
-    metric: str,
+    metric: _Metric,
     label: str,
     path: pathlib.Path,
     title: str = '',
     width: Optional[float] = None,
 ):
   """Plots the metric by round, one line per folder."""
-  scale, _ = _METRICS[metric]
-  column = run_folder.column_of(metric)
   curves = {
       name: bands.over_seeds(
           [run for run in found if not run.awaits_evaluation],
-          column,
-          scale=scale,
+          metric.column,
+          scale=metric.scale,
       )
       for name, found in runs.groupby('name', sort=False).run
   }
   if not any(curves.values()):
     raise run_folder.RunError(
-        f'there is no curve of {column}: no run has a round in which all of '
-        'its seeds measured it'
+        f'there is no curve of {metric.column}: no run has a round in which '
+        'all of its seeds measured it'
     )
   analysis.plot_band_curves(
       {

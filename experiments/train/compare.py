@@ -10,7 +10,7 @@ import dataclasses
 import difflib
 import os
 import pathlib
-from typing import Optional
+from typing import Literal, Optional
 
 from absl import flags
 import attrs
@@ -32,6 +32,8 @@ from experiments.sweep import scores
 from experiments.sweep import trials as trials_lib
 
 _COMPARE = 'compare'
+# The flags of a comparison that its page repeats.
+_SHOWN_FLAGS = ('seeds', 'metric', 'metric_mode')
 # The kinds of rows whose names are methods, in addition to the leaderboard's.
 _KINDS = (registry.ALGORITHM, registry.CLIENT_OPTIMIZER)
 
@@ -53,11 +55,18 @@ class _Flags:
       of --seed.
     jobs: The number of runs of --compare at the same time, each on its share of
       the cores. Default: the number of cores, or 1 with a GPU.
+    metric: The evaluation metric that --compare shows, as in the column
+      evaluation/METRIC of metrics.csv; a name with a slash is a column itself.
+      Default: the first of accuracy, recall_at_5 and loss that all have.
+    metric_mode: Whether the largest or the smallest value of --metric is the
+      best. Default: what its name says; required if that does not tell.
   """
 
   compare: Sequence[str] = field()
   seeds: Sequence[str] = field()
   jobs: Optional[int] = field(lower_bound=1)
+  metric: Optional[str] = None
+  metric_mode: Optional[Literal['max', 'min']] = None
 
 
 def define(flag_values: flags.FlagValues = flags.FLAGS):
@@ -250,6 +259,8 @@ def build_trials(
       for method in methods
       for seed in seeds
   ]
+  if flag_values.metric:
+    scores.is_metric_higher_better(flag_values.metric, flag_values.metric_mode)
   evaluations = flag_values.evaluations
   if evaluations and settings_lib.CENTRAL not in evaluations:
     raise hparams.HparamError(
@@ -386,7 +397,7 @@ def _command(flag_values: flags.FlagValues) -> str:
   given = {
       **command_line.given_flags(flag_values, [_COMPARE]),
       **trials_lib.collect_given_flags(flag_values),
-      **command_line.given_flags(flag_values, ['seeds']),
+      **command_line.given_flags(flag_values, _SHOWN_FLAGS),
   }
   return command_line.build_command('train', given.values())
 
@@ -426,4 +437,6 @@ def _write(results: Sequence[scores.RunResult], flag_values: flags.FlagValues):
         seeds=seeds,
         names=[homes[path] for path in paths],
         failed=[homes[path] for path in homes if path in unfinished],
+        metric=flag_values.metric,
+        metric_mode=flag_values.metric_mode,
     )

@@ -244,14 +244,16 @@ def _train(
   check_reads(choices, reads, directory, settings.data_dir)
   # Only now, since afterwards a model's random ops cannot even be built.
   tf.config.experimental.enable_op_determinism()
-  with _errors_of_user(
-      callbacks.UnknownMetricError,
-      checkpoints.CheckpointError,
-      metrics_writers.MetricsFileError,
-      trackers.TrackerError,
-      runtime.UnsupportedComputationError,
+  with (
+      _errors_of_user(
+          callbacks.UnknownMetricError,
+          checkpoints.CheckpointError,
+          metrics_writers.MetricsFileError,
+          trackers.TrackerError,
+          runtime.UnsupportedComputationError,
+      ),
+      directory.opened(run.hparams, run.uses_total_rounds),
   ):
-    directory.open(run.hparams, run.uses_total_rounds)
     environments.record(directory.path)
     record_inputs = functools.partial(
         inputs.record,

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import contextlib
 import json
 import pathlib
+import shutil
 from typing import Any, Optional
 
 from tff_adaptive import _files
@@ -67,9 +68,10 @@ class RunDirectory:
 
   Example:
     >>> directory = RunDirectory('runs', 'sgd')
-    >>> directory.open({'seed': 1, 'total_rounds': 100})
-    >>> directory.metrics_csv
-    PosixPath('runs/sgd/metrics.csv')
+    >>> with directory.locked():
+    ...   with directory.opened({'seed': 1, 'total_rounds': 100}):
+    ...     print(directory.metrics_csv)
+    runs/sgd/metrics.csv
   """
 
   def __init__(self, output_dir: _files.PathLike, experiment_name: str):
@@ -194,3 +196,43 @@ class RunDirectory:
         path.mkdir(exist_ok=True)
     for path in (self.path, self.tensorboard, self.checkpoints, self.plots):
       _files.remove_temporaries(path)
+
+  @contextlib.contextmanager
+  def opened(
+      self, hparams: Mapping[str, Any], uses_total_rounds: Sequence[str] = ()
+  ) -> Iterator[None]:
+    """Opens the folder like `open`, for a block that trains in it.
+
+    A block that raises before a round is recorded leaves a new folder empty:
+    the next run there may have other hyperparameters. The arguments are those
+    of `check`.
+
+    Yields:
+      Nothing.
+
+    Raises:
+      RunDirectoryError: See `check`.
+      OSError: If a file or folder cannot be written; names it.
+    """
+    is_new = self.read_hparams() is None
+    self.open(hparams, uses_total_rounds)
+    try:
+      yield
+    except BaseException:
+      if is_new and not self._has_rounds():
+        self._empty()
+      raise
+
+  def _has_rounds(self) -> bool:
+    return self.metrics_csv.exists() or any(self.checkpoints.iterdir())
+
+  def _empty(self):
+    """Removes all but the lock, unless other runs have begun in the folder."""
+    records = set(self.path.rglob(self.hparams_json.name))
+    if records - {self.hparams_json}:
+      return
+    for path in self.path.iterdir():
+      if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+      elif path.name != _files.LOCK_NAME:
+        path.unlink(missing_ok=True)

@@ -130,6 +130,33 @@ class ComparisonTest(page_testing.PageTestCase):
     self.assertIn('| a | 0.0000314 | ', text)
     self.assertIn('| b | 0.2500000 | ', text)
 
+  def test_another_metric_is_compared(self):
+    for name, value in (('a', 0.25), ('b', 0.5)):
+      made_up_runs.write_run(
+          self.runs_dir / name,
+          [0.2, value],
+          columns={'evaluation/drift': value, 'evaluation/auc': 0.5 * value},
+      )
+    text, out = self._compare('a', 'b', metric='auc')
+    self.assertStartsWith(out, 'test auc:\n')
+    self.assertIn('| b | 0.2500 | 0.2500 | 0.2500 |', text)
+    made_up_runs.write_run(self.runs_dir / 'a', [3, 1, 2, 2], metric='drift')
+    self.assertIn('| a | 2.0000 | 1.0000 | ', self._compare_drift('min'))
+    self.assertIn('| a | 2.0000 | 3.0000 | ', self._compare_drift('max'))
+    with self.assertRaisesRegex(
+        run_folder.RunError,
+        '^--metric=evaluation/drift: .* give --metric_mode: ',
+    ):
+      self._compare_drift(None)
+    with self.assertRaisesRegex(
+        run_folder.RunError, ' choose another --metric; they have drift$'
+    ):
+      self._compare('a', metric='auc')
+
+  def _compare_drift(self, mode):
+    """Returns the page on a column whose name does not tell what is best."""
+    return self._compare('a', metric='evaluation/drift', metric_mode=mode)[0]
+
   def test_what_cannot_be_compared(self):
     made_up_runs.write_run(self.runs_dir / 'a', [0.2])
     made_up_runs.write_run(self.runs_dir / 'b', [0.2], metric='perplexity')

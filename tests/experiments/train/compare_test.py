@@ -227,6 +227,7 @@ class CompareTest(folder_testing.FolderTestCase):
       ('--compare=sgd --seeds=1 --seed=1', '--seed.* not both'),
       ('--compare=sgd --evaluations=per_client', 'add central to --evaluatio'),
       ('--compare=sgd --dp_clip_norm=1', 'sgd/seed_0 .* --dp_clip_norm needs'),
+      ('--compare=sgd --metric=drift', '^--metric=drift: .* --metric_mode: '),
   )
   def test_flags_that_do_not_fit_are_refused(self, arguments, named):
     with self.assertRaisesRegex(hparams.HparamError, named):
@@ -240,7 +241,7 @@ class CompareTest(folder_testing.FolderTestCase):
     with self.assertRaisesRegex(hparams.HparamError, 'op --fedavgm_nesterov$'):
       self._build(compared, '--fedavgm_nesterov')
 
-  @parameterized.parameters('--seeds=0,1', '--jobs=2')
+  @parameterized.parameters('--seeds=0,1', '--jobs=2', '--metric=auc')
   def test_flags_of_a_comparison_need_one(self, flag):
     values = binary_testing.parse(train, flag)
     with self.assertRaisesRegex(hparams.HparamError, 'needs --compare$'):
@@ -306,6 +307,16 @@ class CompareTest(folder_testing.FolderTestCase):
     for method in ('FedAvg', 'FedAdam'):
       starts = home / method / 'seed_0.starts'
       self.assertEqual(starts.read_text(), 'started\n')
+
+  def test_the_page_is_on_the_chosen_metric(self):
+    command = ['--compare=sgd', '--total_rounds=3']
+    self._run(*command)
+    self._run(*command, '--metric=clients/loss')
+    (row,) = self._read()
+    self.assertEqual([row['metric'], row['best_mean']], ['clients/loss', '0.1'])
+    page = (self.folder / 'digits.compare/comparison.md').read_text()
+    self.assertIn(' --metric=clients/loss\n', page)
+    self.assertIn('chosen on the training data.\n', page)
 
   def test_labels_and_files_are_shown_and_recorded(self):
     path = self.folder / 'best.flags'

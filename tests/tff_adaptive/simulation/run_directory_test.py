@@ -150,6 +150,35 @@ class RunDirectoryTest(parameterized.TestCase):
         ['hparams.json', 'nested/checkpoints/best.npz.tmp'],
     )
 
+  def _end_early(self, made='', hparams=_HPARAMS):
+    """Lets a run of a process end by an error after it has written a file."""
+    with self.directory.locked():
+      with self.assertRaises(KeyboardInterrupt):
+        with self.directory.opened(hparams):
+          for name in filter(None, ('environment.json', 'plots/a.png', made)):
+            path = self.directory.path / name
+            path.parent.mkdir(exist_ok=True)
+            path.write_text('')
+          raise KeyboardInterrupt
+
+  def test_a_run_without_a_round_leaves_its_folder_to_others(self):
+    self._end_early()
+    self.assertFalse(self.directory.path.exists())
+    self._end_early('metrics.csv', {**_HPARAMS, 'seed': 2})
+    self.assertTrue(self.directory.metrics_csv.exists())
+
+  @parameterized.parameters(
+      'metrics.csv', 'checkpoints/checkpoint_00000001.npz', 'b/hparams.json'
+  )
+  def test_a_run_with_a_round_or_another_inside_is_kept(self, made):
+    self._end_early(made)
+    self.assertLen(file_testing.read_files(self.directory.path), 4)
+
+  def test_a_resumed_run_is_kept(self):
+    self.directory.open(_HPARAMS)
+    self._end_early()
+    self.assertEqual(self.directory.read_hparams(), _HPARAMS)
+
   def test_a_full_disk_keeps_the_hparams(self):
     self.directory.open(_HPARAMS)
     before = self.directory.hparams_json.read_bytes()
