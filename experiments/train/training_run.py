@@ -31,12 +31,14 @@ from tff_adaptive.runtime import scale_out
 from tff_adaptive.simulation import callbacks
 from tff_adaptive.simulation import checkpoints
 from tff_adaptive.simulation import interruptions
+from tff_adaptive.simulation import kept_weights
 from tff_adaptive.simulation import metrics_writers
 from tff_adaptive.simulation import progress
 from tff_adaptive.simulation import run_directory
 from tff_adaptive.simulation import task as task_lib
 from tff_adaptive.simulation import trackers
 from tff_adaptive.simulation import training_loop
+from tff_adaptive.simulation import weights_files
 from tff_adaptive.tuning import rate_tuning
 
 _CHOOSE = {
@@ -270,8 +272,10 @@ def _train(
     with run.choices[registry.RUNTIME].build():
       result = _train_rounds(run, record_inputs)
       _report(run, result, directory)
-      test = _evaluate_at_end(run, result, directory)
-  _print_last_line(test)
+      test = _describe_test(_evaluate_at_end(run, result, directory))
+      best = _describe_best(run, result, directory)
+  for line in filter(None, (best, test)):
+    print(line)
 
 
 def _train_rounds(
@@ -540,12 +544,33 @@ def describe_seconds(result: training_loop.TrainingResult) -> str:
   return text.replace('%', ' %')
 
 
-def _print_last_line(test: Mapping[str, float]):
-  """Prints the test accuracy, or another metric if there is none."""
+def _describe_test(test: Mapping[str, float]) -> str:
+  """Returns the test accuracy, or another metric if there is none."""
   for name in ('accuracy', 'recall_at_5', 'loss'):
     if name in test:
       value = test[name]
       is_loss = name == 'loss'
       text = progress.format_loss(value, 2) if is_loss else f'{value:.2f}'
-      print(f'test {name}: {text}')
-      break
+      return f'test {name}: {text}'
+  return ''
+
+
+def _describe_best(
+    run: _Run,
+    result: training_loop.TrainingResult,
+    directory: run_directory.RunDirectory,
+) -> str:
+  """Returns the round that --keep_best kept, if any, with its test metric."""
+  path = kept_weights.BestCheckpoint(directory.checkpoints).path
+  if not (run.hparams['keep_best'] and path.exists()):
+    return ''
+  leaves = checkpoints.read_leaves(path)
+  weights = weights_files.read_weights(path).to_model_weights(
+      run.get_weights(result.state)
+  )
+  test = _describe_test(run.evaluations.test(weights))
+  value = progress.format_loss(float(leaves['value']), 4)
+  return (
+      f'best round: {leaves["round_num"]}, with {leaves["metric"]} {value}; '
+      f'{test.replace(":", "")}: {path}'
+  )

@@ -74,6 +74,11 @@ class TrainerTest(folder_testing.FolderTestCase):
     self.assertEqual(value, min(float(v) for v in values if v))
     self.assertEqual(values[int(best['round_num']) - 1], repr(value))
     self.assertTrue(np.all(np.isfinite(best['weights/trainable/0'])))
+    self.assertRegex(
+        out,
+        rf'best round: {best["round_num"]}, with evaluation_average/accuracy '
+        rf'{value:.4f}; test accuracy 0\.\d\d: {run}/checkpoints/best.npz\n',
+    )
 
     # The same command again trains no more, and says the same.
     again = self.train(*arguments)
@@ -111,12 +116,11 @@ class TrainerTest(folder_testing.FolderTestCase):
     self.assertFalse((self.folder / 'run' / 'plots' / 'training.png').exists())
 
   def test_the_last_line_has_the_digits_of_a_small_loss(self):
-    with contextlib.redirect_stdout(io.StringIO()) as out:
-      training_run._print_last_line({'loss': 3.14e-4})
-      training_run._print_last_line({'loss': 3.14, 'accuracy': 0.05})
-    self.assertEqual(
-        out.getvalue(), 'test loss: 0.000314\ntest accuracy: 0.05\n'
-    )
+    for test, line in (
+        ({'loss': 3.14e-4}, 'test loss: 0.000314'),
+        ({'loss': 3.14, 'accuracy': 0.05}, 'test accuracy: 0.05'),
+    ):
+      self.assertEqual(training_run._describe_test(test), line)
 
   def test_the_command_of_tensorboard_can_be_copied(self):
     directory = run_directory.RunDirectory(self.folder, 'a b')
