@@ -35,6 +35,18 @@ _ESTIMATES = {
     'best': 'best',
     'last_10_evaluations': 'last ten',
 }
+_LEGEND = (
+    'Over several seeds, metrics are the mean ± the standard deviation, '
+    '`rounds` is the smallest number and `time` the sum. '
+    f'`{_ESTIMATES["last_10_evaluations"]}` is the mean of the last ten '
+    'evaluations, or of all if there are fewer. `best` is for replication '
+    'only: chosen on the {data} data.'
+)
+# On test data, also of test clients.
+_ADVICE = (
+    ' To choose a method, compare them on examples that the test does not '
+    'have: `--validation_fraction=0.1`.'
+)
 
 _UNFINISHED = ', unfinished'
 # The flags that choose the examples of evaluations, on all data or on some.
@@ -120,39 +132,29 @@ def write_comparison(
   """
   runs = _read_runs([pathlib.Path(path) for path in paths], seeds, names)
   compared = _find_metric(runs, metric, metric_mode)
-  path = output_dir / 'comparison'
-  picture = path.with_suffix('.png')
   data = compared.find_data(_find_data(runs))
   label = compared.label(data)
+  path = output_dir / 'comparison'
+  picture = path.with_suffix('.png')
   _draw(runs, compared, label, picture, title)
   for ending, width in _WIDTHS.items():
     file = path.with_name(f'{path.name}{ending}.pdf')
     _draw(runs, compared, label, file, width=width)
-  columns = [kind, *_ESTIMATES.values(), 'rounds', 'time', 'seeds']
   summaries = {
       name: _summarize(of_name, compared)
       for name, of_name in runs.groupby('name', sort=False)
   }
+  columns = [kind, *_ESTIMATES.values(), 'rounds', 'time', 'seeds']
   decimals = _count_decimals(compared, summaries.values())
   rows = [
       [name, *_format(summary, decimals, runs.run[runs.name == name])]
       for name, summary in summaries.items()
   ]
-  choice = ''
-  if data.startswith(settings_lib.TEST):  # Also of test clients.
-    choice = (
-        ' To choose a method, compare them on examples that the test does not '
-        'have: `--validation_fraction=0.1`.'
-    )
+  missing = f'Left out, as runs failed: {", ".join(failed)}.' if failed else ''
+  advice = _ADVICE if data.startswith(settings_lib.TEST) else ''
   blocks = [
-      pages.paragraph(
-          'Over several seeds, metrics are the mean ± the standard deviation, '
-          '`rounds` is the smallest number and `time` the sum. '
-          f'`{_ESTIMATES["last_10_evaluations"]}` is the mean of the last ten '
-          'evaluations, or of all if there are fewer. '
-          '`best` is for replication only: chosen on the '
-          f'{markup.text(data)} data.{choice}'
-      ),
+      *([pages.paragraph(markup.text(missing))] if missing else []),
+      pages.paragraph(_LEGEND.format(data=markup.text(data)) + advice),
       pages.table(columns, rows),
       pages.figure(
           picture,
@@ -161,12 +163,8 @@ def write_comparison(
       ),
       *pages.origin(list(runs.run), command),
   ]
-  missing = f'Left out, as runs failed: {", ".join(failed)}.' if failed else ''
-  if missing:
-    blocks.insert(0, pages.paragraph(markup.text(missing)))
   heading = f'{label} of {len(summaries)} {kind}s'
-  heading = ': '.join(filter(None, [title, heading]))
-  pages.write_page(path, heading, blocks)
+  pages.write_page(path, ': '.join(filter(None, [title, heading])), blocks)
   csv_files.write_rows(
       path.with_suffix('.csv'),
       [
@@ -177,7 +175,7 @@ def write_comparison(
   _write_latex(path.with_suffix('.tex'), label, columns, rows, missing)
   print(f'{label}:')
   print(formatting.align([columns, *rows], num_labels=1))
-  print(f'{path}.md: {len(summaries)} {kind}s compared.{choice}', flush=True)
+  print(f'{path}.md: {len(summaries)} {kind}s compared.{advice}', flush=True)
 
 
 def _write_latex(
