@@ -60,6 +60,19 @@ class MulticlassHingeTest(tf.test.TestCase, parameterized.TestCase):
     self.assertAllClose(loss(labels, scores), expected)
     self.assertAllClose(loss(labels[..., np.newaxis], scores), expected)
 
+  def test_a_label_that_is_no_class_has_no_loss(self):
+    loss = losses.MulticlassHinge(reduction=tf.keras.losses.Reduction.NONE)
+    found = loss(np.array([-1, 0, 3, 1]), _SCORES)
+    self.assertAllEqual(np.isnan(found), [True, False, True, False])
+
+  def test_a_class_that_is_left_out_is_no_rival(self):
+    scores = tf.constant([[1.0, -np.inf, 3.0]])
+    with tf.GradientTape() as tape:
+      tape.watch(scores)
+      loss = losses.MulticlassHinge()([0], scores)
+    self.assertAllClose(loss, 3.0)
+    self.assertAllClose(tape.gradient(loss, scores), [[-1.0, 0.0, 1.0]])
+
   def test_gradient_pushes_the_worst_rival_down_and_the_label_up(self):
     scores = tf.constant(_SCORES)
     with tf.GradientTape() as tape:

@@ -33,7 +33,8 @@ class LSTM(tf.keras.layers.LSTM):
   inputs with an initial state, or with zeros at masked steps, which
   `tf.keras.layers.Bidirectional` asks for.
 
-  XLA compiles the recurrence once for each batch size.
+  XLA compiles the recurrence once for each batch size. Its gradients cannot be
+  differentiated again; take `tf.keras.layers.LSTM` for second derivatives.
 
   Example:
 

@@ -54,11 +54,13 @@ class MulticlassHinge(_Loss):
       y_pred: Class scores, [batch, ..., classes].
 
     Returns:
-      A tensor of shape [batch, ...].
+      A tensor of shape [batch, ...]; NaN where the label is no class.
     """
     y_pred = tf.convert_to_tensor(y_pred)
     labels = tf.reshape(tf.cast(y_true, tf.int32), tf.shape(y_pred)[:-1])
-    is_label = tf.one_hot(labels, tf.shape(y_pred)[-1], dtype=y_pred.dtype)
-    margins = y_pred + (1.0 - is_label)  # Exactly the score of the label.
-    score = tf.reduce_sum(y_pred * is_label, axis=-1)
-    return tf.reduce_max(margins, axis=-1) - score
+    is_label = tf.one_hot(labels, tf.shape(y_pred)[-1], dtype=y_pred.dtype) > 0
+    # Selected, not multiplied by zero: a score may be -inf.
+    margins = tf.where(is_label, y_pred, y_pred + 1.0)
+    score = tf.reduce_sum(tf.where(is_label, y_pred, 0.0), axis=-1)
+    loss = tf.reduce_max(margins, axis=-1) - score
+    return tf.where(tf.reduce_any(is_label, axis=-1), loss, float('nan'))

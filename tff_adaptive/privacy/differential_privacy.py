@@ -23,6 +23,37 @@ from tff_adaptive.optimizers import arguments
 CHANGE = 'change'
 
 _DPFactory = tff.aggregators.DifferentiallyPrivateFactory
+# The squares of a million million such numbers have a finite sum in float32.
+_LARGEST = 1e13
+
+
+class _BoundedFactory(tff.aggregators.UnweightedAggregationFactory):
+  """Bounds each number of a vector before an aggregator clips its norm.
+
+  Otherwise the norm of large finite numbers is infinite, and clipped they are
+  NaN: one client would spoil the sum of all.
+  """
+
+  def __init__(self, inner: tff.aggregators.UnweightedAggregationFactory):
+    self._inner = inner
+
+  def create(self, value_type: Any) -> tff.templates.AggregationProcess:
+    inner = self._inner.create(value_type)
+
+    @tff.tensorflow.computation(value_type)
+    def bound(value):
+      return tf.nest.map_structure(
+          lambda x: tf.clip_by_value(x, -_LARGEST, _LARGEST), value
+      )
+
+    @tff.federated_computation(
+        inner.initialize.type_signature.result,
+        tff.FederatedType(value_type, tff.CLIENTS),
+    )
+    def next_fn(state, value):
+      return inner.next(state, tff.federated_map(bound, value))
+
+    return tff.templates.AggregationProcess(inner.initialize, next_fn)
 
 
 @attrs.frozen(kw_only=True)
@@ -197,7 +228,7 @@ class DifferentialPrivacy:
     bounds = {CHANGE: self.clip_norm, **self._payload_bounds(payloads)}
     multiplier = self.noise_multiplier * math.sqrt(len(bounds))
     factories = {
-        name: self._build_aggregator(multiplier, bound)
+        name: _BoundedFactory(self._build_aggregator(multiplier, bound))
         for name, bound in bounds.items()
     }
     return factories.pop(CHANGE), factories

@@ -82,6 +82,19 @@ def _prepare(function: graph_functions.GraphFunction) -> None:
       node.attr['_gradient_op_type'].s = _SQRT.encode()
 
 
+def _prepare_round(function: graph_functions.GraphFunction) -> None:
+  """Prepares a part of a round, in place, see `_prepare`.
+
+  Gradients of losses are part of its graph, which is differentiated as it is,
+  without regard to `tf.stop_gradient`: with it, `tf.nn.moments` holds the mean
+  back, as in normalization layers, and only first derivatives would be right.
+  """
+  _prepare(function)
+  for node in function.nodes():
+    if node.op == 'StopGradient':
+      node.op = 'Identity'
+
+
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
   """Silences what TensorFlow logs as it saves and loads."""
@@ -251,10 +264,10 @@ class DifferentiableRound(rounds.Round):
         ),
     )
     self._setting.note(self._pipelines)
-    _prepare(self._work)
+    _prepare_round(self._work)
     parts, part = self._parts, self._parts.with_seed
     for name in ('prepare', 'zero', 'accumulate', 'report', 'update'):
-      _prepare(parts[name])
+      _prepare_round(parts[name])
     self._state_specs = values.tensor_specs(self._form.state_type)
     num_leaves = len(self._state_specs)
     self._broadcast_specs = values.tensor_specs(

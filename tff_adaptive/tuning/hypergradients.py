@@ -131,7 +131,8 @@ def hypergradient(
   simulation.
 
   Choices that are not continuous (a client is rejected, an update is clipped)
-  are held as they are, and roots have the derivative 0 at 0.
+  are held as they are, and roots have the derivative 0 at 0. What
+  `tf.stop_gradient` holds back from the clients' gradients is differentiated.
 
   Args:
     process: A learning process with a learning rate among its hyperparameters,

@@ -67,6 +67,14 @@ class AggregatorsTest(tf.test.TestCase, parameterized.TestCase):
     self.assertAllClose(found[:2], expected)
     self.assertAllEqual(found[2:], np.zeros(_SIZE - 2))
 
+  @parameterized.parameters(False, True)
+  def test_a_norm_that_overflows_is_clipped(self, adaptive):
+    found = _aggregate(
+        [(1e20, -1e20), (0.0, 0.25)], adaptive=adaptive, noise_multiplier=0.0
+    ).result
+    bound = 0.5 / math.sqrt(2)
+    self.assertAllClose(found[:2], np.array([bound, 0.25 - bound]) / 40)
+
   def test_adaptive_bound_follows_the_median(self):
     # Three of the expected 40 are there, and two are not clipped:
     # the fraction is 1/2 + (2 - 1) / 2 / 40.

@@ -181,6 +181,29 @@ class HypergradientsTest(parameterized.TestCase):
         float(loss_fn(weights, eight)), float(loss_fn(weights, one)), places=5
     )
 
+  def test_what_a_loss_holds_back_from_its_gradient_is_differentiated(self):
+    @tf.function
+    def predict(model_weights, x, training):
+      del training  # Unused.
+      (w,), _ = model_weights
+      return x * w * tf.stop_gradient(w)
+
+    # The gradient of the loss is w, and a step w -= a w.
+    model = tff.learning.models.FunctionalModel(
+        initial_weights=((np.array(3.0),), ()),
+        predict_on_batch_fn=predict,
+        loss_fn=lambda output, *_: tf.reduce_mean(output),
+        input_spec=(tf.TensorSpec([None], tf.float64),) * 2,
+    )
+    process = algorithms.build_fed_opt(model, optimizers.build_sgd(0.25))
+    find = tuning.hypergradient(process, lambda weights: weights.trainable[0])
+    one = np.ones([1])
+    found = find(process.initialize(), [[[(one, one)] * 2]])
+    self.assertAlmostEqual(found.loss, 3.0 * (1.0 - 0.25) ** 2)
+    self.assertAlmostEqual(
+        found.client_learning_rate, 3.0 * -2.0 * (1.0 - 0.25)
+    )
+
   @pytest.mark.slow
   def test_of_shuffled_datasets_that_are_read_twice(self):
     model = testing.least_squares_model(np.float32, 2)
