@@ -111,7 +111,7 @@ def unboxed(values: Any) -> Any:
   Returns:
     A list in place of an array whose items are lists or arrays, such as a
     column of pandas; strings as objects in place of NumPy's StringDType, which
-    TensorFlow does not have; any other value unchanged.
+    TensorFlow does not have; other arrays as arrays of NumPy, lists unchanged.
   """
   if not hasattr(values, 'dtype'):
     return values
@@ -121,7 +121,7 @@ def unboxed(values: Any) -> Any:
   has_arrays = array.dtype == np.object_ and any(
       isinstance(item, (np.ndarray, list, tuple)) for item in array.flat[:1]
   )
-  return array.tolist() if has_arrays else values
+  return array.tolist() if has_arrays else array
 
 
 def _is_exact(integer: int) -> bool:
