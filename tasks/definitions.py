@@ -27,6 +27,7 @@ from tasks import synthetic_data
 from tasks.arguments import Argument
 from tff_adaptive import _files
 from tff_adaptive.data import client_data
+from tff_adaptive.data import feature_arrays
 from tff_adaptive.data import protocol as protocol_lib
 from tff_adaptive.data import sources as client_sources
 from tff_adaptive.data import transforms
@@ -186,6 +187,7 @@ class TaskDefinition:
         train = self.clients.choose(train, args, seed)
       train = self._prepare_clients(train, args, prepare)
     else:
+      train = feature_arrays.as_examples(train, 'The training data')
       if self.clients is None:
         raise ValueError(
             f'The data of the task {self.name!r} come without clients: give '

@@ -251,6 +251,29 @@ class DefinitionsTest(folder_testing.FolderTestCase):
     with self.assertRaisesRegex(TypeError, '`num_clients` does not apply'):
       LEAVES.create_from_data({'ann': examples}, examples, num_clients=1)
 
+  def test_data_may_load_lists_but_no_mapping_of_clients(self):
+    class InLists(definitions.NpzData):
+
+      def load(self, args, data_dir, seed):
+        splits = super().load(args, data_dir, seed)
+        labels = splits.train['y'].tolist()
+        return attrs.evolve(splits, train={**splits.train, 'y': labels})
+
+    class ByClient(definitions.NpzData):
+
+      def load(self, args, data_dir, seed):
+        splits = super().load(args, data_dir, seed)
+        return attrs.evolve(splits, train={'ann': splits.train})
+
+    def create(data):
+      return self._create(
+          attrs.evolve(LEAVES, data=data('leaves.npz', (6,), 3))
+      )
+
+    self.assertEqual(create(InLists).train_data.total_examples, 20)
+    with self.assertRaisesRegex(TypeError, "training data .* found 'ann' with"):
+      create(ByClient)
+
   def test_from_data_reads_files_with_and_without_splits(self):
     rows = [
         {'client_id': 'ann', 'x': [i] * 6, 'y': 0, 'split': split}
