@@ -35,7 +35,8 @@ class Partition:
   of a task.
 
   Attributes:
-    num_clients: The default number of clients.
+    num_clients: The default number of clients. None for data that may come with
+      clients, to use all of these.
     alpha: The default concentration of the Dirichlet partitions.
     noun: The plural noun for examples in help texts.
     scheme: The default scheme, a name in `partition.SCHEMES`.
@@ -137,6 +138,12 @@ class Partition:
   ) -> client_data.ClientArrays:
     """Samples `num_clients` of the data's own clients."""
     self._check_used(args, None)
+    if self.num_clients is not None:
+      raise ValueError(
+          f'The data come with {len(clients.client_ids)} clients, of which a '
+          f'partition of {self.num_clients} would use only a sample: leave out '
+          '`clients` of the task.'
+      )
     if args.num_clients is None:
       return clients
     chosen = transforms.sample_client_ids(

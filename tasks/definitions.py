@@ -27,6 +27,7 @@ from tasks import synthetic_data
 from tasks.arguments import Argument
 from tff_adaptive import _files
 from tff_adaptive.data import client_data
+from tff_adaptive.data import feature_arrays
 from tff_adaptive.data import protocol as protocol_lib
 from tff_adaptive.data import sources as client_sources
 from tff_adaptive.data import transforms
@@ -186,6 +187,7 @@ class TaskDefinition:
         train = self.clients.choose(train, args, seed)
       train = self._prepare_clients(train, args, prepare)
     else:
+      train = feature_arrays.as_examples(train, 'The training data')
       if self.clients is None:
         raise ValueError(
             f'The data of the task {self.name!r} come without clients: give '
@@ -218,7 +220,8 @@ class TaskDefinition:
         `data.extra_arguments`, such as a vocabulary for Stack Overflow. They
         may also be given by name.
       test_data: Clients to evaluate on, like `train_data`. Defaults to none.
-      validation: Validation examples, like `central_test`. Defaults to none.
+      validation: Validation examples, like `central_test`; of a file with
+        splits, 'validation'. Defaults to none.
       seed: The seed of the initial weights. Defaults to 0.
       protocol: The training protocol. Defaults to the task's own.
       **arguments: Any of `arguments`, by name, except those about the
@@ -258,27 +261,33 @@ class TaskDefinition:
     arguments.update(zip(self.data.extra_arguments, extra))
     args = self._complete(arguments)
     spec = self.data.published_spec()
-    train = client_sources.read_clients(train_data, spec, split_name='train')
+    train = client_sources.read_clients(
+        train_data, spec, split_name='train', needs_split=False
+    )
     if self.data.in_memory and self.data.keeps_sizes:
       train = transforms.materialize(train)
 
-    def read_examples(source, name):
+    def read_examples(source, split_name, name):
       if source is None:
         return None
       return client_sources.read_examples(
-          source, spec, split_name='test', name=name
+          source, spec, split_name=split_name, needs_split=False, name=name
       )
 
     test = None
     if test_data is not None:
       test = client_sources.read_clients(
-          test_data, spec, split_name='test', name='The test clients'
+          test_data,
+          spec,
+          split_name='test',
+          needs_split=False,
+          name='The test clients',
       )
     splits = data_lib.Splits(
         train,
-        read_examples(central_test, 'The central test data'),
+        read_examples(central_test, 'test', 'The central test data'),
         test,
-        read_examples(validation, 'The validation data'),
+        read_examples(validation, 'validation', 'The validation data'),
     )
     self.data.check(splits)
     prepare = self.data.build_prepare(args, train, None)

@@ -94,6 +94,8 @@ class ClientsTest(parameterized.TestCase):
     own = _split(clients)
     with self.assertRaisesRegex(ValueError, f'`{name}` must .* own clients'):
       clients.choose(own, _arguments(clients, **{name: value}), 1)
+    with self.assertRaisesRegex(ValueError, 'come with .* leave out `clients`'):
+      clients.choose(own, _arguments(clients), 1)
 
   def test_the_number_of_clients_is_an_integer_without_a_default_too(self):
     for clients in (clients_lib.Partition(), clients_lib.Partition(None)):

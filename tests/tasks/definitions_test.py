@@ -3,6 +3,7 @@
 """Tests of `definitions`, by a task of a user's own."""
 
 import functools
+import json
 
 from absl.testing import parameterized
 import attrs
@@ -249,6 +250,52 @@ class DefinitionsTest(folder_testing.FolderTestCase):
       LEAVES.create_from_data({'ann': examples}, examples)
     with self.assertRaisesRegex(TypeError, '`num_clients` does not apply'):
       LEAVES.create_from_data({'ann': examples}, examples, num_clients=1)
+
+  def test_data_may_load_lists_but_no_mapping_of_clients(self):
+    class InLists(definitions.NpzData):
+
+      def load(self, args, data_dir, seed):
+        splits = super().load(args, data_dir, seed)
+        labels = splits.train['y'].tolist()
+        return attrs.evolve(splits, train={**splits.train, 'y': labels})
+
+    class ByClient(definitions.NpzData):
+
+      def load(self, args, data_dir, seed):
+        splits = super().load(args, data_dir, seed)
+        return attrs.evolve(splits, train={'ann': splits.train})
+
+    def create(data):
+      return self._create(
+          attrs.evolve(LEAVES, data=data('leaves.npz', (6,), 3))
+      )
+
+    self.assertEqual(create(InLists).train_data.total_examples, 20)
+    with self.assertRaisesRegex(TypeError, "training data .* found 'ann' with"):
+      create(ByClient)
+
+  def test_from_data_reads_files_with_and_without_splits(self):
+    rows = [
+        {'client_id': 'ann', 'x': [i] * 6, 'y': 0, 'split': split}
+        for i, split in enumerate(('train', 'validation', 'test'))
+    ]
+    protocol = attrs.evolve(LEAVES.protocol, clients_per_round=1)
+    for has_splits, expected in (True, ([0], [1], [2])), (
+        False,
+        [[0, 1, 2]] * 3,
+    ):
+      path = folder_testing.new(self) / 'leaves.jsonl'
+      with path.open('w') as file:
+        for row in rows:
+          if not has_splits:
+            del row['split']
+          file.write(json.dumps(row) + '\n')
+      task = LEAVES.create_from_data(
+          path, path, validation=path, protocol=protocol
+      )
+      found = task.train_data.values, task.validation, task.central_test
+      for examples, values in zip(found, expected, strict=True):
+        self.assertEqual(examples['x'][:, 0].tolist(), values)
 
   @parameterized.named_parameters(
       ('class', {'y_train': np.full([30], 7)}, 'y_train has the label 7 .* 2'),

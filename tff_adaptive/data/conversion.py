@@ -100,6 +100,7 @@ def _as_array(
     values: Any, name: str, spec: tf.TensorSpec, where: feature_arrays.Where
 ) -> np.ndarray:
   """Returns values as an array with at least one dimension."""
+  values = feature_arrays.unboxed(values)
   is_text = spec.dtype.name == 'string'
   types: set[type] = set()
   try:

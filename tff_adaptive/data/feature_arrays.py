@@ -75,6 +75,7 @@ def as_examples(features: Mapping[str, np.ndarray], owner: str) -> Examples:
 
 def _as_array(value: Any, name: str, owner: str) -> np.ndarray:
   """Returns a feature as an array, if NumPy changes no value of a list."""
+  value = unboxed(value)
   is_list = isinstance(value, (list, tuple)) and not any(
       hasattr(item, '__array__') for item in value
   )
@@ -99,6 +100,28 @@ def _as_array(value: Any, name: str, owner: str) -> np.ndarray:
             'which NumPy does not keep; give an array of a type that holds it.'
         )
   return array
+
+
+def unboxed(values: Any) -> Any:
+  """Returns values in a form that becomes an array of numbers or strings.
+
+  Args:
+    values: An array or array-like value.
+
+  Returns:
+    A list in place of an array whose items are lists or arrays, such as a
+    column of pandas; strings as objects in place of NumPy's StringDType, which
+    TensorFlow does not have; other arrays as arrays of NumPy, lists unchanged.
+  """
+  if not hasattr(values, 'dtype'):
+    return values
+  array = np.asarray(values)
+  if array.dtype.kind == 'T':
+    return array.astype(np.object_)
+  has_arrays = array.dtype == np.object_ and any(
+      isinstance(item, (np.ndarray, list, tuple)) for item in array.flat[:1]
+  )
+  return array.tolist() if has_arrays else array
 
 
 def _is_exact(integer: int) -> bool:

@@ -42,6 +42,7 @@ def read_clients(
     features: _Features,
     *,
     split_name: Optional[str] = None,
+    needs_split: bool = True,
     client_key: str = 'client_id',
     name: str = 'The training data',
 ) -> client_data.ClientArrays:
@@ -79,6 +80,8 @@ def read_clients(
       with the type wanted.
     split_name: Selects the rows of a file by their 'split', which every row
       must have. Defaults to None: all rows. Required for a SQLite file.
+    needs_split: Whether a file of which no row has a 'split' is an error if
+      `split_name` is given (the default), or all its rows are read.
     client_key: The name of the file's column with the client ids. Defaults to
       'client_id'.
     name: The name of the data, the subject of error messages. Defaults to 'The
@@ -124,7 +127,11 @@ def read_clients(
 
     return sqlite.load_sqlite_clients(path, split_name or '', features)
   table = tables.read_table(
-      path, features, split_name=split_name, client_key=client_key
+      path,
+      features,
+      split_name=split_name,
+      client_key=client_key,
+      needs_split=needs_split,
   )
   rows = collections.defaultdict(list)
   for row, client_id in enumerate(table.client_ids or ()):
@@ -137,6 +144,7 @@ def read_examples(
     features: _Features,
     *,
     split_name: Optional[str] = None,
+    needs_split: bool = True,
     name: str = 'The test data',
 ) -> feature_arrays.Examples:
   """Returns the examples of a central data set, for example for testing.
@@ -146,6 +154,7 @@ def read_examples(
       feature names to arrays. Rows of a file do not need client ids.
     features: See `read_clients`.
     split_name: See `read_clients`.
+    needs_split: See `read_clients`.
     name: The name of the data, the subject of error messages. Defaults to 'The
       test data'.
 
@@ -171,6 +180,7 @@ def read_examples(
         features,
         split_name=split_name,
         client_key=None,
+        needs_split=needs_split,
     ).examples
   if isinstance(data, Mapping) and not any(
       isinstance(value, Mapping) for value in data.values()

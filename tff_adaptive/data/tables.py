@@ -51,6 +51,7 @@ def read_table(
     *,
     split_name: Optional[str],
     client_key: Optional[str],
+    needs_split: bool = True,
 ) -> Table:
   """Reads the rows of a file.
 
@@ -60,6 +61,8 @@ def read_table(
       shape.
     split_name: Selects the rows whose 'split' it is; None for all rows.
     client_key: The column with the client ids, or None.
+    needs_split: Whether to refuse a file without splits if `split_name` is
+      given; otherwise all its rows are read.
 
   Returns:
     The rows, in order.
@@ -73,32 +76,37 @@ def read_table(
     raise ValueError(f'{path} is empty; replace it by an intact copy.')
   _files.check_readable(path)
   if path.name.endswith('.npz'):
-    return _read_npz(path, features, split_name, client_key)
+    return _read_npz(path, features, split_name, client_key, needs_split)
   kind = (
       row_files.CSVFile
       if path.name.endswith('.csv')
       else row_files.JSONLinesFile
   )
-  return _read_rows(kind(path, features), split_name, client_key)
+  return _read_rows(kind(path, features), split_name, client_key, needs_split)
 
 
 def _read_rows(
     file: row_files.RowFile,
     split_name: Optional[str],
     client_key: Optional[str],
+    needs_split: bool,
 ) -> Table:
   """Returns the rows of a file that belong to a split."""
   blocks: list[feature_arrays.Examples] = []
   pending: dict[int, Mapping[str, Any]] = {}
   client_ids = []
   splits = set()
+  line_without_split = None
   try:
     for line, row in file.rows():
       if split_name is not None:
-        if _SPLIT_KEY not in row:
-          raise _no_splits(file.where(line))
-        splits.add(str(row[_SPLIT_KEY]))
-        if str(row[_SPLIT_KEY]) != split_name:
+        if _SPLIT_KEY in row:
+          splits.add(str(row[_SPLIT_KEY]))
+        else:
+          line_without_split = line
+        if line_without_split and (needs_split or splits):
+          raise _no_splits(file.where(line_without_split))
+        if str(row.get(_SPLIT_KEY, split_name)) != split_name:
           continue
       if client_key is not None:
         client_ids.append(_client_id(row, client_key, file.where(line)))
@@ -153,13 +161,14 @@ def _read_npz(
     features: feature_arrays.ElementSpec,
     split_name: Optional[str],
     client_key: Optional[str],
+    needs_split: bool,
 ) -> Table:
   """Returns the rows of an npz file that belong to a split."""
   wanted = list(features) + ([] if client_key is None else [client_key])
   arrays = _load_arrays(path, wanted)
   rows = np.arange(len(arrays[wanted[0]]))
   splits: set[str] = set()
-  if split_name is not None:
+  if split_name is not None and (needs_split or _SPLIT_KEY in arrays):
     if _SPLIT_KEY not in arrays:
       raise _no_splits(str(path))
     split_of_rows = _strings(path, _SPLIT_KEY, arrays[_SPLIT_KEY])

@@ -19,7 +19,9 @@ from tff_adaptive.data import feature_arrays
 _READ_BATCH = 1024
 _KEPT_BYTES = 1 << 28
 # What TensorFlow says of examples in one batch, and NumPy of two batches.
-_ARE_UNEQUAL = re.compile('tensor to the batch|array dimensions').search
+_ARE_UNEQUAL = re.compile(
+    'tensors? (to the batch|with different shapes)|array dimensions'
+).search
 
 
 def from_client_data(
@@ -92,7 +94,8 @@ def from_client_data(
         raise
       raise ValueError(
           f'Client {client_id!r} has examples of different shapes, as '
-          f'{element_spec} allows: pad them to one shape in `preprocess_fn`.'
+          f'{element_spec} allows: pad them to one shape, or `unbatch` what is '
+          'in batches, in `preprocess_fn`.'
       ) from error
 
   return client_data.LazyClientArrays(

@@ -4,6 +4,7 @@
 
 from absl.testing import parameterized
 import numpy as np
+import pandas as pd
 import tensorflow as tf
 
 from tests.tff_adaptive.data import data_source_testing
@@ -78,11 +79,27 @@ class ConversionTest(data_source_testing.DataSourceTestCase):
         {'x': tf.TensorSpec([], dtype)},
     )
 
+  def test_a_column_of_pandas_may_hold_lists_or_arrays(self):
+    for column in ([[1, 2], [3, 4]], [np.array([1, 2]), np.array([3, 4])]):
+      clients = sources.read_clients(
+          {'a': {'x': pd.Series(column)}}, {'x': tf.TensorSpec([2], tf.float32)}
+      )
+      self.assertEqual(clients.values['x'].tolist(), [[1, 2], [3, 4]])
+    self.assert_error(
+        ValueError,
+        'found lists of different lengths',
+        sources.read_examples,
+        {'x': pd.Series([[1, 2], [3]])},
+        {'x': tf.TensorSpec([2], tf.float32)},
+    )
+
   def test_strings_of_every_kind_become_bytes(self):
     for values in (
         np.array([['ö', ''], ['a', 'b']]),
         np.array([['ö', b''], [b'a', 'b']], object),
         np.array([['ö'.encode(), b''], [b'a', b'b']]),
+        np.array([['ö', ''], ['a', 'b']], np.dtypes.StringDType()),
+        pd.Series([['ö', ''], ['a', 'b']]),
     ):
       converted = sources.read_examples(
           {'x': values}, {'x': tf.TensorSpec([2], tf.string)}

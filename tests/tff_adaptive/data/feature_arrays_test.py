@@ -42,6 +42,15 @@ class FeatureArraysTest(parameterized.TestCase):
       (array,) = feature_arrays.as_examples({'x': values}, 'Data').values()
       self.assertEqual(array.tolist(), values)
 
+  def test_as_examples_takes_arrays_of_arrays_and_numpys_strings(self):
+    boxed = np.empty([2], np.object_)
+    boxed[0], boxed[1] = np.array([1, 2]), np.array([3, 4])
+    text = np.array(['a', 'ö'], np.dtypes.StringDType())
+    x, t = feature_arrays.as_examples({'x': boxed, 't': text}, 'Data').values()
+    self.assertEqual(x.tolist(), [[1, 2], [3, 4]])
+    self.assertEqual(x.dtype, np.int64)
+    self.assertEqual(tf.convert_to_tensor(t).numpy()[1], 'ö'.encode())
+
   def test_as_examples_takes_no_number_for_a_string(self):
     with self.assertRaisesRegex(ValueError, 'example 1: .* strings, found 2.5'):
       feature_arrays.as_examples({'x': ['a', 2.5]}, 'Data')

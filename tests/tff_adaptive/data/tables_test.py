@@ -137,13 +137,17 @@ class RowsTest(data_source_testing.DataSourceTestCase):
     rows.insert(line - 1, '{"y": 3}')
     path = self.text_file('data.jsonl', '\n'.join(rows))
     spec = {'y': tf.TensorSpec([], tf.int32)}
-    for split_name in ('train', 'test'):
+    for options in (
+        {'split_name': 'train'},
+        {'split_name': 'test'},
+        {'split_name': 'test', 'needs_split': False},
+    ):
       self.assert_unreadable(
           f"{path}, line {line} has no 'split', by which `split_name` selects "
           'rows; add it, or leave out `split_name` to read all rows.',
           path,
           spec,
-          split_name=split_name,
+          **options,
       )
     examples = sources.read_examples(path, spec)
     self.assertCountEqual(examples['y'].tolist(), [1, 2, 3])

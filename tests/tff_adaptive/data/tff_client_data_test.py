@@ -246,6 +246,14 @@ class FromClientDataTest(parameterized.TestCase):
     with self.assertRaisesRegex(ValueError, "'ann'.*'x'.*pad them"):
       clients.examples('ann')
 
+  def test_batches_of_different_sizes_raise(self):
+    source = tff.simulation.datasets.ClientData.from_clients_and_tf_fn(
+        ['ann'], lambda name: tf.data.Dataset.range(3).batch(2)
+    ).preprocess(lambda dataset: dataset.map(lambda x: {'x': x}).prefetch(1))
+    clients = tff_client_data.from_client_data(source)
+    with self.assertRaisesRegex(ValueError, "'ann'.*'x'.*`unbatch`"):
+      clients.examples('ann')
+
   def test_a_source_without_clients_raises(self):
     path = folder_testing.new(self) / 'clients.sqlite'
     sqlite.write_sqlite_clients(path, {'train': _packed()})

@@ -8,6 +8,7 @@ from typing import Optional, Union
 
 import numpy as np
 
+from tff_adaptive.data import feature_arrays
 from tff_adaptive.data import random_streams
 from tff_adaptive.data import specs
 from tff_adaptive.data.partition import dirichlet
@@ -128,7 +129,7 @@ def by_natural_id(ids: np.ndarray) -> dirichlet.ClientIndices:
     >>> {name: rows.tolist() for name, rows in parts.items()}
     {'ann': [1], 'bob': [0, 2]}
   """
-  ids = np.asarray(ids)
+  ids = np.asarray(feature_arrays.unboxed(ids))
   if ids.ndim != 1 or not ids.size:
     raise ValueError(f'`ids` must be a vector, found shape {ids.shape}.')
   if ids.dtype.kind == 'O' and all(isinstance(name, str) for name in ids):

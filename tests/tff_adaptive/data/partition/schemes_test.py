@@ -144,6 +144,11 @@ class ByNaturalIdTest(partition_testing.PartitionTestCase):
   @parameterized.named_parameters(
       ('strings', ['b', 'a', 'b'], {'a': [1], 'b': [0, 2]}),
       ('objects', np.array(['b', 'a'], object), {'a': [1], 'b': [0]}),
+      (
+          'numpys_strings',
+          np.array(['b', 'a'], np.dtypes.StringDType()),
+          {'a': [1], 'b': [0]},
+      ),
       ('integers', [10, 9, -1, 9], {'-1': [2], '9': [1, 3], '10': [0]}),
   )
   def test_groups_rows(self, ids, expected):
