@@ -167,7 +167,7 @@ class Settings:
     early_stopping_patience: Stop training after this many evaluations in a row
       without a better --monitored_metric. Default: train all rounds.
     keep_best: Keep the weights of the round with the best --monitored_metric in
-      checkpoints/best.npz.
+      checkpoints/best.npz; for a metric of evaluation_average, the average.
     monitored_metric: The column of metrics.csv that --early_stopping_patience
       and --keep_best monitor. Default: evaluation/accuracy.
     monitored_mode: Whether the largest or the smallest value is the best.

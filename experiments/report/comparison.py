@@ -334,7 +334,7 @@ def _find_metric(
       for run in runs.run
       if any(column.startswith(run_folder.EVALUATION) for column in run.columns)
   ]
-  candidates = _METRICS if name is None else (name,)
+  candidates = (name,) if name else _METRICS
   for metric in candidates:
     column = run_folder.column_of(metric)
     if evaluated and all(column in columns for columns in evaluated):
@@ -345,7 +345,10 @@ def _find_metric(
       return _Metric(metric, mode == _metric_modes.MAX)
   shared = set.intersection(*map(set, evaluated)) if evaluated else set()
   found = sorted(
+      # With another slash, only the column itself is a value of --metric.
       column.removeprefix(run_folder.EVALUATION)
+      if column.count('/') == 1
+      else column
       for column in shared
       if column.startswith(run_folder.EVALUATION)
   )

@@ -342,6 +342,9 @@ def _find_change(run: pathlib.Path, data_dir: Optional[str]) -> Optional[str]:
   for kind, files in _read(run).items():
     for key, recorded in files.items():
       path = _to_path(key, data_dir)
+      if kind == 'modules':  # The run may have begun in another folder.
+        places = (pathlib.Path(folder, key) for folder in ('', *sys.path))
+        path = next((place for place in places if place.is_file()), path)
       if path is not None and path.is_file():
         if not _is_same(path, recorded):
           what = 'module' if kind == 'modules' else 'data file'

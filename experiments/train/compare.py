@@ -134,10 +134,14 @@ def find_methods(entries: Sequence[str]) -> list[board.Method]:
     method = _find_method(entry, known)
     # Runs are in folders of these names.
     slug = folders.to_slug(method.name)
-    if found.setdefault(slug, method).flags != method.flags:
+    other = found.setdefault(slug, method)
+    if other.flags != method.flags:
+      names = method.name
+      if other.name != names:
+        names = f'{other.name} and {names}, both in the folder {slug}'
       raise hparams.HparamError(
-          f'--{_COMPARE} has two methods named {method.name}; name one of them,'
-          f' as in LABEL={entry.name or entry.flagfile}'
+          f'--{_COMPARE} has two methods named {names}; name one of them, as '
+          f'in LABEL={entry.name or entry.flagfile}'
       )
   return list(found.values())
 
@@ -261,6 +265,8 @@ def build_trials(
   ]
   if flag_values.metric:
     scores.is_metric_higher_better(flag_values.metric, flag_values.metric_mode)
+  elif flag_values.metric_mode:
+    raise hparams.HparamError('--metric_mode needs --metric')
   evaluations = flag_values.evaluations
   if evaluations and settings_lib.CENTRAL not in evaluations:
     raise hparams.HparamError(

@@ -381,14 +381,13 @@ def build_callbacks(
   found: list[callbacks.Callback] = []
   if settings.drop_clients or settings.straggler_fraction:
     found.append(cohorts.FaultCounts())
+  average: Any = None
   if settings.weights_average_decay is not None:
-    found.append(
-        kept_weights.WeightsMovingAverage(settings.weights_average_decay)
-    )
+    average = kept_weights.WeightsMovingAverage(settings.weights_average_decay)
   if settings.weights_average_rounds is not None:
-    found.append(
-        kept_weights.LastWeightsAverage(settings.weights_average_rounds)
-    )
+    average = kept_weights.LastWeightsAverage(settings.weights_average_rounds)
+  if average is not None:
+    found.append(average)
   if settings.chooses_on_test_data:
     print(
         f'{settings.monitored_metric} of test data chooses the round: its test '
@@ -397,7 +396,15 @@ def build_callbacks(
         flush=True,
     )
   if settings.keep_best:
-    found.append(kept_weights.BestCheckpoint(directory.checkpoints, **watched))
+    metric = settings.monitored_metric or ''
+    is_of_average = metric.startswith(settings_lib.AVERAGE)
+    found.append(
+        kept_weights.BestCheckpoint(
+            directory.checkpoints,
+            average=average if is_of_average else None,
+            **watched,
+        )
+    )
   if settings.early_stopping_patience is not None:
     found.append(
         callbacks.EarlyStopping(

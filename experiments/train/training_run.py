@@ -90,6 +90,8 @@ def _print_plan(choices: _Choices):
     plan = _CHOOSE[choice.row.name](**choice.hparams())
     number = plan.num_parallel_clients
     at_once = f', {number} at once' if number else ''
+    if choice.row.name == registry.RAY:  # Each worker has cores of its own.
+      at_once = " of Ray's workers"
     print(f"clients' work: {plan.device}{at_once}", flush=True)
 
 

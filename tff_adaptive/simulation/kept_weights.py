@@ -44,6 +44,7 @@ class BestCheckpoint(callbacks.Callback):
       metric: str = callbacks.DEFAULT_METRIC,
       *,
       mode: Optional[str] = None,
+      average: Optional['_WeightsAverage'] = None,
   ):
     """Initializes the callback; the first write creates the folder.
 
@@ -55,12 +56,16 @@ class BestCheckpoint(callbacks.Callback):
       mode: 'max' if larger values are better, or 'min'. Defaults to what the
         name says: 'min' for losses and errors, such as 'evaluation/loss' or
         'clients/false_positives', 'max' for such as 'evaluation/recall'.
+      average: A `WeightsMovingAverage` or `LastWeightsAverage` whose weights
+        are kept instead, as for a metric of its evaluation; list it first.
+        Defaults to None.
 
     Raises:
       ValueError: If an argument is invalid, or `mode` is None and the name does
         not tell.
     """
     self._monitor = callbacks.Monitor(metric, mode)
+    self._average = average
     self.path = pathlib.Path(directory) / _FILE_NAME
     self._round_num = np.int64(0)
 
@@ -72,7 +77,8 @@ class BestCheckpoint(callbacks.Callback):
     value = self._monitor.read(round_end)
     if value is None or not self._monitor.improve(value):
       return
-    round_num, weights = round_end.round_num, round_end.get_weights()
+    round_num = round_end.round_num
+    weights = (self._average or round_end).get_weights()
     structure = collections.OrderedDict(
         round_num=np.int64(round_num),
         metric=self._monitor.metric,

@@ -148,10 +148,17 @@ class ComparisonTest(page_testing.PageTestCase):
         '^--metric=evaluation/drift: .* give --metric_mode: ',
     ):
       self._compare_drift(None)
+    made_up_runs.write_run(
+        self.runs_dir / 'a',
+        [0.2],
+        metric='drift',
+        columns={'evaluation/clients/auc_mean': 0.5},
+    )
     with self.assertRaisesRegex(
-        run_folder.RunError, ' choose another --metric; they have drift$'
+        run_folder.RunError,
+        ' they have drift, evaluation/clients/auc_mean$',
     ):
-      self._compare('a', metric='auc')
+      self._compare('a', metric='clients/auc_mean')
 
   def _compare_drift(self, mode):
     """Returns the page on a column whose name does not tell what is best."""

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of the record of the files that determine a run."""
 
+import contextlib
 import importlib
 import os
 import sqlite3
@@ -88,6 +89,18 @@ class InputsTest(parameterized.TestCase):
     )
     path.unlink()
     self.assertStartsWith(self._change(), f'the module {path} has gone since')
+
+  def test_a_module_is_found_from_another_folder(self):
+    with contextlib.chdir(self.folder):
+      importlib.import_module('own_of_inputs')
+      self._record(own=['own_of_inputs'])
+    with contextlib.chdir(self.data_dir):  # The module is on `sys.path`.
+      self.assertIsNone(self._change())
+      path = self.folder / 'import_of_own.py'
+      path.write_text('X = 2\n', encoding='utf-8')
+      self.assertStartsWith(self._change(), f'the module {path} has changed')
+      path.unlink()
+      self.assertStartsWith(self._change(), f'the module {path.name} has gone')
 
   def test_modules_of_python_and_of_this_project_do_not_count(self):
     found = inputs._modules(())

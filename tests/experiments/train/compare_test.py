@@ -125,6 +125,7 @@ class EntriesTest(folder_testing.FolderTestCase):
       ('fedavg:FILE', '--nofedavgm_nesterov=1', 'does not take an argument$'),
       ('fedavg:no.flags', '', '=no.flags: there is no such file; give one '),
       ('FedAvg=fedavg:FILE fedavg', '', 'named FedAvg; .* LABEL=fedavg$'),
+      ('方=sgd 法=adam', '', 'named 方 and 法, both in the folder _; .*=adam$'),
       ('fedavg fedadm', '', 'mean fedadam.* methods are fedavg, .*prodigy'),
   )
   def test_methods_that_cannot_be_compared(self, entries, line, named):
@@ -228,6 +229,7 @@ class CompareTest(folder_testing.FolderTestCase):
       ('--compare=sgd --evaluations=per_client', 'add central to --evaluatio'),
       ('--compare=sgd --dp_clip_norm=1', 'sgd/seed_0 .* --dp_clip_norm needs'),
       ('--compare=sgd --metric=drift', '^--metric=drift: .* --metric_mode: '),
+      ('--compare=sgd --metric_mode=min', '^--metric_mode needs --metric$'),
   )
   def test_flags_that_do_not_fit_are_refused(self, arguments, named):
     with self.assertRaisesRegex(hparams.HparamError, named):

@@ -346,21 +346,27 @@ class DirectoryTest(parameterized.TestCase):
     found = run_parts.build_callbacks(_read(*arguments)[1], self._directory)
     self.assertEqual([type(callback) for callback in found], expected)
 
-  def test_flags_reach_the_callbacks(self):
+  @parameterized.parameters('evaluation/loss', 'evaluation_average/loss')
+  def test_flags_reach_the_callbacks(self, metric):
     _, settings = _read(
         '--early_stopping_patience=7',
         '--keep_best',
-        '--monitored_metric=evaluation/loss',
+        f'--monitored_metric={metric}',
         '--monitored_mode=min',
+        '--weights_average_decay=0.5',
     )
-    watched = dict(metric='evaluation/loss', mode='min')
+    watched = dict(metric=metric, mode='min')
     with (
         mock.patch.object(callbacks, 'EarlyStopping') as stop,
         mock.patch.object(kept_weights, 'BestCheckpoint') as keep,
     ):
-      run_parts.build_callbacks(settings, self._directory)
+      average, *_ = run_parts.build_callbacks(settings, self._directory)
     stop.assert_called_once_with(patience=7, **watched)
-    keep.assert_called_once_with(self._directory.checkpoints, **watched)
+    keep.assert_called_once_with(
+        self._directory.checkpoints,
+        average=average if 'average' in metric else None,
+        **watched,
+    )
 
   @parameterized.parameters(
       ([], 2**30, 3),

@@ -131,6 +131,12 @@ class TrainerTest(folder_testing.FolderTestCase):
       training_run._report(run, result, directory)
     self.assertIn(f"--logdir '{directory.tensorboard}'\n", out.getvalue())
 
+  def test_the_cores_of_this_process_are_not_those_of_workers(self):
+    choices, _ = _read('--runtime=ray', '--ray_workers=1')
+    with contextlib.redirect_stdout(io.StringIO()) as out:
+      training_run._print_plan(choices)
+    self.assertEqual(out.getvalue(), "clients' work: CPU:0 of Ray's workers\n")
+
   @pytest.mark.slow
   def test_the_device_is_recorded_and_the_number_of_cores_is_not(self):
     run = self.folder / 'run'

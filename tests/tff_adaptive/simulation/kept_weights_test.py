@@ -198,6 +198,16 @@ class AveragingTest(loop_testing.LoopTestCase):
     ):
       self.run_loop('other', callbacks=[callbacks.EarlyStopping(metric, 1)])
 
+  def test_the_best_average_is_kept(self):
+    average = kept_weights.WeightsMovingAverage(1.0)
+    keep = kept_weights.BestCheckpoint(
+        self.folder, 'evaluation_average/accuracy', average=average
+    )
+    self.run_loop(callbacks=[average, keep], **_KWARGS)
+    best = _load(self.folder)
+    self.assertEqual(best.round_num, 6)
+    self.assertEqual(best.value, 1 - abs(float(best.weights) - 1))
+
   @parameterized.product(
       make=[
           lambda _: [kept_weights.WeightsMovingAverage(0.7)],
