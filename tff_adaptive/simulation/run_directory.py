@@ -12,6 +12,13 @@ from typing import Any, Optional
 from tff_adaptive import _files
 
 _TOTAL_ROUNDS_KEY = 'total_rounds'
+# What a run of the programs has in its folder before its first round.
+_MADE_BEFORE_ROUNDS = frozenset(
+    {
+        *('hparams.json', 'environment.json', 'inputs.json'),
+        *('checkpoints', 'client_states', 'plots', 'tensorboard'),
+    }
+)
 
 
 class RunDirectoryError(Exception):
@@ -203,9 +210,9 @@ class RunDirectory:
   ) -> Iterator[None]:
     """Opens the folder like `open`, for a block that trains in it.
 
-    A block that raises before a round is recorded leaves a new folder empty:
-    the next run there may have other hyperparameters. The arguments are those
-    of `check`.
+    A block that raises before a round is recorded leaves a new folder empty,
+    unless it has other files than those of the programs: the next run there may
+    have other hyperparameters. The arguments are those of `check`.
 
     Yields:
       Nothing.
@@ -227,12 +234,11 @@ class RunDirectory:
     return self.metrics_csv.exists() or any(self.checkpoints.iterdir())
 
   def _empty(self):
-    """Removes all but the lock, unless other runs have begun in the folder."""
-    records = set(self.path.rglob(self.hparams_json.name))
-    if records - {self.hparams_json}:
-      return
-    for path in self.path.iterdir():
-      if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path, ignore_errors=True)
-      elif path.name != _files.LOCK_NAME:
-        path.unlink(missing_ok=True)
+    """Removes what programs make before a round, if there is nothing else."""
+    made = [p for p in self.path.iterdir() if p.name != _files.LOCK_NAME]
+    if {path.name for path in made} <= _MADE_BEFORE_ROUNDS:
+      for path in made:
+        if path.is_dir() and not path.is_symlink():
+          shutil.rmtree(path, ignore_errors=True)
+        else:
+          path.unlink(missing_ok=True)

@@ -168,9 +168,12 @@ class RunDirectoryTest(parameterized.TestCase):
     self.assertTrue(self.directory.metrics_csv.exists())
 
   @parameterized.parameters(
-      'metrics.csv', 'checkpoints/checkpoint_00000001.npz', 'b/hparams.json'
+      'metrics.csv',
+      'checkpoints/checkpoint_00000001.npz',
+      'b/hparams.json',
+      'notes.txt',
   )
-  def test_a_run_with_a_round_or_another_inside_is_kept(self, made):
+  def test_a_run_with_a_round_or_files_of_others_is_kept(self, made):
     self._end_early(made)
     self.assertLen(file_testing.read_files(self.directory.path), 4)
 

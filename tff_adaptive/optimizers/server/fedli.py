@@ -101,8 +101,8 @@ def build_line_search_step(
   server. They have no server step from the clients' steps, which nothing bounds
   for the objective of all clients. Use FedSLS: with five seeds on digits, AG
   News and MNIST it is ahead of FedLi-LS, by 3.1 points at most, or cannot be
-  told apart from it, while FedExpSLS is 3.6 points behind on AG News and, tuned,
-  1.9 on MNIST (docs/results/methods_2026.md).
+  told apart from it, while FedExpSLS is 3.6 points behind on AG News and 1.9 on
+  MNIST, both tuned (docs/results/methods_2026.md).
 
   FedLi-LS has `tff_adaptive.optimizers.build_armijo` on the clients; `'max'`
   needs a client rule with a step size. The objective of all clients together
