@@ -524,6 +524,13 @@ def _matrix_diag_part(node, x, number=0, *padding):
   return jnp.diagonal(x, axis1=-2, axis2=-1)
 
 
+@lowerings.lowers('DiagPart')
+def _diag_part(node, x):
+  if np.ndim(x) != 2:
+    raise lowerings.NoLoweringError(f'{node.op} is not of a matrix')
+  return jnp.diagonal(x)
+
+
 @lowerings.lowers('MatrixBandPart')
 def _band_part(node, x, lower, upper):
   del node  # Unused.

@@ -489,6 +489,10 @@ _OTHERS = {
         lambda x: tf.raw_ops.TopKV2(input=x, k=2, index_type=tf.int64).indices,
         _ROWS,
     ),
+    'tensor_diagonal': (
+        lambda x: tf.linalg.tensor_diag_part(tf.stop_gradient(x[:4])),
+        _ROWS,
+    ),
     'bands': (lambda x: tf.linalg.band_part(x, 1, 0), _ROWS),
     'sets_of_sizes': (
         lambda x: x
