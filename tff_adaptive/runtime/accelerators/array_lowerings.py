@@ -189,7 +189,12 @@ def _slice(node, x, begin, size):
     return x[chosen]
   if any(s < 0 for s in sizes):
     raise lowerings.NoLoweringError('a slice has a size that is not known')
-  return lax.dynamic_slice(x, list(jnp.asarray(begin)), sizes)
+  last = np.subtract(np.shape(x), sizes)
+  return jnp.where(
+      jnp.all((begin >= 0) & (begin <= last)),
+      lax.dynamic_slice(x, list(jnp.asarray(begin)), sizes),
+      jnp.asarray(_filling(x), x.dtype),
+  )
 
 
 def as_index(node, begin, end, strides) -> tuple[Any, ...]:
@@ -241,8 +246,14 @@ def _strided_slice(node, x, begin, end, strides):
     last = jnp.where(end[0] < 0, end[0] + x.shape[0], end[0])
     count = jnp.clip(last, 0, x.shape[0])
     return kept_rows.KeptRows(jnp.asarray(x), count.astype(jnp.int32))
-  array = x if lowerings.is_known(begin) else jnp.asarray(x)
-  return array[as_index(node, begin, end, strides)]
+  return read(x, as_index(node, begin, end, strides), begin)
+
+
+def read(x: Any, index: tuple[Any, ...], begin: Any) -> Any:
+  """Returns the entries at an index of `as_index`."""
+  if lowerings.is_known(begin):
+    return x[index]
+  return jnp.asarray(x).at[index].get(mode='fill', fill_value=_filling(x))
 
 
 @lowerings.lowers('StridedSliceGrad')
@@ -354,6 +365,7 @@ def _one_hot(node, indices, depth, on, off):
 def gather(node, x, indices, axis=0):
   """Returns what TensorFlow's op does, for known and other arrays."""
   batch_dims = node.integer('batch_dims') if node.has('batch_dims') else 0
+  batch_dims += np.ndim(indices) if batch_dims < 0 else 0
   axis = int(lowerings.as_known(np.asarray(axis), 'an axis'))
   if batch_dims == 0 and lowerings.numpy_for(x, indices) is np:
     return np.take(x, indices, axis)
@@ -363,7 +375,6 @@ def gather(node, x, indices, axis=0):
   if batch_dims == 0:
     return jnp.take(x, indices, axis, **options)
   axis %= np.ndim(x)
-  batch_dims %= np.ndim(indices) + 1
   if axis != batch_dims:
     raise lowerings.NoLoweringError('a gather has an axis after its batch')
   rank = np.ndim(x) - axis - 1
@@ -511,6 +522,13 @@ def _matrix_diag_part(node, x, number=0, *padding):
   del padding  # Of shorter diagonals.
   _check_option(node, number, [0])
   return jnp.diagonal(x, axis1=-2, axis2=-1)
+
+
+@lowerings.lowers('DiagPart')
+def _diag_part(node, x):
+  if np.ndim(x) != 2:
+    raise lowerings.NoLoweringError(f'{node.op} is not of a matrix')
+  return jnp.diagonal(x)
 
 
 @lowerings.lowers('MatrixBandPart')

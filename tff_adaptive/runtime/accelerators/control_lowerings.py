@@ -269,12 +269,12 @@ def _with_room_for(value: Any, num_items: int) -> Any:
 
 def _goes_on(condition: Function, state: Sequence[Any]) -> bool:
   """Returns whether a loop goes on, of which only shapes may be known."""
-  (found,) = _abstractly(condition, state)
+  found, *_ = _abstractly(condition, state)  # Before the values of variables.
   return bool(lowerings.as_known(found, 'the number of turns of a loop'))
 
 
 def _abstractly(function: Function, state: Sequence[Any]) -> list[Any]:
-  """Returns results: those that are known, and the shapes of the others."""
+  """Returns results: what is known, variables, and shapes of the others."""
   shapes = [
       place
       for place, value in enumerate(state)
@@ -294,6 +294,7 @@ def _abstractly(function: Function, state: Sequence[Any]) -> list[Any]:
         (place, value)
         for place, value in enumerate(results)
         if lowerings.is_known(value)
+        or isinstance(value, variable_lowerings.Variable)
     )
     return [
         None if place in known else jax.tree.map(jnp.asarray, value)

@@ -36,7 +36,7 @@ def _known_of(item: Any) -> _Known:
   if not lowerings.is_known(item):
     return _VARIOUS
   array = np.asarray(item)
-  return _Known(tuple(array.ravel().tolist()), array.dtype.str, array.shape)
+  return _Known(tuple(array.ravel().tolist()), array.dtype.name, array.shape)
 
 
 @attrs.frozen(eq=False)
@@ -108,6 +108,8 @@ class TensorList:
       item: The tensor.
       source: What is known of it, in place of it.
     """
+    if self.known is None and lowerings.is_known(self.length) and self.length:
+      raise lowerings.NoLoweringError('a list of a tensor grows')
     known = _known_of(source)
     if self.known not in (None, known):
       known = _VARIOUS
@@ -200,6 +202,8 @@ def _stack(node, handle, shape):
     ready = handle.with_items_of(lowerings.as_shape(shape))
   if lowerings.is_known(handle.length):  # There may be room for more.
     return ready.items[: int(handle.length)]
+  if handle.known is not None:
+    raise lowerings.NoLoweringError('a list has no known length')
   return ready.items
 
 

@@ -126,6 +126,11 @@ def _div_no_nan(x, y):
   return _zero_where(y == 0, x / safe)
 
 
+# A gradient of zero stays zero where the slope is infinite, as in TensorFlow.
+def _reciprocal_grad(output, grad):
+  return _zero_where(grad == 0, -grad * output * output)
+
+
 _OF_JAX = {
     'ClipByValue': lambda x, low, high: jnp.maximum(jnp.minimum(x, high), low),
     'Digamma': jax.scipy.special.digamma,
@@ -138,18 +143,20 @@ _OF_JAX = {
     'Erfc': lax.erfc,
     'Erfinv': lax.erf_inv,
     'Inv': lambda x: 1 / x,
-    'InvGrad': lambda output, grad: -grad * output * output,
+    'InvGrad': _reciprocal_grad,
     'Lgamma': lax.lgamma,
     'MulNoNan': lambda x, y: _zero_where(y == 0, x * y),
     'Ndtri': jax.scipy.special.ndtri,
     'Reciprocal': lambda x: 1 / x,
-    'ReciprocalGrad': lambda output, grad: -grad * output * output,
+    'ReciprocalGrad': _reciprocal_grad,
     'Relu': lambda x: jnp.maximum(x, jnp.zeros([], x.dtype)),
     'ReluGrad': lambda grad, x: jnp.where(x > 0, grad, 0),
     'Relu6': lambda x: jnp.clip(x, 0, 6),
     'Relu6Grad': lambda grad, x: jnp.where((x > 0) & (x < 6), grad, 0),
     'Rsqrt': lax.rsqrt,
-    'RsqrtGrad': lambda output, grad: -0.5 * grad * output**3,
+    'RsqrtGrad': lambda output, grad: _zero_where(
+        grad == 0, -0.5 * grad * output**3
+    ),
     'Selu': _selu,
     'SeluGrad': _selu_grad,
     'Sigmoid': jax.nn.sigmoid,
@@ -158,7 +165,9 @@ _OF_JAX = {
     'SoftplusGrad': lambda grad, x: grad * jax.nn.sigmoid(x),
     'Softsign': jax.nn.soft_sign,
     'SoftsignGrad': lambda grad, x: grad / (1 + jnp.abs(x)) ** 2,
-    'SqrtGrad': lambda output, grad: 0.5 * grad / output,
+    'SqrtGrad': lambda output, grad: _zero_where(
+        grad == 0, 0.5 * grad / output
+    ),
     'SquaredDifference': lambda x, y: (x - y) * (x - y),
     'TanhGrad': lambda output, grad: grad * (1 - output * output),
     'Xdivy': lambda x, y: _zero_where(x == 0, x / y),
@@ -227,7 +236,8 @@ def _approximate_equal(node, x, y):
 
 def _reduce(name):
   def lowering(node, x, axes):
-    module = lowerings.numpy_for(x)
+    # NumPy rounds each partial sum of bfloat16.
+    module = jnp if x.dtype == jnp.bfloat16 else lowerings.numpy_for(x)
     chosen = lowerings.as_axes(axes, np.ndim(x))
     options = {} if name in ('all', 'any', 'max', 'min') else {'dtype': x.dtype}
     return getattr(module, name)(
@@ -282,9 +292,8 @@ def mean(node: lowerings.Node, x: Any, axes: Sequence[int], count: Any) -> Any:
 @lowerings.lowers('EuclideanNorm')
 def _euclidean_norm(node, x, axes):
   chosen = lowerings.as_axes(axes, np.ndim(x))
-  return jnp.sqrt(
-      jnp.sum(x * x, axis=chosen, keepdims=node.boolean('keep_dims'))
-  )
+  total = jnp.sum(x * x, axis=chosen, keepdims=node.boolean('keep_dims'))
+  return jnp.sqrt(total).astype(x.dtype)
 
 
 def _arg_reduce(find, worst):
@@ -337,10 +346,14 @@ def _matmul(node, a, b):
   return jnp.matmul(a, b, precision=_PRECISION)
 
 
+def _adjoint(x: Any) -> Any:
+  return jnp.conj(jnp.swapaxes(x, -1, -2))
+
+
 @lowerings.lowers('BatchMatMul', 'BatchMatMulV2', 'BatchMatMulV3')
 def _batch_matmul(node, x, y):
-  x = jnp.swapaxes(x, -1, -2) if node.boolean('adj_x') else x
-  y = jnp.swapaxes(y, -1, -2) if node.boolean('adj_y') else y
+  x = _adjoint(x) if node.boolean('adj_x') else x
+  y = _adjoint(y) if node.boolean('adj_y') else y
   dtype = node.dtype('Tout') if node.has('Tout') else None
   return jnp.matmul(x, y, precision=_PRECISION, preferred_element_type=dtype)
 
@@ -361,9 +374,7 @@ def _qr(node, x):
 
 @lowerings.lowers('MatrixInverse')
 def _inverse(node, x):
-  return jnp.linalg.inv(
-      jnp.swapaxes(x, -1, -2) if node.boolean('adjoint') else x
-  )
+  return jnp.linalg.inv(_adjoint(x) if node.boolean('adjoint') else x)
 
 
 @lowerings.lowers('SelfAdjointEigV2')

@@ -295,7 +295,7 @@ def _strided_slice(node, x, begin, end, strides):
   bounds = begin, end
   index = array_lowerings.as_index(node, *map(padding.rooms, bounds), strides)
   axis = _sliced_axis(node, index, bounds, x.values.shape, x.axis)
-  return _Padded(x.values[index], axis, x.size)
+  return _Padded(array_lowerings.read(x.values, index, begin), axis, x.size)
 
 
 @rules.rule('StridedSliceGrad')

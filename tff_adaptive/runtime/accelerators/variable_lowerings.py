@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import jax.numpy as jnp
+import numpy as np
 
 from tff_adaptive.runtime.accelerators import array_lowerings
 from tff_adaptive.runtime.accelerators import lowerings
@@ -101,6 +102,11 @@ def _assign_sub(node, variable, value):
 def _read(node, variable):
   del node  # Unused.
   return _value_of(variable)
+
+
+@lowerings.lowers('VariableShape')
+def _shape(node, variable):
+  return np.asarray(np.shape(_value_of(variable)), node.dtype('out_type'))
 
 
 @lowerings.lowers('ResourceGather')

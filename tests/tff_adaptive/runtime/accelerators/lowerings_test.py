@@ -7,6 +7,7 @@ They do not see the room behind the rows of a batch, either.
 
 from absl.testing import parameterized
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -14,6 +15,7 @@ import tensorflow as tf
 from tff_adaptive.runtime.accelerators import graph_programs
 from tff_adaptive.runtime.accelerators import lowerings
 from tff_adaptive.runtime.accelerators import padding
+from tff_adaptive.runtime.accelerators import variable_lowerings
 
 _ROOM = 5
 _rng = np.random.default_rng(0)
@@ -39,6 +41,17 @@ def _loop(x):
       lambda number, *_: number < 5, turn, [0, x, rows], maximum_iterations=5
   )
   return rows.stack()
+
+
+def _doubled(x):
+  """Doubles in a loop, whose gradient keeps the known factor in a list."""
+  _, x = tf.while_loop(
+      lambda number, _: number < 3,
+      lambda number, x: (number + 1, x * tf.cast(2.0, tf.bfloat16)),
+      [0, tf.cast(x, tf.bfloat16)],
+      maximum_iterations=3,
+  )
+  return tf.cast(x, tf.float32)
 
 
 def _lstm(x):
@@ -119,9 +132,41 @@ def _known_items(x):
   return tf.stop_gradient(tf.concat([items, whole], 0))
 
 
+def _slices_at(x, places):
+  return [tf.slice(x, [place, 0], [1, 1]) for place in tf.unstack(places)]
+
+
 def _growing_list(x):
   array = tf.TensorArray(tf.float32, 1, dynamic_size=True, element_shape=[4])
   return array.write(0, x[0]).write(1, x[1]).stack()
+
+
+def _pushed_to_rows(x):
+  ops, shape = tf.raw_ops, tf.constant([4])
+  rows = ops.TensorListFromTensor(tensor=x, element_shape=shape)
+  rows = ops.TensorListPushBack(input_handle=rows, tensor=x[0])
+  return ops.TensorListStack(
+      input_handle=rows, element_shape=shape, element_dtype=tf.float32
+  )
+
+
+def _halves(x):
+  """Returns x, x / 2, ... as long as these are large."""
+  ops, shape = tf.raw_ops, tf.shape(x)
+  halves = ops.EmptyTensorList(
+      element_shape=shape, max_num_elements=9, element_dtype=x.dtype
+  )
+  _, halves = tf.while_loop(
+      lambda x, _: tf.norm(x) > 1,
+      lambda x, handle: (
+          x / 2,
+          ops.TensorListPushBack(input_handle=handle, tensor=x),
+      ),
+      [x, halves],
+  )
+  return ops.TensorListStack(
+      input_handle=halves, element_shape=shape, element_dtype=x.dtype
+  )
 
 
 def _branch(x):
@@ -328,10 +373,20 @@ _OTHERS = {
         lambda t: tf.gather(t, _LABELS[:, None] % 2, batch_dims=1),
         _ROWS,
     ),
+    'gather_in_batches_from_the_end': (
+        lambda t: tf.gather(t, _LABELS[:, None] % 2, axis=1, batch_dims=-1),
+        _ROWS,
+    ),
     'gather_nd': (lambda t: tf.gather_nd(t, [[1, 2], [0, 0]]), _ROWS),
     'unary': (
         lambda x: tf.math.log(x) + tf.sqrt(x) * tf.exp(-x) + tf.math.rsqrt(x),
         _POSITIVE,
+    ),
+    'no_gradient_where_a_slope_is_infinite': (
+        lambda x: tf.where(
+            x > 0, tf.sqrt(x) + tf.math.rsqrt(x) + tf.math.reciprocal(x), 0.0
+        ),
+        np.array([0, 3], np.float32),
     ),
     'activations': (
         lambda x: tf.tanh(x)
@@ -362,6 +417,21 @@ _OTHERS = {
     'mean_of_bfloat16': (
         lambda x: tf.cast(tf.reduce_mean(tf.cast(x, tf.bfloat16)), tf.float32),
         np.full([300], 3, np.float32),
+    ),
+    'known_sum_of_bfloat16': (
+        lambda x: x
+        * tf.cast(tf.reduce_sum(tf.ones([300], tf.bfloat16)), tf.float32),
+        _ROWS,
+    ),
+    'norm_of_integers': (
+        lambda x: tf.math.reduce_euclidean_norm(x, 0),
+        np.array([3, 5], np.int32),
+    ),
+    'adjoints': (
+        lambda x: tf.matmul(x, x, adjoint_a=True)
+        + tf.matmul(x, x, adjoint_b=True)
+        + tf.linalg.inv(x, adjoint=True),
+        np.array([[[1, 2j], [3 + 1j, 1 - 1j]]], np.complex64),
     ),
     'product_of_bytes': (
         lambda x: tf.raw_ops.BatchMatMulV3(x=x, y=x, Tout=tf.int32),
@@ -419,6 +489,10 @@ _OTHERS = {
         lambda x: tf.raw_ops.TopKV2(input=x, k=2, index_type=tf.int64).indices,
         _ROWS,
     ),
+    'tensor_diagonal': (
+        lambda x: tf.linalg.tensor_diag_part(tf.stop_gradient(x[:4])),
+        _ROWS,
+    ),
     'bands': (lambda x: tf.linalg.band_part(x, 1, 0), _ROWS),
     'sets_of_sizes': (
         lambda x: x
@@ -429,6 +503,7 @@ _OTHERS = {
         _ROWS,
     ),
     'loop': (_loop, _ROWS),
+    'loop_of_bfloat16': (_doubled, _ROWS),
     'known_items': (_known_items, _ROWS[0]),
     'lstm': (_lstm, _normal(2, 4, 3)),
     'last_branch': (
@@ -582,6 +657,8 @@ class LoweringsTest(parameterized.TestCase):
           lambda x: tf.gather_nd(x, tf.zeros([2, 0], tf.int32)),
       ),
       ('growing_list', _growing_list),
+      ('list_of_a_tensor_that_grows', _pushed_to_rows),
+      ('list_of_a_length_that_depends_on_values', _halves),
       (
           'pooled_channels',
           lambda x: tf.nn.max_pool(
@@ -635,6 +712,8 @@ class LoweringsTest(parameterized.TestCase):
       ('gather', lambda x, i: tf.gather(x, i)[:, 0]),
       ('batches', lambda x, i: tf.gather(x[:3], i[:, None], batch_dims=1)),
       ('entries', lambda x, i: tf.gather_nd(x, i[:, None])[:, 0]),
+      ('rows', lambda x, i: tf.stack([x[i[0]], x[i[1] - 5], x[i[2]]])[:, 0]),
+      ('slices', lambda x, i: tf.concat(_slices_at(x, i), 0)),
   )
   def test_what_is_read_out_of_range_is_not_a_number(self, fn):
     places = np.array([0, -1, 5], np.int32)
@@ -750,6 +829,25 @@ class VariablesTest(parameterized.TestCase):
         graph.as_graph_def(), [start.name], [result.name]
     )
     self.assertEqual(float(jax.jit(program)(np.float32(1))[0]), 5.0)
+
+  def test_loops_are_differentiated_by_variables(self):
+    weights = tf.Variable([0.5, 2.0])
+
+    def slope(x):
+      with tf.GradientTape() as tape:
+        _, y = tf.while_loop(
+            lambda number, _: number < 3,
+            lambda number, y: (number + 1, y * y * weights),
+            [0, x],
+        )
+      return tape.gradient(y, weights)
+
+    x = np.array([2, 1], np.float32)
+    concrete, program = _program_of(slope, [x])
+    variable = variable_lowerings.Variable()
+    variable.value = jnp.array([0.5, 2])
+    (found,) = jax.jit(lambda x: program(x, variable))(x)
+    np.testing.assert_allclose(found, concrete(tf.constant(x)), 1e-6)
 
   def test_the_number_of_rows_keeps_its_dtype(self):
     graph = tf.Graph()
