@@ -114,7 +114,14 @@ class _Keras3(Keras):
     with self._keras.StatelessScope(
         zip(variables, values), collect_losses=True
     ) as scope:
-      yield scope.get_current_value
+      value_of, add_update = scope.get_current_value, scope.add_update
+
+      def add_assigned(update):
+        variable, value = update
+        add_update((variable, _as_assigned(value, value_of(variable))))
+
+      scope.add_update = add_assigned
+      yield value_of
 
   def call(self, model, x, training):
     # It takes the values of an `OrderedDict` in their order.
@@ -255,6 +262,11 @@ def is_keras_3(value: Any) -> bool:
   return any(c.__module__.startswith('keras.') for c in type(value).__mro__)
 
 
+def _as_assigned(value: tf.Tensor, before: tf.Tensor) -> tf.Tensor:
+  """Returns an assigned value; as with variables, it has no gradient."""
+  return before if value is before else tf.stop_gradient(value)
+
+
 class _Value:
   """The value of a variable, with a variable's methods."""
 
@@ -279,7 +291,8 @@ class _Value:
     return self.now
 
   def _assign(self, value: Any) -> tf.Tensor:
-    self.now = tf.convert_to_tensor(value, self.now.dtype)
+    value = tf.convert_to_tensor(value, self.now.dtype)
+    self.now = _as_assigned(value, self.now)
     return self.now
 
 

@@ -288,6 +288,34 @@ class FromKerasTest(tf.test.TestCase, parameterized.TestCase):
       self.assertEqual(list(pool.map(build, range(2))), [3.0, 3.0])
 
   @parameterized.named_parameters(*_VERSIONS)
+  def test_assigned_values_have_no_gradient(self, version):
+    class Center(version.layers.Layer):
+
+      def build(self, shape):
+        self.mean = self.add_weight(
+            name='mean', shape=(), initializer='zeros', trainable=False
+        )
+
+      def call(self, x, training=False):
+        if training:
+          self.mean.assign(tf.reduce_mean(x))
+        return x * tf.convert_to_tensor(self.mean)
+
+    keras_model = _sequential(version, version.layers.Dense(4), Center())
+    model = _convert(keras_model, batch_statistics='aggregate')
+    trainable, others = model.initial_weights
+    weights = list(map(tf.constant, trainable))
+    x, _ = _examples()
+    with tf.GradientTape(persistent=True) as tape:
+      tape.watch(weights)
+      found = model.predict_and_move((weights, others), x)[0][:, 0]
+      wanted = keras_model(x, training=True)[:, 0]
+    self.assertAllClose(
+        tape.gradient(found, weights),
+        tape.gradient(wanted, keras_model.trainable_weights),
+    )
+
+  @parameterized.named_parameters(*_VERSIONS)
   def test_loss_added_in_training_alone(self, version):
     class Penalty(version.layers.Layer):
 
