@@ -10,6 +10,7 @@ import abc
 import collections
 from collections.abc import Callable, Iterator, Mapping, Sequence
 import contextlib
+import functools
 import importlib
 import json
 from typing import Any
@@ -275,7 +276,7 @@ class _Value:
 
   def attributes(self) -> dict[str, Any]:
     """Returns attributes of `tf.Variable` that read or change the value."""
-    return {
+    attributes = {
         # Embeddings are colocated with it.
         '_handle': self.now,
         'value': self._read,
@@ -285,7 +286,24 @@ class _Value:
         'assign': lambda value, *_, **__: self._assign(value),
         'assign_add': lambda delta, *_, **__: self._assign(self.now + delta),
         'assign_sub': lambda delta, *_, **__: self._assign(self.now - delta),
+        '_strided_slice_assign': lambda **slices: self._assign(
+            tf.raw_ops.TensorStridedSliceUpdate(input=self.now, **slices)
+        ),
     }
+    for change in ('add', 'max', 'min', 'sub', 'update'):
+      scatter = functools.partial(
+          self._scatter, getattr(tf, f'tensor_scatter_nd_{change}')
+      )
+      attributes[f'scatter_nd_{change}'] = scatter
+      attributes[f'scatter_{change}'] = (
+          lambda rows, *_, scatter=scatter, **__: scatter(
+              tf.expand_dims(rows.indices, -1), rows.values
+          )
+      )
+    return attributes
+
+  def _scatter(self, op: Any, indices: Any, updates: Any, *_: Any) -> tf.Tensor:
+    return self._assign(op(self.now, indices, updates))
 
   def _read(self, *_: Any, **__: Any) -> tf.Tensor:
     return self.now

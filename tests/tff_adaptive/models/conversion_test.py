@@ -315,6 +315,31 @@ class FromKerasTest(tf.test.TestCase, parameterized.TestCase):
         tape.gradient(wanted, keras_model.trainable_weights),
     )
 
+  def test_parts_of_weights_are_assigned(self):
+    class Queue(tf.keras.layers.Layer):
+
+      def build(self, shape):
+        self.rows = self.add_weight(
+            name='rows',
+            shape=(4, shape[-1]),
+            initializer='ones',
+            trainable=False,
+        )
+
+      def call(self, x, training=False):
+        if training:
+          self.rows[1:3].assign(x[:2])
+          self.rows.scatter_nd_add([[0]], x[:1])
+          self.rows.scatter_update(tf.IndexedSlices(x[:1], [3]))
+        return x * tf.reduce_mean(self.rows)
+
+    keras_model = _sequential(tf.keras, Queue())
+    model = _convert(keras_model, batch_statistics='aggregate')
+    x, _ = _examples()
+    output, moved = model.predict_and_move(model.initial_weights, x)
+    self.assertAllClose(output, keras_model(x, training=True))
+    self.assertAllClose(moved, keras_model.non_trainable_weights)
+
   @parameterized.named_parameters(*_VERSIONS)
   def test_loss_added_in_training_alone(self, version):
     class Penalty(version.layers.Layer):
