@@ -115,14 +115,18 @@ class _Keras3(Keras):
     with self._keras.StatelessScope(
         zip(variables, values), collect_losses=True
     ) as scope:
-      value_of, add_update = scope.get_current_value, scope.add_update
+      add_update, assigned = scope.add_update, dict[int, tf.Tensor]()
 
       def add_assigned(update):
         variable, value = update
-        add_update((variable, _as_assigned(value, value_of(variable))))
+        assigned[id(variable)] = value
+        # A variable that is read after that has no gradient.
+        add_update((variable, tf.stop_gradient(value)))
 
       scope.add_update = add_assigned
-      yield value_of
+      yield lambda variable: assigned.get(
+          id(variable), scope.get_current_value(variable)
+      )
 
   def call(self, model, x, training):
     # It takes the values of an `OrderedDict` in their order.
@@ -263,16 +267,16 @@ def is_keras_3(value: Any) -> bool:
   return any(c.__module__.startswith('keras.') for c in type(value).__mro__)
 
 
-def _as_assigned(value: tf.Tensor, before: tf.Tensor) -> tf.Tensor:
-  """Returns an assigned value; as with variables, it has no gradient."""
-  return before if value is before else tf.stop_gradient(value)
-
-
 class _Value:
-  """The value of a variable, with a variable's methods."""
+  """The value of a variable, with a variable's methods.
+
+  Attributes:
+    now: The value that is read.
+    assigned: The same, with a gradient; a variable that is read has none.
+  """
 
   def __init__(self, value: tf.Tensor):
-    self.now = value
+    self.now = self.assigned = value
 
   def attributes(self) -> dict[str, Any]:
     """Returns attributes of `tf.Variable` that read or change the value."""
@@ -309,8 +313,8 @@ class _Value:
     return self.now
 
   def _assign(self, value: Any) -> tf.Tensor:
-    value = tf.convert_to_tensor(value, self.now.dtype)
-    self.now = _as_assigned(value, self.now)
+    self.assigned = tf.convert_to_tensor(value, self.now.dtype)
+    self.now = tf.stop_gradient(self.assigned)
     return self.now
 
 
@@ -336,4 +340,4 @@ def _replaced(
     for variable in map(_plain, variables):
       stack.callback(_restore, variable, dict(vars(variable)))
       vars(variable).update(replaced[id(variable)].attributes())
-    yield lambda variable: replaced[id(_plain(variable))].now
+    yield lambda variable: replaced[id(_plain(variable))].assigned

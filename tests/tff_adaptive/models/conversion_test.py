@@ -308,12 +308,14 @@ class FromKerasTest(tf.test.TestCase, parameterized.TestCase):
     x, _ = _examples()
     with tf.GradientTape(persistent=True) as tape:
       tape.watch(weights)
-      found = model.predict_and_move((weights, others), x)[0][:, 0]
-      wanted = keras_model(x, training=True)[:, 0]
+      output, moved = model.predict_and_move((weights, others), x)
+      found, wanted = output[:, 0], keras_model(x, training=True)[:, 0]
     self.assertAllClose(
         tape.gradient(found, weights),
         tape.gradient(wanted, keras_model.trainable_weights),
     )
+    # Hypergradients go through what a round moves.
+    self.assertAllClose(tape.gradient(moved, weights)[1], np.full([4], 0.25))
 
   def test_parts_of_weights_are_assigned(self):
     class Queue(tf.keras.layers.Layer):
