@@ -10,6 +10,7 @@ import abc
 import collections
 from collections.abc import Callable, Iterator, Mapping, Sequence
 import contextlib
+import functools
 import importlib
 import json
 from typing import Any
@@ -114,7 +115,18 @@ class _Keras3(Keras):
     with self._keras.StatelessScope(
         zip(variables, values), collect_losses=True
     ) as scope:
-      yield scope.get_current_value
+      add_update, assigned = scope.add_update, dict[int, tf.Tensor]()
+
+      def add_assigned(update):
+        variable, value = update
+        assigned[id(variable)] = value
+        # A variable that is read after that has no gradient.
+        add_update((variable, tf.stop_gradient(value)))
+
+      scope.add_update = add_assigned
+      yield lambda variable: assigned.get(
+          id(variable), scope.get_current_value(variable)
+      )
 
   def call(self, model, x, training):
     # It takes the values of an `OrderedDict` in their order.
@@ -256,14 +268,19 @@ def is_keras_3(value: Any) -> bool:
 
 
 class _Value:
-  """The value of a variable, with a variable's methods."""
+  """The value of a variable, with a variable's methods.
+
+  Attributes:
+    now: The value that is read.
+    assigned: The same, with a gradient; a variable that is read has none.
+  """
 
   def __init__(self, value: tf.Tensor):
-    self.now = value
+    self.now = self.assigned = value
 
   def attributes(self) -> dict[str, Any]:
     """Returns attributes of `tf.Variable` that read or change the value."""
-    return {
+    attributes = {
         # Embeddings are colocated with it.
         '_handle': self.now,
         'value': self._read,
@@ -273,13 +290,31 @@ class _Value:
         'assign': lambda value, *_, **__: self._assign(value),
         'assign_add': lambda delta, *_, **__: self._assign(self.now + delta),
         'assign_sub': lambda delta, *_, **__: self._assign(self.now - delta),
+        '_strided_slice_assign': lambda **slices: self._assign(
+            tf.raw_ops.TensorStridedSliceUpdate(input=self.now, **slices)
+        ),
     }
+    for change in ('add', 'max', 'min', 'sub', 'update'):
+      scatter = functools.partial(
+          self._scatter, getattr(tf, f'tensor_scatter_nd_{change}')
+      )
+      attributes[f'scatter_nd_{change}'] = scatter
+      attributes[f'scatter_{change}'] = (
+          lambda rows, *_, scatter=scatter, **__: scatter(
+              tf.expand_dims(rows.indices, -1), rows.values
+          )
+      )
+    return attributes
+
+  def _scatter(self, op: Any, indices: Any, updates: Any, *_: Any) -> tf.Tensor:
+    return self._assign(op(self.now, indices, updates))
 
   def _read(self, *_: Any, **__: Any) -> tf.Tensor:
     return self.now
 
   def _assign(self, value: Any) -> tf.Tensor:
-    self.now = tf.convert_to_tensor(value, self.now.dtype)
+    self.assigned = tf.convert_to_tensor(value, self.now.dtype)
+    self.now = tf.stop_gradient(self.assigned)
     return self.now
 
 
@@ -305,4 +340,4 @@ def _replaced(
     for variable in map(_plain, variables):
       stack.callback(_restore, variable, dict(vars(variable)))
       vars(variable).update(replaced[id(variable)].attributes())
-    yield lambda variable: replaced[id(_plain(variable))].now
+    yield lambda variable: replaced[id(_plain(variable))].assigned

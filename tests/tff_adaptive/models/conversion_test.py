@@ -288,6 +288,61 @@ class FromKerasTest(tf.test.TestCase, parameterized.TestCase):
       self.assertEqual(list(pool.map(build, range(2))), [3.0, 3.0])
 
   @parameterized.named_parameters(*_VERSIONS)
+  def test_assigned_values_have_no_gradient(self, version):
+    class Center(version.layers.Layer):
+
+      def build(self, shape):
+        self.mean = self.add_weight(
+            name='mean', shape=(), initializer='zeros', trainable=False
+        )
+
+      def call(self, x, training=False):
+        if training:
+          self.mean.assign(tf.reduce_mean(x))
+        return x * tf.convert_to_tensor(self.mean)
+
+    keras_model = _sequential(version, version.layers.Dense(4), Center())
+    model = _convert(keras_model, batch_statistics='aggregate')
+    trainable, others = model.initial_weights
+    weights = list(map(tf.constant, trainable))
+    x, _ = _examples()
+    with tf.GradientTape(persistent=True) as tape:
+      tape.watch(weights)
+      output, moved = model.predict_and_move((weights, others), x)
+      found, wanted = output[:, 0], keras_model(x, training=True)[:, 0]
+    self.assertAllClose(
+        tape.gradient(found, weights),
+        tape.gradient(wanted, keras_model.trainable_weights),
+    )
+    # Hypergradients go through what a round moves.
+    self.assertAllClose(tape.gradient(moved, weights)[1], np.full([4], 0.25))
+
+  def test_parts_of_weights_are_assigned(self):
+    class Queue(tf.keras.layers.Layer):
+
+      def build(self, shape):
+        self.rows = self.add_weight(
+            name='rows',
+            shape=(4, shape[-1]),
+            initializer='ones',
+            trainable=False,
+        )
+
+      def call(self, x, training=False):
+        if training:
+          self.rows[1:3].assign(x[:2])
+          self.rows.scatter_nd_add([[0]], x[:1])
+          self.rows.scatter_update(tf.IndexedSlices(x[:1], [3]))
+        return x * tf.reduce_mean(self.rows)
+
+    keras_model = _sequential(tf.keras, Queue())
+    model = _convert(keras_model, batch_statistics='aggregate')
+    x, _ = _examples()
+    output, moved = model.predict_and_move(model.initial_weights, x)
+    self.assertAllClose(output, keras_model(x, training=True))
+    self.assertAllClose(moved, keras_model.non_trainable_weights)
+
+  @parameterized.named_parameters(*_VERSIONS)
   def test_loss_added_in_training_alone(self, version):
     class Penalty(version.layers.Layer):
 

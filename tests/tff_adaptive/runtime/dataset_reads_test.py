@@ -231,6 +231,14 @@ class RowsTest(tf.test.TestCase, parameterized.TestCase):
     self.assertTrue(source.draws)
     self.assertLen(self._draw(source), 7)
 
+  def test_checks_are_made_once(self):
+    source = self._source(
+        _rows()
+        .map(lambda r: tf.debugging.check_numerics(1.0 / (r - 1.0), 'row'))
+        .ignore_errors()
+    )
+    self.assertLen(self._draw(source), 6)
+
   def test_clients_share_a_function(self):
     sources = [
         self._source(_rows(n).map(lambda r: _flipped(r))) for n in (3, 4)

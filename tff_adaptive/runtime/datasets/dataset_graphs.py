@@ -35,6 +35,7 @@ _ALIKE_OPS = (
     *_graph_defs.CALL_OPS,
     'Assert',
     'Case',
+    'CheckNumerics',
     'DummyMemoryCache',
     'HashTableV2',
     'If',
