@@ -111,13 +111,10 @@ class ChangedInputsTest(folder_testing.FolderTestCase):
 
   def _train(self, *arguments):
     """Begins a training, as a process of its own would."""
-    interrupted = training_loop.TrainingInterrupted('Begun.')
     with (
         mock.patch.dict(registry.ROWS[registry.TASK]),
         mock.patch.dict(sys.modules),
-        mock.patch.object(
-            training_loop, 'run_training', side_effect=interrupted
-        ),
+        trainer_testing.interrupting(pathlib.Path('runs/run')),
         contextlib.chdir(self.folder),
     ):
       trainer_testing.train_as_told(

@@ -22,6 +22,7 @@ from tests import folder_testing
 from tests import program_testing
 from tests.experiments import binary_testing
 from tests.experiments import hparams_testing
+from tests.experiments.train import trainer_testing
 from tff_adaptive.simulation import training_loop
 
 _ROOT = pathlib.Path(__file__).resolve().parents[3]
@@ -121,19 +122,13 @@ class BadInputTest(parameterized.TestCase):
   def test_folder_of_another_configuration(self):
     self._take_the_process()
     folder = pathlib.Path(self.output_dir) / 'run'
-    interrupted = training_loop.TrainingInterrupted('Stop.')
-    self.run_training.side_effect = interrupted
+    self.run_training.side_effect = training_loop.TrainingInterrupted('Stop.')
     code, _, err = self._call('--experiment_name=run')
     self.assertEqual((code, err), (130, 'Stop.\n'))
     # Nothing was trained, so the folder takes any other run.
     self.assertFalse(folder.exists())
-
-    def train_a_round(*unused_args, **unused_kwargs):
-      (folder / 'metrics.csv').touch()
-      raise interrupted
-
-    self.run_training.side_effect = train_a_round
-    self._call('--experiment_name=run')
+    with trainer_testing.interrupting(folder):
+      self._call('--experiment_name=run')
     hparams = json.loads((folder / 'hparams.json').read_text())
     self.assertEqual(hparams['clients_per_round'], 3)
     self.assertEqual(hparams['delta_sgd_gamma'], 2.0)

@@ -7,6 +7,7 @@ import functools
 import io
 import pathlib
 import tempfile
+from typing import Any
 from unittest import mock
 
 import numpy as np
@@ -65,6 +66,16 @@ def shared_run() -> tuple[pathlib.Path, list[np.ndarray]]:
   """
   folder, weights = _train_shared()
   return pathlib.Path(folder.name, 'run'), weights
+
+
+def interrupting(run: pathlib.Path) -> Any:
+  """Returns a patch: the loop trains, as it were, a round, and is ended."""
+
+  def train_a_round(*unused_args, **unused_kwargs):
+    (run / 'metrics.csv').touch()
+    raise training_loop.TrainingInterrupted('Stop.')
+
+  return mock.patch.object(training_loop, 'run_training', train_a_round)
 
 
 def train_as_told(
