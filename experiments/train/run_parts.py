@@ -391,8 +391,9 @@ def build_callbacks(
   if settings.chooses_on_test_data:
     print(
         f'{settings.monitored_metric} of test data chooses the round: its test '
-        'metrics are for replication only; --validation_fraction=0.1 holds out '
-        'examples to choose by.',
+        'metrics are for replication only. To choose by other examples, '
+        'monitor a metric of central evaluations with '
+        '--validation_fraction=0.1.',
         flush=True,
     )
   if settings.keep_best:
