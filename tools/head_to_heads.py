@@ -181,31 +181,25 @@ def _default_rows(
       defaults, tuned = (
           _by_seed(runs, name) for runs in of_tasks[task].values()
       )
-      if not defaults:
+      if not (defaults and tuned):
         continue
-      gap, answer = views.NONE, views.NONE
-      if tuned:
-        found = statistics.compare(defaults, tuned)
-        gap = views.format_interval(found)
-        answer = statistics.judge(found, of_task.margin).value
+      found = statistics.compare(defaults, tuned)
       yield [
           name,
           'yes' if method.tuning_free else '',
           task,
           _format_scores(defaults),
           _format_scores(tuned),
-          gap,
-          answer,
+          views.format_interval(found),
+          statistics.judge(found, of_task.margin).value,
       ]
 
 
-def _list_missing(
-    tasks: Sequence[str], methods: Sequence[str]
-) -> Iterator[str]:
-  """Yields a paragraph for what has not run; none if all has."""
-  for what, names in (('tasks', tasks), ('methods', methods)):
+def _list_missing(methods: Mapping[str, Sequence[str]]) -> Iterator[str]:
+  """Yields a paragraph for each task on which methods have not run."""
+  for task, names in methods.items():
     if names:
-      text = f'These {what} are not finished: {", ".join(names)}.'
+      text = f'Not finished on {task}: {", ".join(names)}.'
       yield pages.paragraph(text)
 
 
@@ -223,8 +217,11 @@ def write(output_dir: pathlib.Path, data_dir: str, results_dir: pathlib.Path):
   done = [task for task in TASKS if num_rows.get(task) == _NUM_ROWS]
   differences = differences[differences.task.isin(done)]
   default_rows = list(_default_rows(of_all, done))
-  shown = {row[0] for row in default_rows}
-  missing = [n for n in of_all.plan.board.methods if n not in shown]
+  shown = {(name, task) for name, _, task, *_ in default_rows}
+  missing = {
+      task: [n for n in of_all.plan.board.methods if (n, task) not in shown]
+      for task in TASKS
+  }
   margins = ', '.join(
       f'{name} {views.format_points(task.margin)}'
       for name, task in of_all.plan.board.tasks.items()
@@ -248,7 +245,7 @@ def write(output_dir: pathlib.Path, data_dir: str, results_dir: pathlib.Path):
           default_rows,
           num_labels=3,
       ),
-      *_list_missing([task for task in TASKS if task not in done], missing),
+      *_list_missing(missing),
       *pages.origin(
           [*of_pairs.runs(), *of_all.runs()],
           command_line.build_command('head_to_heads', (), package='tools'),
