@@ -226,7 +226,8 @@ class RunDirectory:
     try:
       yield
     except BaseException:
-      if is_new and not self._has_rounds():
+      # The folder may have gone meanwhile; the error says more than that.
+      if is_new and self.checkpoints.is_dir() and not self._has_rounds():
         self._empty()
       raise
 

@@ -4,6 +4,7 @@
 
 import json
 import os
+import shutil
 from unittest import mock
 
 from absl.testing import parameterized
@@ -176,6 +177,12 @@ class RunDirectoryTest(parameterized.TestCase):
   def test_a_run_with_a_round_or_files_of_others_is_kept(self, made):
     self._end_early(made)
     self.assertLen(file_testing.read_files(self.directory.path), 4)
+
+  def test_a_folder_that_has_gone_does_not_hide_the_error(self):
+    with self.assertRaises(KeyboardInterrupt):
+      with self.directory.opened(_HPARAMS):
+        shutil.rmtree(self.directory.path)
+        raise KeyboardInterrupt
 
   def test_a_resumed_run_is_kept(self):
     self.directory.open(_HPARAMS)
