@@ -3,7 +3,8 @@
 """Values of TFF's types on a device of JAX, and back as NumPy arrays.
 
 TFF's values are NumPy arrays for its users. Those that a round returned are on
-the device already, so that the next round does not move them there again.
+the device already, so that the next round does not move them there again. It
+may take the device's copy for its own result: the NumPy array stays.
 """
 
 from collections.abc import Callable
@@ -43,6 +44,8 @@ def _find(
   reference, array = _on_devices[id(value)]
   if reference() is not value or array.sharding != placement:
     return None
+  if array.is_deleted():
+    return None  # A round took its memory, but the NumPy array has the values.
   if spec.dtype != value.dtype or not spec.shape.is_compatible_with(
       value.shape
   ):
@@ -68,14 +71,17 @@ def build_conversion(
 
   def convert(value):
     leaves = []
+    taken = set()
     for convert_leaf, spec, leaf in zip(convert_leaves, specs, flatten(value)):
       found = _find(leaf, spec, placement)
-      if found is None:
+      # A program can take the memory of an array for one leaf only.
+      if found is None or id(found) in taken:
         found = convert_leaf(leaf).numpy()
         if found.ndim:
           # As a program is compiled for where its inputs are, the first state
           # has to be where later ones are; scalars never are on a device.
           found = jax.device_put(found, placement)
+      taken.add(id(found))
       leaves.append(found)
     return leaves
 

@@ -216,6 +216,10 @@ class XlaRound(rounds.Round):
     self._joins_rows = False
     self._devices = devices.find(setting.plan.device)
     self._result_types = values.leaf_types(self._form.result_type)
+    state_types = values.leaf_types(self._form.state_type)
+    # Whether the result begins with the next state, which may take the memory
+    # of the one before.
+    self._returns_state = self._result_types[: len(state_types)] == state_types
     self._client_work = _Part(self._work)
     functions = {name: self._parts[name] for name in chunks.NAMES}
     # Strings are numbers here.
@@ -491,5 +495,6 @@ class XlaRound(rounds.Round):
           functools.partial(self.trace, layout=layout),
           in_shardings=self._placement,
           out_shardings=self._placement,
+          donate_argnums=0 if self._returns_state else (),
       )
     return self._programs[layout]

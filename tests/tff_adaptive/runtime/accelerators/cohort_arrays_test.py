@@ -64,6 +64,18 @@ class ValuesTest(parameterized.TestCase):
     with self.assertRaisesRegex(TypeError, r'found one of shape \(1,\)'):
       convert(on_device(np.float32(1)))
 
+  def test_an_array_that_is_two_leaves_is_on_the_device_twice(self):
+    placement = jax.sharding.SingleDeviceSharding(jax.devices()[0])
+    convert = device_values.build_conversion(
+        tff.to_type([(np.float32, [2])] * 2), placement
+    )
+    array = device_values.to_numpy(
+        jax.device_put(np.array([1, 2], np.float32), placement)
+    )
+    one, other = convert([array, array])
+    self.assertIsNot(one, other)
+    np.testing.assert_array_equal(one, other)
+
 
 class RowsTest(parameterized.TestCase):
 

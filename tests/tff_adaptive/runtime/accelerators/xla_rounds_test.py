@@ -20,6 +20,7 @@ from tff_adaptive import algorithms
 from tff_adaptive import optimizers
 from tff_adaptive import runtime
 from tff_adaptive.runtime import values
+from tff_adaptive.runtime.accelerators import device_values
 from tff_adaptive.runtime.accelerators import devices
 from tff_adaptive.runtime.accelerators import xla_rounds
 
@@ -178,6 +179,23 @@ class XlaRoundsTest(compiled_testing.TestCase):
     rest, _ = self._train(process, rounds[1:], state=copied, devices='XLA:CPU')
     self.assert_same_bits(
         _leaves(process, rest[-1]), _leaves(process, whole[-1])
+    )
+
+  def test_a_state_whose_memory_a_round_took_can_be_used_again(self):
+    rounds = [compiled_testing.images([(4,), (4, 2)])] * 2
+    process = _dense_process()
+    # On an accelerator NumPy arrays are copies; on a CPU they keep the memory.
+    copying = mock.Mock(wraps=np, asarray=np.array)
+    with mock.patch.object(device_values, 'np', copying):
+      whole, _ = self._train(process, rounds, devices='XLA:CPU')
+      state = whole[0].state
+      first, *_ = state.global_model_weights.trainable
+      self.assertTrue(device_values._on_devices[id(first)][1].is_deleted())
+      again, _ = self._train(
+          process, rounds[1:], state=state, devices='XLA:CPU'
+      )
+    self.assert_same_bits(
+        _leaves(process, again[-1]), _leaves(process, whole[-1])
     )
 
   @pytest.mark.slow
