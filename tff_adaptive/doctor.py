@@ -79,6 +79,8 @@ def _check_packages() -> _Report:
     lines.append(_line(package, found or 'missing', f'(locked: {locked})'))
     if found == locked:
       continue
+    if found and found.startswith(_stack.NEWER.get(package, locked)):
+      continue
     state = f'version {found}' if found else 'not installed'
     problems.append(
         f'{package} is {state}, but this release needs {locked}:'

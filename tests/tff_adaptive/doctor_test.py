@@ -94,6 +94,12 @@ class DoctorTest(parameterized.TestCase):
         rf'pip install --no-deps .*{package}=={locked}',
     )
 
+  def test_a_newer_tensorflow_that_was_tested_is_in_order(self):
+    self.versions['tensorflow'] = '2.22.0rc0'
+    status, out = _run_doctor()
+    self.assertEqual(status, 0)
+    self.assertIn(f'(locked: {_stack.PACKAGES["tensorflow"]})', out)
+
   def test_missing_package_is_named(self):
     del self.versions['tf-keras']
     self._assert_one_problem(*_run_doctor(), '^tf-keras is not installed, .*')

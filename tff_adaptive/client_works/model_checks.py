@@ -78,11 +78,10 @@ _CAUSES = (
     ('The input to the finalizer should be a list', _LATE_METRIC),
     (
         r'No gradient defined for operation.*\(op type: (\w+)\)',
-        r'TensorFlow has no gradient of the op \1 of the model, as of that of '
-        '`RandomContrast`: apply `tf.stop_gradient` to what it computes, such '
-        'as by a layer `tf.keras.layers.Lambda(tf.stop_gradient)` behind it, '
-        'if no weights come before it, or compute it in the data '
-        '(`dataset.map`).',
+        r'TensorFlow has no gradient of the op \1 of the model: apply '
+        '`tf.stop_gradient` to what it computes, such as by a layer '
+        '`tf.keras.layers.Lambda(tf.stop_gradient)` behind it, if no weights '
+        'come before it, or compute it in the data (`dataset.map`).',
     ),
 )
 

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of `environments`."""
 
+from importlib import metadata
 import json
 import os
 import re
@@ -9,7 +10,6 @@ import subprocess
 from unittest import mock
 
 import keras
-import tensorflow as tf
 
 from experiments.run_results import environments
 from tests import folder_testing
@@ -20,7 +20,7 @@ class EnvironmentsTest(folder_testing.FolderTestCase):
 
   def test_versions_and_machine_are_those_of_the_process(self):
     found = environments.collect()
-    self.assertEqual(found['tensorflow'], tf.__version__)
+    self.assertEqual(found['tensorflow'], metadata.version('tensorflow'))
     self.assertEqual(found['tensorflow-federated'], '0.87.0')
     # Tasks are of Keras 3, but for two; TFF needs Keras 2.
     self.assertEqual(found['keras'], keras.__version__)

@@ -289,11 +289,13 @@ class ChecksTest(tf.test.TestCase, parameterized.TestCase):
 
     def build(*layers):
       image = _LAYERS.Reshape((testing.NUM_FEATURES, 1, 1))
-      contrast = _LAYERS.RandomContrast(0.1)
-      return _chain(image, contrast, *layers, _LAYERS.Flatten())
+      hue = _LAYERS.Lambda(
+          lambda x: tf.image.adjust_hue(tf.image.grayscale_to_rgb(x), 0.1)
+      )
+      return _chain(image, hue, *layers, _LAYERS.Flatten())
 
     optimizer = optimizers.build_sgd(0.1)
-    with self.assertRaisesRegex(ValueError, 'AdjustContrastv2.*stop_gradient'):
+    with self.assertRaisesRegex(ValueError, 'AdjustHue.*stop_gradient'):
       algorithms.build_fed_opt(_model(form, build), optimizer)
     if form == 'functional':
       mended = _model(form, lambda: build(stop))
