@@ -76,7 +76,8 @@ class RayContext(compiled.CompiledContext):
       cpus_per_worker: The number of cores of a worker, each for one client at a
         time. Defaults to 1.
       devices: `'CPU'`, the default, or `'GPU'` for workers with a GPU each.
-      num_parallel_clients: See `CompiledContext`.
+      num_parallel_clients: See `CompiledContext`, for computations that this
+        process runs step by step. Workers do not use it.
       strict: See `CompiledContext`.
       seed: See `CompiledContext`.
       default_num_clients: See `CompiledContext`.
