@@ -7,7 +7,7 @@ from typing import Any, Optional
 
 from absl import logging
 
-# The number of calls of `connect` that use the connection of the first one.
+# The number of contexts on the connection that `connect` made.
 _num_users = 0
 
 
@@ -36,7 +36,7 @@ def connect(address: Optional[str], num_cpus: int) -> bool:
   ray = _import_ray()
   if not ray.is_initialized():
     _init(address, num_cpus)
-    _num_users = 1
+    _num_users += 1
     return True
   found = ray.get_runtime_context().gcs_address
   # Not an error, since a cluster has several addresses.
