@@ -116,18 +116,18 @@ def _needs(rule: Any) -> str:
 
   from tff_adaptive.optimizers import optimizer
 
-  if hasattr(rule, 'client_reports'):
+  if getattr(rule, 'client_reports', None):
     return 'reports of clients'
   needs = []
   if optimizer.evaluates_again(rule):
     needs.append('another evaluation of the same batch')
   if hasattr(rule, 'initialize_shared'):
     needs.append('state shared by the server or kept by clients')
-  if getattr(rule, 'scales_client_rate', False):
-    needs.append("a loop that scales the clients' rate")
   if needs:
     return ', and '.join(needs)
   state, x = rule.initialize(tf.TensorSpec([3])), tf.zeros([3])
+  if hasattr(rule, 'client_rate_scale') and rule.client_rate_scale(state):
+    return "a loop that scales the clients' rate"
   try:
     for _ in range(2):
       state, x = rule.next(state, x, tf.ones([3]))

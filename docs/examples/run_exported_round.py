@@ -18,7 +18,7 @@ import numpy as np
 def load(path):
   """Returns the program of a file, its inputs, and its results' names."""
   with np.load(path) as file:
-    inputs = [file[key] for key in sorted(file) if key.startswith('input/')]
+    inputs = [file[key] for key in file if key.startswith('input/')]
     return bytes(file['program']), inputs, list(file['results'])
 
 

@@ -58,7 +58,7 @@ def _read(path):
   """Returns what is in a file: a dict of arrays, and the inputs in order."""
   with np.load(path) as file:
     arrays = dict(file)
-  keys = sorted(key for key in arrays if key.startswith('input/'))
+  keys = [key for key in arrays if key.startswith('input/')]
   is_state = [key.split('/')[2] == 'state' for key in keys]
   size = sum(is_state)
   # The state comes first, and is given away to each call.

@@ -152,7 +152,16 @@ class HealthyRoundsFactory(tff.aggregators.WeightedAggregationFactory):
 
     Args:
       inner: The aggregator to wrap.
+
+    Raises:
+      TypeError: If `inner` is not a weighted aggregation factory.
     """
+    if not isinstance(inner, tff.aggregators.WeightedAggregationFactory):
+      raise TypeError(
+          '`inner` must be a `tff.aggregators.WeightedAggregationFactory`, '
+          f'found {type(inner).__name__}. Pass an unweighted one as '
+          '`tff.aggregators.as_weighted_aggregator(...)`.'
+      )
     self._inner = inner
 
   def create(

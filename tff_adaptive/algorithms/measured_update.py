@@ -105,7 +105,7 @@ def build_measured_update_finalizer(
 
   Raises:
     TypeError: If `optimizer` is not an optimizer, or its `client_reports` are
-      no reports.
+      no reports, or `weights_type` is another type.
     ValueError: If it is a rule of clients.
 
   Example:
@@ -118,6 +118,12 @@ def build_measured_update_finalizer(
     '( -> <learning_rate=float32>@SERVER)'
   """
   rule = server_optimizer.to_server_optimizer(optimizer)
+  container = getattr(weights_type, 'python_container', None)
+  if container is not tff.learning.models.ModelWeights:
+    raise TypeError(
+        '`weights_type` must be the unplaced `tff.Type` of a '
+        f'`tff.learning.models.ModelWeights`, found {weights_type}.'
+    )
   specs = tff.types.type_to_tf_tensor_specs(weights_type.trainable)
   update_type = weights_type.trainable
   parts = {}

@@ -144,6 +144,9 @@ class VectorOptimizer(optimizer.HparamsInState, optimizer.ExtraArgsOptimizer):
       reports=None,
   ):
     self._check_caller(value, value_and_grad_fn, reports)
+    # TFF passes the variables of a model, and assigns them before it reads a
+    # state that holds them.
+    weights = tf.nest.map_structure(tf.convert_to_tensor, weights)
     gradients = optimizer.dense_gradients(weights, gradients)
     if self.moves_all:
       gradients = vectors.with_zeros(weights, gradients)

@@ -92,3 +92,7 @@ class HealthyRoundsTest(tf.test.TestCase):
     ):
       self.assertAllEqual(before, after)
     self.assertAllEqual(np.isnan(output.result[1]), [True, True])
+
+  def test_an_unweighted_aggregator_is_refused(self):
+    with self.assertRaisesRegex(TypeError, 'SumFactory.*as_weighted_aggreg'):
+      aggregators.HealthyRoundsFactory(tff.aggregators.SumFactory())

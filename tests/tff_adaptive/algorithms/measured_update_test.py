@@ -39,6 +39,21 @@ class UnknownReportTest(tf.test.TestCase):
       )
 
 
+class WeightsTypeTest(tf.test.TestCase):
+
+  def test_another_type_is_refused(self):
+    weights = tff.learning.models.ModelWeights((np.float32,), ())
+    for other in (
+        tff.TensorType(np.float32),
+        tff.FederatedType(tff.to_type(weights), tff.SERVER),
+        weights,
+    ):
+      with self.assertRaisesRegex(TypeError, 'the unplaced `tff.Type`.*found'):
+        measured_update.build_measured_update_finalizer(
+            optimizers.build_fedavg(), other
+        )
+
+
 @pytest.mark.usefixtures('native_runtime')
 class MeasuredUpdateTest(tf.test.TestCase):
 

@@ -123,6 +123,20 @@ class OptimizerConformanceTest(tf.test.TestCase, parameterized.TestCase):
       self.assertTrue(tf.reduce_all(tf.abs(after) < tf.abs(before)))
 
   @parameterized.named_parameters(*rules_testing.RULES)
+  def test_variables_are_assigned_before_the_state_is_read(
+      self, build, arguments, _
+  ):
+    # As in TFF's loops over variable models.
+    optimizer = build(**arguments)
+    variable, weights = tf.Variable([1.0, 2.0]), tf.constant([1.0, 2.0])
+    state = optimizer.initialize(rules_testing.specs(weights))
+    for _ in range(3):
+      state, moved = rules_testing.next_step(optimizer, state, variable, _twice)
+      variable.assign(moved)
+      state = tf.nest.map_structure(tf.convert_to_tensor, state)
+    self.assertAllEqual(variable, _take_steps(optimizer, weights, _twice))
+
+  @parameterized.named_parameters(*rules_testing.RULES)
   def test_none_gradient_leaves_its_weight(self, build, arguments, _):
     weights = _take_steps(
         build(**arguments), _weights(), lambda w: (None, 2.0 * w[1])

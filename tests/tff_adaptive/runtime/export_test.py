@@ -195,6 +195,14 @@ class ExportTest(parameterized.TestCase):
     with self.assertRaisesRegex(ValueError, '`cohorts` must hold'):
       runtime.export_rounds(_dense_process(), [])
 
+  def test_more_inputs_than_their_numbers_have_digits(self):
+    file = io.BytesIO()
+    inputs = {f'input/{place:03}/x': np.int32(place) for place in range(1002)}
+    np.savez(file, program=b'', **inputs, results=[])
+    file.seek(0)
+    _, found, _ = _load_runner().load(file)
+    self.assertEqual(list(map(int, found)), list(range(1002)))
+
   def test_state_and_batches_are_inputs(self):
     file = _load(_dense_process(), _clients(_dense))
     keys = [key for key in file if key.startswith('input/')]

@@ -7,6 +7,9 @@ from typing import Any, Optional
 
 from absl import logging
 
+# The number of contexts on the connection that `connect` made.
+_num_users = 0
+
 
 class ClusterError(RuntimeError):
   """The cluster cannot do what was asked; the text is one sentence."""
@@ -22,24 +25,35 @@ def connect(address: Optional[str], num_cpus: int) -> bool:
     num_cpus: The number of cores of a new cluster.
 
   Returns:
-    Whether this call connected; if so, call `disconnect` at the end.
+    Whether the connection is one of this function; if so, call `disconnect` at
+    the end.
 
   Raises:
     ClusterError: If Ray is not installed or does not start, or there is no
       cluster at the address.
   """
+  global _num_users
   ray = _import_ray()
-  if ray.is_initialized():
-    found = ray.get_runtime_context().gcs_address
-    # Not an error, since a cluster has several addresses.
-    if address not in (None, 'auto', found):
-      logging.warning(
-          'This process is connected to the Ray cluster at %s; the address %s '
-          'is not used. If it is another cluster, call `ray.shutdown()` first.',
-          found,
-          address,
-      )
-    return False
+  if not ray.is_initialized():
+    _init(address, num_cpus)
+    _num_users += 1
+    return True
+  found = ray.get_runtime_context().gcs_address
+  # Not an error, since a cluster has several addresses.
+  if address not in (None, 'auto', found):
+    logging.warning(
+        'This process is connected to the Ray cluster at %s; the address %s '
+        'is not used. If it is another cluster, call `ray.shutdown()` first.',
+        found,
+        address,
+    )
+  _num_users += bool(_num_users)
+  return bool(_num_users)
+
+
+def _init(address: Optional[str], num_cpus: int) -> None:
+  """Connects this process; the arguments are those of `connect`."""
+  ray = _import_ray()
   options: dict[str, Any] = {'address': address}
   if address is None:
     options = {
@@ -49,7 +63,8 @@ def connect(address: Optional[str], num_cpus: int) -> bool:
     }
   try:
     ray.init(**options, configure_logging=False, log_to_driver=False)
-  except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
+  except Exception as error:  # pylint: disable=broad-exception-caught
+    # Ray raises errors of many kinds, after a time-out a plain `Exception`.
     if address is None:
       raise ClusterError(
           f'Ray did not start on this machine: {error}'
@@ -59,7 +74,6 @@ def connect(address: Optional[str], num_cpus: int) -> bool:
         f'--head`, or correct the address ({error}).'
     ) from error
   logging.info('Ray: %s', ray.cluster_resources())
-  return True
 
 
 def _import_ray():
@@ -79,5 +93,8 @@ def _import_ray():
 
 
 def disconnect() -> None:
-  """Ends the connection that `connect` made."""
-  _import_ray().shutdown()
+  """Ends the connection that `connect` made, unless another one uses it."""
+  global _num_users
+  _num_users -= 1
+  if not _num_users:
+    _import_ray().shutdown()

@@ -69,14 +69,16 @@ class RayContext(compiled.CompiledContext):
       address: The address of a Ray cluster: 'auto' for one on this machine, or
         the 'host:port' of its head. Every machine in it needs this library. By
         default the cluster that the process is connected to, or a new one on
-        this machine that ends with the context. A process that is connected
-        already keeps its cluster, and warns if `address` is another one.
+        this machine, which ends with the last context on it. A process that is
+        connected already keeps its cluster, and warns if `address` is another
+        one.
       num_workers: The number of workers. Defaults to as many as fit: by GPUs
         with `devices='GPU'`, else by cores.
       cpus_per_worker: The number of cores of a worker, each for one client at a
         time. Defaults to 1.
       devices: `'CPU'`, the default, or `'GPU'` for workers with a GPU each.
-      num_parallel_clients: See `CompiledContext`.
+      num_parallel_clients: See `CompiledContext`, for computations that this
+        process runs step by step. Workers do not use it.
       strict: See `CompiledContext`.
       seed: See `CompiledContext`.
       default_num_clients: See `CompiledContext`.
@@ -102,11 +104,11 @@ class RayContext(compiled.CompiledContext):
       specs.check_positive('num_workers', num_workers)
     specs.check_positive('cpus_per_worker', cpus_per_worker)
     wanted_cpus = cpus_per_worker * (num_workers or 0)
-    self._owns_connection = clusters.connect(
+    self._disconnects = clusters.connect(
         address, max(wanted_cpus, plans.num_cores())
     )
     with contextlib.ExitStack() as on_error:
-      if self._owns_connection:
+      if self._disconnects:
         on_error.callback(clusters.disconnect)
       # These modules import Ray, which is optional.
       from tff_adaptive.runtime.scale_out import worker_pools  # pylint: disable=import-outside-toplevel
@@ -126,7 +128,7 @@ class RayContext(compiled.CompiledContext):
     return choose_ray_plan(devices, num_parallel_clients)
 
   def close(self) -> None:
-    """Ends the workers, and the cluster if this context started it.
+    """Ends the workers, and a cluster of contexts with the last of them.
 
     Computations over clients raise a `ClusterError` from then on.
     """
@@ -135,7 +137,7 @@ class RayContext(compiled.CompiledContext):
       if self.pool is not None:
         self.pool.close()
         self.pool = None
-        if self._owns_connection:
+        if self._disconnects:
           clusters.disconnect()
 
   def costs_of(

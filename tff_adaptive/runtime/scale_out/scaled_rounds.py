@@ -10,6 +10,7 @@ import time
 from typing import Any, Optional
 
 import numpy as np
+import ray
 import tensorflow as tf
 import tensorflow_federated as tff
 
@@ -170,8 +171,11 @@ class ScaledRound(rounds.Round):
       content = dataset_cache.sample(source.values.values())
     try:
       return self._pool.sources.key_of(source, source, content)
-    except TypeError as error:
-      # Ray's own text names the object, and its cause the problem.
+    except ray.exceptions.RayError:
+      raise
+    except Exception as error:  # pylint: disable=broad-exception-caught
+      # Any object may refuse, in its own way. Of a TypeError, Ray's text names
+      # the object, and the cause the problem.
       reason = _error_texts.first_line(error.__cause__ or error)
       raise TypeError(
           "The clients' data cannot be sent to the workers: "

@@ -68,7 +68,7 @@ class ObjectStore:
         again under another key. Defaults to None, for one that never changes.
 
     Raises:
-      TypeError: If it cannot be pickled.
+      Exception: If it cannot be pickled.
     """
     found = self._entries.get(owner)
     if found is None or found.content != content:
@@ -259,5 +259,6 @@ def _reserve(num_workers: int, settings: workers.WorkerSettings) -> Any:
   raise clusters.ClusterError(
       f'There is no room for {num_workers} workers with {each} each: the '
       f'cluster has {num_cpus} cores and {num_gpus} GPUs, of which '
-      f'{free_cpus} and {free_gpus} are free; ask for fewer, or add machines.'
+      f'{free_cpus} and {free_gpus} are free; ask for fewer, close other '
+      'contexts, or add machines.'
   )

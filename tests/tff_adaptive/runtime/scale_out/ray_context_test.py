@@ -382,10 +382,14 @@ class RayContextTest(compiled_testing.TestCase):
     arrays = equality_testing.source()
     process = compiled_testing.process()
     wordless = mock.Mock(__reduce_ex__=mock.Mock(side_effect=TypeError))
-    for part, reason in ((threading.Lock(), 'lock'), (wordless, 'TypeError')):
+    for part, reason in (
+        (threading.Lock(), 'lock'),
+        (wordless, 'TypeError'),
+        (tf.data.Dataset.range(1), 'variant'),
+    ):
       lazy = data.LazyClientArrays(
           arrays.client_ids,
-          lambda client_id, part=part: part and arrays.examples(client_id),
+          lambda client_id, part=part: (part, arrays.examples(client_id))[1],
           arrays.element_spec,
       )
       cohort, *_ = _cohorts(lazy)
@@ -507,20 +511,10 @@ class RayContextTest(compiled_testing.TestCase):
 
   def test_the_address_of_another_cluster_is_not_used(self):
     with self.assertLogs('absl', 'WARNING') as logs:
-      self.assertFalse(clusters.connect('10.0.0.5:6379', 1))
+      self.assertTrue(clusters.connect('10.0.0.5:6379', 1))
     self.assertRegex(logs.output[0], 'cluster at .*10.0.0.5:6379 is not used')
-
-  @parameterized.parameters(
-      (None, '^Ray did not start on this machine: no room$'),
-      ('10.0.0.5:6379', "no Ray cluster at '10.0.0.5:6379'.*no room"),
-  )
-  def test_why_ray_did_not_start(self, address, message):
-    fake = mock.Mock()
-    fake.is_initialized.return_value = False
-    fake.init.side_effect = RuntimeError('no room')
-    with mock.patch.object(clusters, '_import_ray', return_value=fake):
-      with self.assertRaisesRegex(scale_out.ClusterError, message):
-        clusters.connect(address, 1)
+    clusters.disconnect()
+    self.assertTrue(ray.is_initialized())
 
   def test_lists_that_are_no_rows_are_an_error(self):
     add_up = sequence_testing.over_clients(
@@ -535,6 +529,39 @@ class RayContextTest(compiled_testing.TestCase):
   def test_gpus_that_are_not_there_are_an_error(self):
     with self.assertRaisesRegex(scale_out.ClusterError, 'GPU'):
       scale_out.RayContext(num_workers=1, devices='GPU')
+
+
+class ClustersTest(parameterized.TestCase):
+
+  @parameterized.parameters((True, 0, False), (False, 1, True))
+  def test_the_last_context_ends_a_cluster_of_contexts_alone(
+      self, is_connected, num_shutdowns, disconnects
+  ):
+    fake = mock.Mock()
+    fake.is_initialized.side_effect = [is_connected, True]
+    with (
+        mock.patch.object(clusters, '_import_ray', return_value=fake),
+        mock.patch.object(clusters, '_num_users', 0),
+    ):
+      for _ in range(2):
+        self.assertIs(clusters.connect(None, 1), disconnects)
+      if disconnects:
+        clusters.disconnect()
+        fake.shutdown.assert_not_called()
+        clusters.disconnect()
+    self.assertEqual(fake.shutdown.call_count, num_shutdowns)
+
+  @parameterized.parameters(
+      (None, '^Ray did not start on this machine: no room$'),
+      ('10.0.0.5:6379', "no Ray cluster at '10.0.0.5:6379'.*no room"),
+  )
+  def test_why_ray_did_not_start(self, address, message):
+    fake = mock.Mock()
+    fake.is_initialized.return_value = False
+    fake.init.side_effect = Exception('no room')
+    with mock.patch.object(clusters, '_import_ray', return_value=fake):
+      with self.assertRaisesRegex(scale_out.ClusterError, message):
+        clusters.connect(address, 1)
 
 
 class PlansTest(compiled_testing.TestCase):
