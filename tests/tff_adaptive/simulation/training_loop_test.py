@@ -306,6 +306,7 @@ class TrainingLoopTest(loop_testing.LoopTestCase):
       ({'a': None}, "numbers, found None for 'a'"),
       ({'a': {'b': 0.5}}, "found {'b': 0.5} for 'a'"),
       ({'a': np.ones([1, 1])}, "array.*for 'a'"),
+      ({'a': [[0.5], [0.5, 1.0]]}, r"\[\[0.5\], .*for 'a'"),
   )
   def test_other_evaluations_and_measurements_are_named(self, found, message):
     with self.assertRaisesRegex(TypeError, f'`evaluate_fn` must.*{message}'):
