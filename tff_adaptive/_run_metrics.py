@@ -26,6 +26,8 @@ ESTIMATES = (LAST_10_EVALUATIONS, LAST_100_ROUNDS, BEST, FINAL)
 # Where no client trained, the model's metrics are those of no example: 0.
 TRAIN = 'train/'
 NUM_EXAMPLES = 'clients/num_examples'
+# The count of TFF's form of a Keras model, also in TFF's own processes.
+NUM_MODEL_EXAMPLES = f'{TRAIN}num_examples'
 
 _ROUND_NUM = 'round_num'
 _NUM_LAST_EVALUATIONS = 10

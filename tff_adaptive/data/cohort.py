@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import collections
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 import itertools
 import sys
 from typing import Any, Optional, TYPE_CHECKING, Union
@@ -119,6 +119,10 @@ class Cohort(Sequence):
 
   def __len__(self) -> int:
     return len(self.client_ids)
+
+  def __iter__(self) -> Iterator[Any]:
+    # `Sequence` would take an IndexError of reading a client for the end.
+    return map(self.__getitem__, range(len(self)))
 
   @property
   def element_spec(self) -> feature_arrays.ElementSpec:

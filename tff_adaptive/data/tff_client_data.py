@@ -179,10 +179,10 @@ class _ArraysClientData(tff.simulation.datasets.ClientData):
 
   def create_tf_dataset_for_client(self, client_id: str) -> tf.data.Dataset:
     try:
-      examples = self._source.examples(client_id)
+      self._source.position(client_id)
     except KeyError as e:  # TFF's interface promises a ValueError.
       raise ValueError(e.args[0]) from e
-    return tf.data.Dataset.from_tensor_slices(examples)
+    return tf.data.Dataset.from_tensor_slices(self._source.examples(client_id))
 
   def _dataset_from_python(self, client_id: Any) -> tf.data.Dataset:
     """Calls Python to get the arrays of a client."""

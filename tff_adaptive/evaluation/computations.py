@@ -6,6 +6,7 @@ The server gets one row of metrics per client, not their mean.
 """
 
 import collections
+from collections.abc import Mapping
 from typing import Any, NamedTuple, Optional
 import warnings
 
@@ -84,15 +85,24 @@ def _to_row(
 
 
 def _to_numbers(name: str, value: Any) -> list[tuple[str, tf.Tensor]]:
-  """Returns a metric as named scalars: of a vector, each entry by its index."""
-  shape = value.shape if tf.is_tensor(value) else tf.TensorShape(None)
-  if shape.rank == 0:
+  """Returns the numbers of a metric by name: of a vector, each by its index."""
+  if tf.nest.is_nested(value):
+    parts = value if isinstance(value, Mapping) else dict(enumerate(value))
+    return [
+        number
+        for key, part in parts.items()
+        for number in _to_numbers(f'{name}/{key}', part)
+    ]
+  value = tf.convert_to_tensor(value)
+  is_number = value.dtype != tf.string
+  if is_number and value.shape.rank == 0:
     return [(name, value)]
-  if shape.rank == 1 and shape.is_fully_defined():
+  if is_number and value.shape.rank == 1 and value.shape.is_fully_defined():
     return [(f'{name}_{i}', entry) for i, entry in enumerate(tf.unstack(value))]
   warnings.warn(
-      f'The metric {name!r} has the shape {shape}, but evaluations report only '
-      'scalars and vectors of known length, so it is left out.'
+      f'The metric {name!r} has the type {value.dtype.name} and the shape '
+      f'{value.shape}, but evaluations report only numbers and vectors of '
+      'known length, so it is left out.'
   )
   return []
 
@@ -139,7 +149,8 @@ def build_evaluation_computation(
   loss is the mean over a client's examples, NaN if there are none. The other
   metrics are the model's floating point scalars and the entries of its vectors,
   which are named `<metric>_0`, `<metric>_1` and so on. If another metric has
-  such a name, the later one ends with `_0` once more.
+  such a name, the later one ends with `_0` once more. The names of nested
+  metrics are joined by `/`, as in the metrics of training.
 
   With a training, the type is (<W@SERVER, {<train=B*, test=B*>}@CLIENTS> ->
   <R, R>@SERVER), with rows for the received weights and for the weights after

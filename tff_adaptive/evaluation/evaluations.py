@@ -262,7 +262,8 @@ def build_central_evaluation(
   Returns:
     A function from `tff.learning.models.ModelWeights` (of arrays) to an ordered
     dictionary of floats: `loss`, then the model's metrics, scalars and the
-    entries of vectors (`f1_0`, `f1_1` and so on).
+    entries of vectors (`f1_0`, `f1_1` and so on), also of nested metrics
+    (`classes/recall`).
 
   Raises:
     TypeError: If `model` is neither of the two, or `batch_size` is not an

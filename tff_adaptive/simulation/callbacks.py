@@ -263,8 +263,11 @@ class Monitor:
         raise self._unknown(round_end.metrics)
       return None
     value = round_end.metrics[self.metric]
-    num_examples = round_end.metrics.get(_run_metrics.NUM_EXAMPLES)
-    if self.metric.startswith(_run_metrics.TRAIN) and num_examples == 0:
+    sizes = [
+        round_end.metrics.get(name)
+        for name in (_run_metrics.NUM_EXAMPLES, _run_metrics.NUM_MODEL_EXAMPLES)
+    ]
+    if self.metric.startswith(_run_metrics.TRAIN) and 0 in sizes:
       return math.nan
     try:
       return float(value)

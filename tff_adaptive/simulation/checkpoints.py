@@ -80,8 +80,18 @@ def _like(
   if isinstance(template, np.generic):
     return array[()]
   if isinstance(template, (bool, int, float, complex, str, bytes)):
-    return array.item()
+    return _item(array)
   return array
+
+
+def _item(array: np.ndarray) -> Any:
+  """Returns the only entry; NumPy leaves out zeros at the end of a text."""
+  item = array.item()
+  if not isinstance(item, (str, bytes)):
+    return item
+  length = array.dtype.itemsize // (4 if isinstance(item, str) else 1)
+  zero = '\0' if isinstance(item, str) else b'\0'
+  return item + zero * (length - len(item)) if length > 1 else item  # Or empty.
 
 
 def _restore(

@@ -207,6 +207,16 @@ def build_pooled_cohort_fn(
   return cohort_fn
 
 
+def _checked(cohort: Any, user: str) -> cohort_lib.Cohort:
+  """Returns the clients of a round if they are a `Cohort`, or raises."""
+  if isinstance(cohort, cohort_lib.Cohort):
+    return cohort
+  raise TypeError(
+      f'`{user}` needs a `cohort_fn` that returns `Cohort`s, found '
+      f'{type(cohort).__name__}.'
+  )
+
+
 def _sample_faulty(
     cohort: cohort_lib.Cohort, use: str, probability: float
 ) -> set[str]:
@@ -281,14 +291,16 @@ def inject_faults(
   subset of those at a larger one.
 
   Args:
-    cohort_fn: Maps the number of finished rounds to the next round's clients.
+    cohort_fn: Maps the number of finished rounds to the next round's clients, a
+      `Cohort`.
     drop_clients: The probability that a sampled client drops out, in [0, 1].
       Defaults to 0.
     straggler_fraction: The probability that a participating client is a
       straggler, in [0, 1]. Defaults to 0.
 
   Returns:
-    A function like `cohort_fn`, pure if `cohort_fn` is.
+    A function like `cohort_fn`, pure if `cohort_fn` is. It raises a `TypeError`
+    if the clients are not a `Cohort`.
 
   Raises:
     ValueError: If a probability is not in [0, 1].
@@ -325,6 +337,7 @@ def inject_faults(
         (random_streams.STRAGGLING, straggler_fraction, _slow_down),
     ):
       if probability:
+        cohort = _checked(cohort, 'inject_faults')
         cohort = harm(cohort, _sample_faulty(cohort, use, probability))
     return cohort
 
@@ -342,12 +355,7 @@ class FaultCounts(callbacks.Callback):
 
   def measure(self, round_end: callbacks.RoundEnd) -> Mapping[str, Any]:
     """Returns both counts; see the base class."""
-    cohort = round_end.cohort
-    if not isinstance(cohort, cohort_lib.Cohort):
-      raise TypeError(
-          '`FaultCounts` needs a `cohort_fn` that returns `Cohort`s, found '
-          f'{type(cohort).__name__}.'
-      )
+    cohort = _checked(round_end.cohort, 'FaultCounts')
     stragglers = [name in cohort.step_limits for name in cohort.client_ids]
     return {
         'clients/num_dropped_out': len(cohort.dropped_out),

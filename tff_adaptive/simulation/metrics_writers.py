@@ -257,20 +257,26 @@ def to_scalars(metrics: Any, source: str) -> dict[str, Any]:
     )
   scalars: dict[str, Any] = {}
   for name, value in metrics.items():
-    if hasattr(value, 'numpy'):  # NumPy has no array of a scalar bfloat16.
-      value = value.numpy()
-    if np.ndim(value) == 1:
-      scalars.update((f'{name}_{i}', entry) for i, entry in enumerate(value))
-    else:
-      scalars[name] = value
-  for name, value in scalars.items():
     try:
-      _format(value)
+      for place, scalar in _entries(str(name), value):
+        _format(scalar)
+        while place in scalars:  # An entry of a vector, and another metric.
+          place += '_0'
+        scalars[place] = scalar
     except (TypeError, ValueError):
       raise TypeError(
           f'{source} must return numbers, found {value!r} for {name!r}.'
       ) from None
   return scalars
+
+
+def _entries(name: str, value: Any) -> list[tuple[str, Any]]:
+  """Returns a measurement as named scalars: of a vector, each entry."""
+  if hasattr(value, 'numpy'):  # NumPy has no array of a scalar bfloat16.
+    value = value.numpy()
+  if np.ndim(value) != 1:
+    return [(name, value)]
+  return [(f'{name}_{i}', entry) for i, entry in enumerate(value)]
 
 
 def numbers_of(row: Mapping[str, Any]) -> dict[str, float]:

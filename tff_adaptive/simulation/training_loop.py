@@ -128,6 +128,7 @@ class _Run:
   state: Any = None
   round_num: int = 0
   saved_round: int = 0
+  is_recorded: bool = True
   stopped: bool = False
   evaluation: Optional[Mapping[str, float]] = None
   callback_leaves: Sequence[Collection[str]] = ()
@@ -271,6 +272,7 @@ class _Run:
 
   def record(self, cohort, output, evaluation, seconds):
     """Makes the output of a round the run's state; returns its row."""
+    self.is_recorded = False
     self.state = output.state
     self.round_num += 1
     self.evaluation = evaluation
@@ -286,6 +288,7 @@ class _Run:
     for writer in self.writers:
       writer.write(self.round_num, row)
       writer.write_rejected(self.round_num, rejected)
+    self.is_recorded = True
     is_due = self.round_num % self.rounds_per_checkpoint == 0
     if is_due or self.finished:
       self.save()
@@ -321,7 +324,9 @@ class _Run:
 
   def save(self):
     """Saves a checkpoint, after the files that it relies on."""
-    if self.checkpoints is None or self.saved_round == self.round_num:
+    is_saved = self.saved_round == self.round_num
+    # A callback that raises a KeyboardInterrupt leaves a round half recorded.
+    if self.checkpoints is None or is_saved or not self.is_recorded:
       return
     with self.stopwatch.measure('checkpoints'):
       for writer in self.writers:

@@ -198,6 +198,13 @@ class CohortTest(parameterized.TestCase):
     ):
       round_4.pack()
 
+  def test_an_index_error_of_reading_a_client_is_not_the_end(self):
+    source = client_data.LazyClientArrays(
+        ['a'], lambda unused_id: [][0], {'x': tf.TensorSpec([], tf.float32)}
+    )
+    with self.assertRaisesRegex(IndexError, 'list index'):
+      list(cohort.Cohort(source, ['a'], 0, 0, _PLAN))
+
   def test_empty_cohort(self):
     self.assertEmpty(list(_cohort([])))
 

@@ -118,6 +118,13 @@ class ToClientDataTest(parameterized.TestCase):
     with self.assertRaisesRegex(ValueError, "no client 'anna'.*'ann'"):
       data.create_tf_dataset_for_client('anna')
 
+  def test_a_key_error_of_reading_a_client_stays_one(self):
+    source = client_data.LazyClientArrays(
+        ['a'], lambda unused_id: {}['image'], {'x': tf.TensorSpec([])}
+    )
+    with self.assertRaisesRegex(KeyError, 'image'):
+      tff_client_data.to_client_data(source).create_tf_dataset_for_client('a')
+
   @parameterized.named_parameters(*_SOURCES)
   def test_unknown_client_raises_inside_a_graph(self, build):
     data = tff_client_data.to_client_data(build())

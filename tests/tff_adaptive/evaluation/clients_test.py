@@ -228,6 +228,23 @@ class ClientEvaluationTest(tf.test.TestCase, parameterized.TestCase):
         row['metrics'], {'loss': [4], 'f1_0': [1], 'f1_1': [2], 'f1_1_0': [3]}
     )
 
+  def test_nested_metrics_count_and_texts_do_not(self):
+    adapter = mock.Mock()
+    adapter.finalize_metrics.return_value = {
+        'classes': {'recall': tf.constant([1.0, 2.0]), 'pair': (3, True)},
+        'text': tf.constant('good'),
+    }
+    counts = computations._Counts(
+        tf.constant(8.0, tf.float64), tf.constant(2, tf.int64), {}
+    )
+    with self.assertWarnsRegex(UserWarning, "'text' has the type string"):
+      row = computations._to_row(adapter, counts, with_integers=True)
+    expected = {'recall_0': [1], 'recall_1': [2], 'pair/0': [3], 'pair/1': [1]}
+    self.assertAllEqual(
+        row['metrics'],
+        {'loss': [4], **{f'classes/{name}': v for name, v in expected.items()}},
+    )
+
   @pytest.mark.slow
   def test_clients_go_through_in_several_calls(self):
     source = _clients(2, sizes=[3, 1, 4, 1, 5, 9, 2, 6] * 3)

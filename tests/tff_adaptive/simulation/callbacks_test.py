@@ -7,6 +7,7 @@ import math
 
 from absl.testing import absltest
 from absl.testing import parameterized
+import numpy as np
 import pytest
 import tensorflow_federated as tff
 
@@ -155,10 +156,16 @@ class MonitorTest(parameterized.TestCase):
     self.assertEqual(monitor.read(_round_end(loss=2)), 2.0)
     self.assertIsNone(monitor.read(_round_end(other=2)))
 
-  @parameterized.parameters((0, False), (3, True), (None, True))
-  def test_metrics_of_no_training_example_are_no_numbers(self, size, counts):
+  @parameterized.parameters(
+      ({'clients/num_examples': 0}, False),
+      ({'clients/num_examples': 3}, True),
+      # Of a process of TFF.
+      ({'train/num_examples': np.int64(0)}, False),
+      ({'train/num_examples': np.int64(3)}, True),
+      ({}, True),
+  )
+  def test_metrics_of_no_training_example_are_no_numbers(self, sizes, counts):
     monitor = callbacks.Monitor('train/loss', 'min')
-    sizes = {} if size is None else {'clients/num_examples': size}
     found = monitor.read(_round_end(**{'train/loss': 0.0}, **sizes))
     self.assertEqual(monitor.improve(found), counts)
 

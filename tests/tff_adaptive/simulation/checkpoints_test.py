@@ -61,6 +61,11 @@ class CheckpointFilesTest(parameterized.TestCase):
     self.assertEqual(restored.dtype, values.dtype)
     self.assertEqual(restored.tobytes(), values.tobytes())
 
+  @parameterized.parameters('', b'', 'a\0', b'\xff\0\0', 'ü')
+  def test_texts_keep_the_zeros_at_their_end(self, text):
+    self._save({'t': text})
+    self.assertEqual(self._restore({'t': type(text)()}), {'t': text})
+
   def test_leaves_are_read_without_a_template(self):
     bfloat16 = tf.bfloat16.as_numpy_dtype
     self._save({'a': [np.float32(1.5), np.ones([2], bfloat16)], 'b': 'text'})

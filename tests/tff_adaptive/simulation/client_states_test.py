@@ -343,7 +343,7 @@ def _leaves(state):
 _TEMPLATE = _Dict(b=np.zeros([2], np.float32), a=(np.zeros([], np.int64),))
 # The metrics of one client.
 _NUM_BYTES = 2 * 4 + 8
-_AWKWARD_ID = 'ü/../\0' + 'x' * 300
+_AWKWARD_ID = 'ü/../\0' + 'x' * 300 + '\0'
 
 
 def _stacked(*numbers):

@@ -99,6 +99,11 @@ class DropClientsTest(parameterized.TestCase):
     self.assertEmpty(list(found))
     self.assertEmpty(found.fetch().pack().starts)
 
+  def test_clients_without_ids_are_refused(self):
+    cohort_fn = cohorts.inject_faults(lambda _: [[]], drop_clients=0.1)
+    with self.assertRaisesRegex(TypeError, '`inject_faults`.*found list'):
+      cohort_fn(0)
+
 
 class StragglersTest(parameterized.TestCase):
 

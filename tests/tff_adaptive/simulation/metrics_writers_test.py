@@ -72,6 +72,10 @@ class FlattenMetricsTest(parameterized.TestCase):
     self.assertEqual(
         dict(row), {'train/f1_0': 1, 'train/f1_1': 2, 'train/f1_1_0': 3}
     )
+    self.assertEqual(
+        metrics_writers.to_scalars({'f1': [1, 2], 'f1_1': 3, 4: 5}, 'Any'),
+        {'f1_0': 1, 'f1_1': 2, 'f1_1_0': 3, '4': 5},
+    )
 
   def test_names_of_the_columns_of_the_loop_are_spelt_out(self):
     row = metrics_writers.flatten_metrics(

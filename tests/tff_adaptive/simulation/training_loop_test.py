@@ -306,6 +306,7 @@ class TrainingLoopTest(loop_testing.LoopTestCase):
       ({'a': None}, "numbers, found None for 'a'"),
       ({'a': {'b': 0.5}}, "found {'b': 0.5} for 'a'"),
       ({'a': np.ones([1, 1])}, "array.*for 'a'"),
+      ({'a': [[0.5], [0.5, 1.0]]}, r"\[\[0.5\], .*for 'a'"),
   )
   def test_other_evaluations_and_measurements_are_named(self, found, message):
     with self.assertRaisesRegex(TypeError, f'`evaluate_fn` must.*{message}'):
@@ -316,6 +317,19 @@ class TrainingLoopTest(loop_testing.LoopTestCase):
         self.assertRaisesRegex(TypeError, f'`measure` of Callback.*{message}'),
     ):
       self.run_loop(callbacks=[callback])
+
+  def test_a_run_continues_after_a_callback_has_interrupted_it(self):
+    class Interrupter(callbacks.Callback):
+
+      def on_round_end(self, round_end):
+        if round_end.round_num == 5:
+          raise KeyboardInterrupt
+
+    with self.assertRaises(training_loop.TrainingInterrupted):
+      self.run_loop(callbacks=[Interrupter()])
+    self.run_loop(callbacks=[callbacks.Callback()])
+    self.run_loop('whole', callbacks=[callbacks.Callback()])
+    self.assert_same_run('run', 'whole')
 
   def test_an_interruption_says_how_to_continue(self):
     def interrupt(state):
