@@ -315,12 +315,14 @@ def _choose(kind: str, name: str) -> registry.Row:
     load_own(kind, name)
   rows = registry.ROWS[kind]
   elsewhere = [other for other, its in registry.ROWS.items() if name in its]
-  is_place = name not in rows and any(mark in name for mark in './')
-  if is_place and kind in registry.OWN_KINDS:
-    raise HparamError(
-        f'--{kind}={name} must be a name or {registry.form_of_own(kind)}'
-    )
-  flag_table.check_name(kind, name, rows, elsewhere)
+  known = list(rows)
+  if kind in registry.OWN_KINDS and name not in rows:
+    if any(mark in name for mark in './'):
+      raise HparamError(
+          f'--{kind}={name} must be a name or {registry.form_of_own(kind)}'
+      )
+    known.append(registry.form_of_own(kind))
+  flag_table.check_name(kind, name, known, elsewhere)
   return rows[name]
 
 

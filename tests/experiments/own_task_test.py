@@ -166,6 +166,8 @@ class OwnTaskTest(parameterized.TestCase):
       ),
       (':X', 'found no module, expected package.module:VALUE'),
       ('.foo:X', 'found no module, expected package.module:VALUE'),
+      ('docs/wine.py:X', 'package.module:VALUE; did you mean docs.wine:X?'),
+      ('qqq', 'dbpedia, package.module:VALUE'),
       ('docs.examples.wine:BEER', 'docs.examples.wine has no BEER'),
       ('docs.examples.wine:', 'docs.examples.wine has no value'),
       ('docs.examples.wine:build_mlp', 'must be a .*, found function'),
