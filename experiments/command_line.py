@@ -245,6 +245,9 @@ def run(
     define_more: Defines further flags, given the command line's arguments.
   """
   app.define_help_flags()
+  # `--help` begins with this text.
+  module = sys.modules['__main__']
+  module.__doc__ = programs.localize(module.__doc__ or '')
   _parse_flags(sys.argv, define_more)
   # Not `app.run`: if TensorFlow is imported within it, it assumes eager mode
   # everywhere, and Flatten of Keras fails.
