@@ -10,13 +10,14 @@ import sys
 
 # The variable with the script by which `tff-adaptive` was started, if it was.
 STARTED_BY = 'TFF_ADAPTIVE_STARTED_BY'
-# As in the documentation: programs run in a checkout.
+# As in the documentation.
 _IN_CHECKOUT = '.venv/bin/python'
 
 
 def _python() -> str:
-  """Returns the path of Python: the documentation's, if it exists here."""
-  return _IN_CHECKOUT if os.path.exists(_IN_CHECKOUT) else sys.executable
+  """Returns the path of Python, in a checkout the documentation's."""
+  is_checkout = os.path.exists('tasks/programs.py')
+  return _IN_CHECKOUT if is_checkout else sys.executable
 
 
 def to_command(module: str, arguments: Iterable[str] = ()) -> str:

@@ -227,7 +227,7 @@ class ProgramsTest(parameterized.TestCase):
         PATH=f'{path.parent}{os.pathsep}{os.environ["PATH"]}',
     )
     self.assertIn(', which tff-adaptive fetch fills', ended.stderr)
-    # A folder without .venv.
+    # A folder that is no checkout.
     ended = program_testing.run_command(
         *(sys.executable, '-m', 'experiments.train', *flags[1:]),
         cwd=self.folder,
