@@ -510,12 +510,13 @@ def recorded_choice(kind: str, recorded: Mapping[str, Any]) -> Choice:
 
 def _check_data(task: registry.Row, values: Mapping[str, Any]):
   """Raises unless the flags define the source of a task's data."""
+  has_synthetic = bool(task.definition.data.synthetic_files)
   if values['use_synthetic_data']:
     if not task.reads_files:
       raise HparamError(
           f'--task={task.name} includes its data, drop --use_synthetic_data'
       )
-    if not task.definition.data.synthetic_files:
+    if not has_synthetic:
       raise HparamError(
           f'--task={task.name} has no synthetic data; give --data_dir, or '
           'define `synthetic_files` of its data'
@@ -526,9 +527,10 @@ def _check_data(task: registry.Row, values: Mapping[str, Any]):
           'them'
       )
   elif task.reads_files and not values['data_dir']:
+    advice = ', or --use_synthetic_data to try it on synthetic data'
     raise HparamError(
-        f'--task={task.name} needs --data_dir, the folder of the data sets, or '
-        '--use_synthetic_data to try it on synthetic data'
+        f'--task={task.name} needs --data_dir, the folder of the data sets'
+        f'{advice if has_synthetic else ""}'
     )
 
 

@@ -131,6 +131,10 @@ class OwnTaskTest(parameterized.TestCase):
         hparams.HparamError, '^--task=.*WINE has no synthetic data; give'
     ):
       self._parse(f'--task={_WINE}')
+    with self.assertRaisesRegex(
+        hparams.HparamError, 'needs --data_dir, the folder of the data sets$'
+    ):
+      published.parse_flags([f'--task={_WINE}'])
 
   def test_names_are_found_in_words_and_flagfiles(self):
     with tempfile.TemporaryDirectory() as folder:
