@@ -68,9 +68,7 @@ def describe(error: flags.Error, flag_values: flags.FlagValues) -> str:
   """
   text = str(error)
   if isinstance(error, flags.UnrecognizedFlagError):
-    suggestion = _suggestion(error, flag_values)
-    # The suggestions of absl only share the beginning of the name.
-    return f'{text.partition(". Did")[0]}{suggestion}' if suggestion else text
+    return _describe_unknown(error, flag_values)
   missing = _IS_MISSING.findall(text)
   if missing:
     names = ' and '.join(f'--{name}' for name in missing)
@@ -84,18 +82,21 @@ def describe(error: flags.Error, flag_values: flags.FlagValues) -> str:
   return text
 
 
-def _suggestion(
+def _describe_unknown(
     error: flags.UnrecognizedFlagError, flag_values: flags.FlagValues
 ) -> str:
-  """Returns a suggestion of the flags whose names end like the given one."""
+  """Returns the error with the flags whose names end, or begin, like this."""
+  text, _, of_absl = str(error).partition('. Did you mean: ')
   end = _SHORT_NAMES.get(error.flagname, error.flagname)
   names = [name for name in flag_values if name.endswith(f'_{end}')]
   nearest = sorted(names, key=lambda name: (len(name), name))
+  # The suggestions of absl only share the beginning of the name.
+  nearest = nearest or re.findall(r'\w+', of_absl)
   if not nearest:
-    return ''
+    return text
   *others, last = (f'--{name}' for name in nearest[:_MAX_SUGGESTIONS])
   choice = f'{", ".join(others)} or {last}' if others else last
-  return f'; did you mean {choice}?'
+  return f'{text}; did you mean {choice}?'
 
 
 _OUR_PACKAGES = ('experiments', 'tasks', 'tff_adaptive')
@@ -245,6 +246,9 @@ def run(
     define_more: Defines further flags, given the command line's arguments.
   """
   app.define_help_flags()
+  # `--help` begins with this text.
+  module = sys.modules['__main__']
+  module.__doc__ = programs.localize(module.__doc__ or '')
   _parse_flags(sys.argv, define_more)
   # Not `app.run`: if TensorFlow is imported within it, it assumes eager mode
   # everywhere, and Flatten of Keras fails.

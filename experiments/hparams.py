@@ -315,12 +315,14 @@ def _choose(kind: str, name: str) -> registry.Row:
     load_own(kind, name)
   rows = registry.ROWS[kind]
   elsewhere = [other for other, its in registry.ROWS.items() if name in its]
-  is_place = name not in rows and any(mark in name for mark in './')
-  if is_place and kind in registry.OWN_KINDS:
-    raise HparamError(
-        f'--{kind}={name} must be a name or {registry.form_of_own(kind)}'
-    )
-  flag_table.check_name(kind, name, rows, elsewhere)
+  known = list(rows)
+  if kind in registry.OWN_KINDS and name not in rows:
+    if any(mark in name for mark in './'):
+      raise HparamError(
+          f'--{kind}={name} must be a name or {registry.form_of_own(kind)}'
+      )
+    known.append(registry.form_of_own(kind))
+  flag_table.check_name(kind, name, known, elsewhere)
   return rows[name]
 
 
@@ -508,12 +510,13 @@ def recorded_choice(kind: str, recorded: Mapping[str, Any]) -> Choice:
 
 def _check_data(task: registry.Row, values: Mapping[str, Any]):
   """Raises unless the flags define the source of a task's data."""
+  has_synthetic = bool(task.definition.data.synthetic_files)
   if values['use_synthetic_data']:
     if not task.reads_files:
       raise HparamError(
           f'--task={task.name} includes its data, drop --use_synthetic_data'
       )
-    if not task.definition.data.synthetic_files:
+    if not has_synthetic:
       raise HparamError(
           f'--task={task.name} has no synthetic data; give --data_dir, or '
           'define `synthetic_files` of its data'
@@ -524,9 +527,10 @@ def _check_data(task: registry.Row, values: Mapping[str, Any]):
           'them'
       )
   elif task.reads_files and not values['data_dir']:
+    advice = ', or --use_synthetic_data to try it on synthetic data'
     raise HparamError(
-        f'--task={task.name} needs --data_dir, the folder of the data sets, or '
-        '--use_synthetic_data to try it on synthetic data'
+        f'--task={task.name} needs --data_dir, the folder of the data sets'
+        f'{advice if has_synthetic else ""}'
     )
 
 

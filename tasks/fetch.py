@@ -21,6 +21,7 @@ from typing import NoReturn, Optional
 from tasks import catalogue
 from tasks import data_files
 from tasks import downloads
+from tasks import programs
 from tasks import sources
 from tff_adaptive import _error_texts
 from tff_adaptive import _files
@@ -42,8 +43,8 @@ class _Parser(argparse.ArgumentParser):
 
 def _build_parser() -> argparse.ArgumentParser:
   parser = _Parser(
-      prog='python -m tasks.fetch',
-      description=__doc__,
+      prog=programs.to_command('tasks.fetch'),
+      description=programs.localize(__doc__),
       formatter_class=argparse.RawDescriptionHelpFormatter,
   )
   parser.add_argument('name', nargs='?', help='the data set, one of --list')

@@ -13,7 +13,6 @@ import numpy as np
 
 from tasks import data
 from tasks import synthetic_data
-from tff_adaptive import _error_texts
 from tff_adaptive.data import checks
 from tff_adaptive.data import client_data
 from tff_adaptive.data import feature_arrays
@@ -148,8 +147,8 @@ def check_examples(
     )
   if labels.shape != images.shape[:1]:
     raise ValueError(
-        f'{source}: {y} must have shape [{len(images)}], one class per image '
-        f'of {x}, found {list(labels.shape)}.'
+        f'{source}: {y} must have shape [{len(images)}], one class per '
+        f'example of {x}, found {list(labels.shape)}.'
     )
   changed = specs.cast(images, np.float32)[1]
   if changed.any():
@@ -195,10 +194,7 @@ def _damages_named(path: pathlib.Path) -> Iterator[None]:
   try:
     yield
   except npz_files.DamagedNpzError as error:
-    raise ValueError(
-        f'{path} is damaged ({_error_texts.first_line(error)}); replace it '
-        'by an intact copy.'
-    ) from error
+    raise ValueError(error.describe(path)) from error
 
 
 def split(

@@ -4,12 +4,20 @@
 
 from collections.abc import Iterable
 import os
+import re
 import shlex
+import sys
 
 # The variable with the script by which `tff-adaptive` was started, if it was.
 STARTED_BY = 'TFF_ADAPTIVE_STARTED_BY'
-# As in the documentation: programs run in a checkout.
+# As in the documentation.
 _IN_CHECKOUT = '.venv/bin/python'
+
+
+def _python() -> str:
+  """Returns the path of Python, in a checkout the documentation's."""
+  is_checkout = os.path.exists('tasks/programs.py')
+  return _IN_CHECKOUT if is_checkout else sys.executable
 
 
 def to_command(module: str, arguments: Iterable[str] = ()) -> str:
@@ -22,18 +30,23 @@ def to_command(module: str, arguments: Iterable[str] = ()) -> str:
   Example:
 
     >>> to_command('tasks.fetch', ['mnist'])
-    '.venv/bin/python -m tasks.fetch mnist'
+    '... -m tasks.fetch mnist'
   """
   script = os.environ.get(STARTED_BY)
   words = (
       [script, module.rpartition('.')[2]]
       if script
-      else [_IN_CHECKOUT, '-m', module]
+      else [_python(), '-m', module]
   )
   return shlex.join([*words, *arguments])
 
 
+def localize(text: str) -> str:
+  """Replaces each `python -m MODULE` of a help text by `to_command(MODULE)`."""
+  return re.sub(r'(?<!/)python -m ([\w.]+)', lambda m: to_command(m[1]), text)
+
+
 def find_script(name: str) -> str:
   """Returns the path of a script of the environment, such as 'tensorboard'."""
-  script = os.environ.get(STARTED_BY) or _IN_CHECKOUT
+  script = os.environ.get(STARTED_BY) or _python()
   return os.path.join(os.path.dirname(script), name)

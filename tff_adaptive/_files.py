@@ -220,7 +220,10 @@ def _acquire(path: pathlib.Path) -> int:
     with contextlib.suppress(FileNotFoundError):
       if os.path.samestat(os.stat(path), os.fstat(descriptor)):
         os.truncate(descriptor, 0)
-        command = ' '.join([pathlib.Path(sys.argv[0]).name, *sys.argv[1:]])
+        program = pathlib.Path(sys.argv[0])
+        if program.name == '__main__.py':  # Of a package.
+          program = program.parent
+        command = ' '.join([program.name, *sys.argv[1:]])
         writer = os.fsencode(f'{os.getpid()} {command}')
         os.pwrite(descriptor, writer[:4096], 0)
         return descriptor

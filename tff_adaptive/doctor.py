@@ -44,7 +44,7 @@ def _how_to_install(package: str, version: str) -> str:
     command = _stack.TFF_COMMAND
   return (
       'run `make venv` in a checkout of tff_adaptive and use its'
-      f' .venv/bin/python, or `{command}` here'
+      f' .venv/bin/python, or `{sys.executable} -m {command}` here'
   )
 
 
@@ -126,7 +126,8 @@ def _check_devices() -> _Report:
     devices = tf.config.list_physical_devices('GPU')
     gpus = ', '.join(device.name for device in devices)
     if not gpus:
-      note = f'(to use GPUs: pip install {_cuda_packages()})'
+      command = f'{sys.executable} -m pip install {_cuda_packages()}'
+      note = f'(to use GPUs: {command})'
   except Exception:  # pylint: disable=broad-exception-caught
     # `_check_import` has reported the error.
     gpus = 'unknown, TensorFlow cannot be imported'
@@ -140,13 +141,19 @@ def _list_jax_devices() -> list[str]:
     jax = importlib.import_module('jax')
     found = ', '.join(map(str, jax.devices()))
   except ModuleNotFoundError:
-    note = '(to run rounds on accelerators: make venv EXTRAS=jax)'
+    note = (
+        '(to run rounds on accelerators: make venv EXTRAS=jax in a checkout, or'
+        f' {sys.executable} -m pip install jax)'
+    )
     return [_line('JAX', 'none', note)]
   except Exception as error:  # pylint: disable=broad-exception-caught
     return [_line('JAX', 'none', f'({type(error).__name__}: {error})')]
   note = ''
   if jax.default_backend() == 'cpu':
-    note = '(to use a GPU: make venv LOCK=requirements-cuda.txt)'
+    note = (
+        '(to use a GPU: make venv LOCK=requirements-cuda.txt in a checkout, or'
+        f" {sys.executable} -m pip install 'jax[cuda13]')"
+    )
   folder = _compile_cache.find(jax) or 'none'
   return [_line('JAX', found, note), _line('compiled programs', folder)]
 

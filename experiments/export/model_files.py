@@ -8,6 +8,7 @@ import json
 import logging
 import os
 import pathlib
+import shlex
 import tempfile
 from typing import Any
 import zipfile
@@ -28,9 +29,9 @@ from tff_adaptive.simulation import structures
 from tff_adaptive.simulation import weights_files
 
 _HOW_TO_LOAD = {
-    'npz': "np.load('{0}'), or train on with --initial_weights={0}",
-    'keras': "{1}.models.load_model('{0}')",
-    'saved_model': "tf.saved_model.load('{0}')",
+    'npz': 'np.load({0!r}), or train on with {2}',
+    'keras': '{1}.models.load_model({0!r})',
+    'saved_model': 'tf.saved_model.load({0!r})',
 }
 # Packages whose layers Keras finds by itself.
 _OF_KERAS = ('builtins', 'keras', 'tensorflow', 'tf_keras')
@@ -190,7 +191,8 @@ def _own_modules(config: Any) -> set[str]:
 
 def _how_to_load(form: str, output: pathlib.Path, keras: str) -> str:
   """Returns the command that loads a file."""
-  how = _HOW_TO_LOAD[form].format(output, keras)
+  flag = shlex.quote(f'--initial_weights={output}')
+  how = _HOW_TO_LOAD[form].format(str(output), keras, flag)
   if form != 'keras':
     return how
   with zipfile.ZipFile(output) as file:

@@ -24,7 +24,6 @@ last lines name the logs, and the exit code is 1.
 from collections.abc import Sequence
 import dataclasses
 import pathlib
-import shlex
 from typing import Optional
 
 from absl import flags
@@ -226,7 +225,7 @@ def main(flag_values: flags.FlagValues = flags.FLAGS):
   if flag_values.dry_run:
     for pair in plan.pairs:
       for trial in plan.tuning(*pair):
-        print(shlex.join([*running.TRAIN, *trial.arguments]))
+        print(command_line.build_command('train', trial.arguments))
     return
   command_line.prepare_libraries()
   with (

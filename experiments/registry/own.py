@@ -106,6 +106,12 @@ def load(kind: str, name: str) -> rows.Row:
   try:
     if not module or module.startswith('.'):
       raise _OwnError(f'found no module, expected {form_of(kind)}')
+    if '/' in module or module.endswith('.py'):
+      dotted = module.removesuffix('.py').replace('/', '.').strip('.')
+      raise _OwnError(
+          f'expected {form_of(kind)}; did you mean '
+          f'{dotted}{_SEPARATOR}{attribute}?'
+      )
     if kind == rows.TASK:
       row = _create_task(name, module, attribute)
     else:

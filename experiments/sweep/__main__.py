@@ -17,7 +17,6 @@ continues an interrupted sweep.
 from collections.abc import Callable, Sequence
 import dataclasses
 import functools
-import shlex
 from typing import Literal, Optional
 
 from absl import flags
@@ -236,7 +235,7 @@ def main(flag_values: flags.FlagValues = flags.FLAGS):
     run = functools.partial(searches.run, search)
   if flag_values.dry_run:
     for trial in trials:
-      print(shlex.join([*running.TRAIN, *trial.arguments]))
+      print(command_line.build_command('train', trial.arguments))
     return
   needs_data = flag_values.table and not flag_values.use_synthetic_data
   folders.check_of_runs(flag_values, published.DATA_DIR if needs_data else None)

@@ -246,6 +246,6 @@ class DescribeTest(parameterized.TestCase):
   def test_unknown_flags(self, name, meant):
     said = _sentence(hparams, f'--{name}=1')
     self.assertStartsWith(said, f"Unknown command line flag '{name}'")
-    self.assertEqual('id you mean' in said, bool(meant))
+    self.assertEqual('; did you mean --' in said, bool(meant))
     for flag in meant:
-      self.assertIn(flag, said)
+      self.assertIn(f'--{flag}', said)

@@ -131,6 +131,10 @@ class OwnTaskTest(parameterized.TestCase):
         hparams.HparamError, '^--task=.*WINE has no synthetic data; give'
     ):
       self._parse(f'--task={_WINE}')
+    with self.assertRaisesRegex(
+        hparams.HparamError, 'needs --data_dir, the folder of the data sets$'
+    ):
+      published.parse_flags([f'--task={_WINE}'])
 
   def test_names_are_found_in_words_and_flagfiles(self):
     with tempfile.TemporaryDirectory() as folder:
@@ -166,6 +170,8 @@ class OwnTaskTest(parameterized.TestCase):
       ),
       (':X', 'found no module, expected package.module:VALUE'),
       ('.foo:X', 'found no module, expected package.module:VALUE'),
+      ('docs/wine.py:X', 'package.module:VALUE; did you mean docs.wine:X?'),
+      ('qqq', 'dbpedia, package.module:VALUE'),
       ('docs.examples.wine:BEER', 'docs.examples.wine has no BEER'),
       ('docs.examples.wine:', 'docs.examples.wine has no value'),
       ('docs.examples.wine:build_mlp', 'must be a .*, found function'),

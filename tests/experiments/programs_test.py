@@ -227,6 +227,19 @@ class ProgramsTest(parameterized.TestCase):
         PATH=f'{path.parent}{os.pathsep}{os.environ["PATH"]}',
     )
     self.assertIn(', which tff-adaptive fetch fills', ended.stderr)
+    # A folder that is no checkout.
+    ended = program_testing.run_command(
+        *(sys.executable, '-m', 'experiments.train', *flags[1:]),
+        cwd=self.folder,
+    )
+    self.assertIn(f' {sys.executable} -m tasks.fetch fills', ended.stderr)
+
+  @parameterized.parameters('train', 'fetch')
+  def test_commands_of_the_help_are_those_of_the_place(self, name):
+    path = pathlib.Path(sys.prefix) / 'bin' / 'tff-adaptive'
+    shown = self._start(name, '--help').stdout
+    self.assertIn(f'\n  {path} {name} ', shown)
+    self.assertNotIn('python -m', shown)
 
   @parameterized.parameters(
       ((), 'error: no program was named; the programs are train, '),

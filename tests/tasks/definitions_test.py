@@ -174,6 +174,11 @@ class DefinitionsTest(folder_testing.FolderTestCase):
       (None, ValueError, 'must hold .* owners, but lacks owners;'),
       ([1, 2], ValueError, r'owners must have shape \[30\].*\[2\]'),
       ([0.5] * 30, TypeError, 'must be integers or strings.*float64'),
+      (
+          np.array(['ann'] * 30, object),
+          ValueError,
+          r"array 'owners' could not be read .* np.asarray\(\.\.\., str\)",
+      ),
   )
   def test_owners_that_cannot_be(self, owners, error, sentence):
     data = attrs.evolve(LEAVES.data, client_ids='owners')

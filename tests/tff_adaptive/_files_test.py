@@ -262,6 +262,13 @@ class FolderLocksTest(absltest.TestCase):
         with _files.locked(self.folder):
           self.fail('Both were let in.')
 
+  def test_names_the_program_of_a_package(self):
+    command = ['/a/train/__main__.py', '--seed=1']
+    with mock.patch.object(sys, 'argv', command), _files.locked(self.folder):
+      with self.assertRaisesRegex(_files.FolderInUseError, r'\(train --seed=1'):
+        with _files.locked(self.folder):
+          self.fail('Both were let in.')
+
   def test_nothing_is_left(self):
     with _files.locked(self.folder):
       pass

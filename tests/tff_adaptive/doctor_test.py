@@ -91,7 +91,7 @@ class DoctorTest(parameterized.TestCase):
     self._assert_one_problem(
         *_run_doctor(),
         rf'^{package} is version 0\.0\.1, .* {locked}: .*make venv.*'
-        rf'pip install --no-deps .*{package}=={locked}',
+        rf'-m pip install --no-deps .*{package}=={locked}',
     )
 
   def test_a_newer_tensorflow_that_was_tested_is_in_order(self):

@@ -186,9 +186,11 @@ def find_bad_label(labels: np.ndarray, num_classes: int) -> Optional[str]:
   if not bad.any():
     return None
   place = tuple(np.argwhere(bad)[0])
+  may_begin_at_1 = labels.min() > 0 and labels.max() == num_classes
+  advice = '; subtract 1 if yours begin at 1' if may_begin_at_1 else ''
   return (
       f'has the label {labels[place]} at example {place[0]}, where labels must '
-      f'be integers from 0 to {num_classes - 1}'
+      f'be integers from 0 to {num_classes - 1}{advice}'
   )
 
 

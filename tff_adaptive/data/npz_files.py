@@ -14,6 +14,7 @@ import zipfile
 
 import numpy as np
 
+from tff_adaptive import _error_texts
 from tff_adaptive import _files
 from tff_adaptive.data import specs
 
@@ -30,6 +31,19 @@ class DamagedNpzError(Exception):
   def __init__(self, reason: str, array: Optional[str] = None):
     super().__init__(reason)
     self.array = array
+
+  def describe(self, path: _files.PathLike) -> str:
+    """Returns a sentence on the file, with advice."""
+    reason = _error_texts.first_line(self)
+    if self.array is None:
+      return (
+          f'{path} could not be read ({reason}); replace it by an intact copy.'
+      )
+    return (
+        f'{path}: array {self.array!r} could not be read ({reason}); save '
+        'strings as np.asarray(..., str), and replace a damaged file by an '
+        'intact copy.'
+    )
 
 
 def read_names(path: _files.PathLike) -> list[str]:

@@ -178,13 +178,19 @@ class CSVFile(RowFile):
           f'{self.path} has several columns {shown(repeated)}; give each its '
           'own name in the first line.'
       )
+    is_one_cell = len(header) == 1 and re.search('[;\t]', header[0])
+    advice = (
+        'separate the cells of all lines by commas'
+        if is_one_cell
+        else 'add them, or rename them in the first line'
+    )
     for name, columns in self._columns.items():
       missing = [column for column in columns if column not in found]
       if missing:
         raise ValueError(
             f'{self.path} lacks the columns {shown(missing)} of feature '
             f'{name!r} with shape {self._shapes[name]}, found '
-            f'{shown(header)}; add them, or rename them in the first line.'
+            f'{shown(header)}; {advice}.'
         )
       beyond = f'{name}_{len(columns)}'
       if self._shapes[name] and beyond in found:

@@ -208,13 +208,7 @@ def _load_arrays(
     names = [*wanted, *([_SPLIT_KEY] if _SPLIT_KEY in found else [])]
     arrays = npz_files.read(path, names)
   except npz_files.DamagedNpzError as error:
-    if error.array is None:
-      raise _damaged(path, error) from error
-    raise ValueError(
-        f'{path}: array {error.array!r} could not be read ({error}); save '
-        'strings as np.asarray(..., str), and replace a damaged file by an '
-        'intact copy.'
-    ) from error
+    raise ValueError(error.describe(path)) from error
   except _DAMAGES as error:
     raise _damaged(path, error) from error
   for name, array in arrays.items():
@@ -277,8 +271,11 @@ def _client_id(row: Mapping[str, Any], key: str, where: str) -> str:
 
 def _damaged(path: pathlib.Path, error: BaseException) -> ValueError:
   reason = str(error) or type(error).__name__
+  is_encoding = isinstance(error, UnicodeDecodeError)
+  advice = 'save it as UTF-8, or ' if is_encoding else ''
   return ValueError(
-      f'{path} could not be read ({reason}); replace it by an intact copy.'
+      f'{path} could not be read ({reason}); {advice}replace it by an intact '
+      'copy.'
   )
 
 

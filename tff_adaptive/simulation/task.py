@@ -123,9 +123,8 @@ class Task:
     num_clients = len(self.train_data.client_ids)
     if self.protocol.clients_per_round > num_clients:
       raise ValueError(
-          f'`clients_per_round` must be at most {num_clients}, the number of '
-          f'clients, found {self.protocol.clients_per_round}; give another '
-          '`protocol`.'
+          f"The protocol's `clients_per_round` must be at most {num_clients}, "
+          f'the number of clients, found {self.protocol.clients_per_round}.'
       )
 
   @property

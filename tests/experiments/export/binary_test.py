@@ -73,7 +73,7 @@ class ExportTest(folder_testing.FolderTestCase):
     self.assertFalse(output.exists())
 
   def test_npz_has_the_weights_of_the_final_state(self):
-    path = self.folder / 'deep' / 'model.npz'
+    path = self.folder / 'deep' / 'my model.npz'
     out = _call(f'--run={self.trained}', f'--output={path}')
     with np.load(path, allow_pickle=False) as file:
       self.assertEqual(
@@ -85,9 +85,9 @@ class ExportTest(folder_testing.FolderTestCase):
         out,
         f'weights: {self.trained}/checkpoints/checkpoint_00000003.npz\n'
         f"{path} ({size}): np.load('{path}'), or train on with "
-        f'--initial_weights={path}\n',
+        f"'--initial_weights={path}'\n",
     )
-    self.assertEqual(os.listdir(path.parent), ['model.npz'])
+    self.assertEqual(os.listdir(path.parent), ['my model.npz'])
 
   def test_keras_file_predicts_what_the_final_state_does(self):
     path = self.folder / 'model.keras'

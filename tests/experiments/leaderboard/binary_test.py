@@ -81,7 +81,7 @@ class LeaderboardTest(folder_testing.FolderTestCase):
     # Two trials of two methods on four tasks.
     self.assertLen(commands, 16)
     for command in commands:
-      self.assertEqual(tuple(command[:3]), running.TRAIN)
+      self.assertEqual(command[1:3], ['-m', 'experiments.train'])
       published.parse_flags(command[3:])
     self.assertEqual(list(self.folder.iterdir()), [])
 

@@ -80,7 +80,7 @@ class SweepTest(folder_testing.FolderTestCase):
     commands = [shlex.split(line) for line in out.splitlines()]
     self.assertLen(commands, 4)
     for command in commands:
-      self.assertEqual(tuple(command[:3]), running.TRAIN)
+      self.assertEqual(command[1:3], ['-m', 'experiments.train'])
       published.parse_flags(command[3:])
     self.assertEqual(list(self.folder.iterdir()), [])
 

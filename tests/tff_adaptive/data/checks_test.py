@@ -95,7 +95,7 @@ class CheckClientsTest(parameterized.TestCase):
       checks.check_clients(source, bad_clients='reject', max_clients=3)
     self.assertIn('of 3 checked clients', logs.output[0])
 
-  @parameterized.product(label=[10, -1], policy=['error', 'reject'])
+  @parameterized.product(label=[11, -1], policy=['error', 'reject'])
   def test_label_out_of_range_is_always_an_error(self, label, policy):
     source = _source(bad=_client(y=(3, label)))
     with self.assertRaisesRegex(
@@ -104,6 +104,11 @@ class CheckClientsTest(parameterized.TestCase):
         r'be integers from 0 to 9 \(`bad_clients="reject"` does not apply',
     ):
       checks.check_clients(source, num_classes=10, bad_clients=policy)
+
+  def test_labels_that_begin_at_1_are_told_apart(self):
+    source = _source(bad=_client(y=(3, 10)))
+    with self.assertRaisesRegex(ValueError, 'to 9; subtract 1 if yours begin'):
+      checks.check_clients(source, num_classes=10)
 
   def test_labels_that_are_no_integers_are_an_error(self):
     source = client_data.PackedClientArrays.from_clients(

@@ -44,6 +44,7 @@ class RowFilesTest(data_source_testing.DataSourceTestCase):
           'line 3 begins another file, with a header or a byte order mark ',
       ),
       ('mark_again', 'x_0,x_1,y\n\ufeff1,2,3\n', 'line 2 begins another fi'),
+      ('semicolons', 'x_0;x_1;y\n1;2;3\n', 'separate the cells of all lines'),
       ('no_header', '\n\n', "lacks the columns 'x_0', 'x_1' of feature 'x'"),
   )
   def test_errors_of_csv(self, text, sentence):

@@ -186,6 +186,11 @@ class FilesTest(data_source_testing.DataSourceTestCase):
     self.assertStartsWith(str(caught.exception), str(path))
     self.assertEndsWith(str(caught.exception), 'replace it by an intact copy.')
 
+  def test_a_file_of_another_encoding(self):
+    path = self.path('data.csv')
+    path.write_bytes('caf\xe9,y\n'.encode('latin-1'))
+    self.assert_unreadable('; save it as UTF-8, or replace it', path, _FEATURES)
+
   @parameterized.parameters('data.jsonl.gz', 'data.npz')
   def test_a_file_that_ends_early(self, name):
     path = self.path(name)
