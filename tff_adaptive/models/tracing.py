@@ -101,7 +101,12 @@ def _inlined_functions() -> Iterator[None]:
     has_attributes = function._attributes  # pylint: disable=protected-access
     if tf.executing_eagerly() or has_attributes or not is_traced:
       return before(function, *args, **kwargs)
-    return _inline(function)(*args, **kwargs)
+    inlined = _inline(function)
+    if not function._jit_compile:  # pylint: disable=protected-access
+      return inlined(*args, **kwargs)
+    # XLA compiles a function as a whole, so this one is traced anew.
+    own = tf.function(inlined, jit_compile=True, autograph=False)
+    return before(own, *args, **kwargs)
 
   _Function.__call__ = call
   try:

@@ -583,6 +583,16 @@ class FromKerasTest(tf.test.TestCase, parameterized.TestCase):
       self.assertIn('PartitionedCall', pool.submit(call).result())
     self.assertIn('PartitionedCall', call())
 
+  def test_functions_that_xla_compiles_stay_so(self):
+    of_graph = {}
+    add = tf.function(lambda x: x + of_graph['y'], jit_compile=True)
+    for _ in range(2):
+      with tf.Graph().as_default() as graph, tracing._inlined_functions():
+        of_graph['y'] = tf.constant(2.0)
+        add(tf.constant(1.0))
+      (function,) = graph.as_graph_def().library.function
+      self.assertTrue(function.attr['_XlaMustCompile'].b)
+
   def test_processes_of_tff_take_it(self):
     model = _convert(_sequential(keras), metrics=['accuracy'])
     process = tff.learning.algorithms.build_weighted_fed_avg(
