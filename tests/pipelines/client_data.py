@@ -3,8 +3,9 @@
 """Synthetic clients in the shapes of published federated datasets."""
 
 import collections
+from collections.abc import Callable
 import functools
-from typing import Any
+from typing import Any, Optional
 
 import numpy as np
 import tensorflow as tf
@@ -33,12 +34,42 @@ def digits(num_clients: int = 10) -> tff.simulation.datasets.TestClientData:
   return tff.simulation.datasets.TestClientData(clients)
 
 
+# Batches of `digits` as images, and as rows.
+IMAGES = collections.OrderedDict(
+    x=tf.TensorSpec([None, 28, 28, 1], tf.float32),
+    y=tf.TensorSpec([None], tf.int32),
+)
+FLAT_DIGITS = collections.OrderedDict(
+    x=tf.TensorSpec([None, 784], tf.float32),
+    y=tf.TensorSpec([None, 1], tf.int32),
+)
+
+
+def images(batch: Any) -> Any:
+  """Adds an axis of colors to `digits`."""
+  return collections.OrderedDict(
+      x=tf.expand_dims(batch['pixels'], -1), y=batch['label']
+  )
+
+
 def flat_digits(batch: Any) -> Any:
   """Flattens a batch of `digits`; its labels are a column."""
   return collections.OrderedDict(
       x=tf.reshape(batch['pixels'], [-1, 784]),
       y=tf.reshape(batch['label'], [-1, 1]),
   )
+
+
+def datasets(
+    preprocess: Callable[[tf.data.Dataset], tf.data.Dataset],
+    source: Optional[tff.simulation.datasets.ClientData] = None,
+) -> list[tf.data.Dataset]:
+  """Returns a dataset for each client of a source, `digits` by default."""
+  source = source or digits()
+  return [
+      preprocess(source.create_tf_dataset_for_client(client_id))
+      for client_id in source.client_ids
+  ]
 
 
 @functools.cache

@@ -15,9 +15,10 @@ import tensorflow_federated as tff
 from tests.pipelines import client_data
 from tests.pipelines import pipeline
 from tests.pipelines import training
+from tests.tff_adaptive import testing
 from tff_adaptive.runtime import plans
 
-_FLOATS_AT_CLIENTS = tff.FederatedType(np.float32, tff.CLIENTS)
+_at_clients, _at_server = testing.at_clients, testing.at_server
 
 
 @pipeline.pipeline(plans.COMPILED)
@@ -31,7 +32,7 @@ def hello_world() -> pipeline.Run:
 
 @pipeline.pipeline(plans.COMPILED)
 def average_temperature() -> pipeline.Run:
-  @tff.federated_computation(_FLOATS_AT_CLIENTS)
+  @tff.federated_computation(_at_clients())
   def average(readings):
     return tff.federated_mean(readings)
 
@@ -49,7 +50,7 @@ def average_of_local_averages() -> pipeline.Run:
     )
     return total / tf.cast(count, tf.float32)
 
-  @tff.federated_computation(tff.FederatedType(sequence, tff.CLIENTS))
+  @tff.federated_computation(_at_clients(sequence))
   def average(readings):
     return tff.federated_mean(tff.federated_map(local_average, readings))
 
@@ -115,27 +116,20 @@ def _local_train(initial, learning_rate, batches):
 
 def _batches_of_a_digit() -> list[list[Any]]:
   """Returns lists of batches of arrays; each client has one digit."""
-  source = client_data.digits()
-  pixels, labels = [], []
-  for client_id in source.client_ids:
-    dataset = source.create_tf_dataset_for_client(client_id).batch(1000)
-    arrays = next(dataset.as_numpy_iterator())
-    pixels.append(arrays['pixels'].reshape([-1, 784]))
-    labels.append(arrays['label'])
-  x, y = np.concatenate(pixels), np.concatenate(labels)
-  clients = []
-  for digit in range(10):
-    rows = x[y == digit]
-    clients.append(
-        [
-            {
-                'x': rows[start : start + 20],
-                'y': np.full(len(rows[start : start + 20]), digit, np.int32),
-            }
-            for start in range(0, len(rows), 20)
-        ]
-    )
-  return clients
+  arrays = [
+      next(dataset.as_numpy_iterator())
+      for dataset in client_data.datasets(lambda dataset: dataset.batch(1000))
+  ]
+  x = np.concatenate([one['pixels'] for one in arrays]).reshape([-1, 784])
+  y = np.concatenate([one['label'] for one in arrays])
+  batches = [
+      np.split(rows, range(20, len(rows), 20))
+      for rows in (x[y == digit] for digit in range(10))
+  ]
+  return [
+      [{'x': rows, 'y': np.full(len(rows), digit, np.int32)} for rows in client]
+      for digit, client in enumerate(batches)
+  ]
 
 
 def _zero_model() -> Any:
@@ -153,9 +147,7 @@ def local_training_by_sequence_reduce() -> pipeline.Run:
 @pipeline.pipeline(plans.COMPILED)
 def federated_training_by_sequence_reduce() -> pipeline.Run:
   @tff.federated_computation(
-      tff.FederatedType(_MODEL, tff.SERVER),
-      tff.FederatedType(np.float32, tff.SERVER),
-      tff.FederatedType(_BATCHES, tff.CLIENTS),
+      _at_server(_MODEL), _at_server(), _at_clients(_BATCHES)
   )
   def train(model, learning_rate, clients):
     arguments = [
@@ -180,10 +172,7 @@ def federated_evaluation_by_sequence_reduce() -> pipeline.Run:
     _, total = tff.sequence_reduce(batches, (model, 0.0), add)
     return total
 
-  @tff.federated_computation(
-      tff.FederatedType(_MODEL, tff.SERVER),
-      tff.FederatedType(_BATCHES, tff.CLIENTS),
-  )
+  @tff.federated_computation(_at_server(_MODEL), _at_clients(_BATCHES))
   def evaluate(model, clients):
     arguments = [tff.federated_broadcast(model), clients]
     return tff.federated_mean(tff.federated_map(local_loss, arguments))
@@ -192,13 +181,8 @@ def federated_evaluation_by_sequence_reduce() -> pipeline.Run:
 
 
 def _pairs_of_digits() -> list[tf.data.Dataset]:
-  source = client_data.digits()
-  return [
-      source.create_tf_dataset_for_client(client_id)
-      .batch(20)
-      .map(lambda batch: tuple(client_data.flat_digits(batch).values()))
-      for client_id in source.client_ids
-  ]
+  to_pair = lambda batch: tuple(client_data.flat_digits(batch).values())
+  return client_data.datasets(lambda dataset: dataset.batch(20).map(to_pair))
 
 
 @functools.cache
@@ -210,10 +194,7 @@ def _pair_model() -> Any:
           tf.keras.layers.Softmax(),
       ]
   )
-  spec = (
-      tf.TensorSpec([None, 784], tf.float32),
-      tf.TensorSpec([None, 1], tf.int32),
-  )
+  spec = tuple(client_data.FLAT_DIGITS.values())
   return training.functional(model, spec, from_logits=False)
 
 
@@ -276,10 +257,7 @@ def building_your_own_algorithm() -> pipeline.Run:
   def initialize():
     return tff.federated_eval(_initial_weights(), tff.SERVER)
 
-  @tff.federated_computation(
-      tff.FederatedType(weights_type, tff.SERVER),
-      tff.FederatedType(data_type, tff.CLIENTS),
-  )
+  @tff.federated_computation(_at_server(weights_type), _at_clients(data_type))
   def next_fn(weights, clients):
     at_clients = tff.federated_broadcast(weights)
     trained = tff.federated_map(client_update, (clients, at_clients))
@@ -309,8 +287,8 @@ def _clipping_work(optimizer: Any) -> Any:
 
   @tff.federated_computation(
       initialize.type_signature.result,
-      tff.FederatedType(weights_type, tff.CLIENTS),
-      tff.FederatedType(data_type, tff.CLIENTS),
+      _at_clients(weights_type),
+      _at_clients(data_type),
   )
   def next_fn(state, weights, clients):
     result = tff.federated_map(update, (weights, clients))
@@ -335,8 +313,7 @@ def composing_learning_algorithms() -> pipeline.Run:
           training.sgd(1.0), weights_type
       ),
   )
-  clients = _pairs_of_digits()
-  return training.of_process(process, lambda: clients)
+  return training.of_process(process, _pairs_of_digits())
 
 
 class _ScalingFactory(tff.aggregators.UnweightedAggregationFactory):
@@ -363,8 +340,7 @@ class _ScalingFactory(tff.aggregators.UnweightedAggregationFactory):
       return tff.federated_zip((number, inner.initialize()))
 
     @tff.federated_computation(
-        initialize.type_signature.result,
-        tff.FederatedType(value_type, tff.CLIENTS),
+        initialize.type_signature.result, _at_clients(value_type)
     )
     def next_fn(state, value):
       number = tff.federated_map(count, state[0])
@@ -389,20 +365,9 @@ class _ScalingFactory(tff.aggregators.UnweightedAggregationFactory):
 def custom_aggregators() -> pipeline.Run:
   value_type = tff.to_type([(np.float32, (2,)), (np.float32, (3,))])
   process = _ScalingFactory(_ScalingFactory()).create(value_type)
-  clients = [
-      [[1.0, 2.0], [3.0, 4.0, 5.0]],
-      [[1.0, 1.0], [3.0, 0.0, -5.0]],
-  ]
-
-  def rounds():
-    state = process.initialize()
-    yield state
-    while True:
-      output = process.next(state, clients)
-      state = output.state
-      yield output
-
-  return pipeline.Run(rounds, process.next)
+  clients = [[[1.0, 2.0], [3.0, 4.0, 5.0]], [[1.0, 1.0], [3.0, 0.0, -5.0]]]
+  show = lambda value: value
+  return training.of_outputs(process, clients, show, show)
 
 
 @pipeline.pipeline(plans.COMPILED)
@@ -421,10 +386,7 @@ def federated_select() -> pipeline.Run:
   size = tff.tensorflow.computation(lambda value: tf.size(value))
   pick = tff.tensorflow.computation(lambda value, key: tf.gather(value, key))
 
-  @tff.federated_computation(
-      tff.FederatedType(words, tff.SERVER),
-      tff.FederatedType(np.str_, tff.CLIENTS),
-  )
+  @tff.federated_computation(_at_server(words), _at_clients(np.str_))
   def select(value, clients):
     found = tff.federated_select(
         tff.federated_map(keys, clients),
@@ -457,10 +419,7 @@ def sparse_training_by_federated_select() -> pipeline.Run:
 
   add = tff.tensorflow.computation(lambda table, step: table + step)
 
-  @tff.federated_computation(
-      tff.FederatedType(table_type, tff.SERVER),
-      tff.FederatedType(keys_type, tff.CLIENTS),
-  )
+  @tff.federated_computation(_at_server(table_type), _at_clients(keys_type))
   def train(table, keys):
     rows = tff.federated_select(
         keys, tff.federated_eval(num_keys, tff.SERVER), table, pick
@@ -515,16 +474,7 @@ def noise_of_differential_privacy() -> pipeline.Run:
   )
   process = factory.create(tff.TensorType(np.float32, [500]))
   clients = [np.zeros(500, np.float32)] * 10
-
-  def rounds():
-    state = process.initialize()
-    yield ()
-    while True:
-      output = process.next(state, clients)
-      state = output.state
-      yield output.result
-
-  return pipeline.Run(rounds, process.next)
+  return training.of_outputs(process, clients, lambda output: output.result)
 
 
 class _AsyncContext:
@@ -540,24 +490,16 @@ class _AsyncContext:
 @pipeline.pipeline(plans.CACHED, known_ratio=0.5)
 def federated_program() -> pipeline.Run:
   model = training.functional(
-      training.softmax_model(),
-      collections.OrderedDict(
-          x=tf.TensorSpec([None, 784], tf.float32),
-          y=tf.TensorSpec([None, 1], tf.int32),
-      ),
-      from_logits=False,
+      training.softmax_model(), client_data.FLAT_DIGITS, from_logits=False
   )
-  source = client_data.digits()
   process = tff.learning.algorithms.build_weighted_fed_avg(
       model, training.sgd(0.02)
   )
-  clients = [
-      source.create_tf_dataset_for_client(client_id)
-      .shuffle(500, seed=2)
+  clients = client_data.datasets(
+      lambda dataset: dataset.shuffle(500, seed=2)
       .batch(20)
       .map(client_data.flat_digits)
-      for client_id in source.client_ids
-  ]
+  )
   # All clients in each round: the source samples without a seed.
   data_source = tff.program.DatasetDataSource(clients)
   places = {id(dataset): place for place, dataset in enumerate(clients)}

@@ -13,12 +13,10 @@ import tensorflow_federated as tff
 from tests.pipelines import client_data
 from tests.pipelines import pipeline
 from tests.pipelines import training
+from tests.tff_adaptive import testing
 from tff_adaptive.runtime import plans
 
-_IMAGES = collections.OrderedDict(
-    x=tf.TensorSpec([None, 28, 28, 1], tf.float32),
-    y=tf.TensorSpec([None], tf.int32),
-)
+_at_clients, _at_server = testing.at_clients, testing.at_server
 
 
 def _convolutional_model() -> tf.keras.Model:
@@ -34,24 +32,6 @@ def _convolutional_model() -> tf.keras.Model:
           tf.keras.layers.Dense(10, kernel_initializer=training.glorot(2)),
       ]
   )
-
-
-def _images(batch: Any) -> Any:
-  return collections.OrderedDict(
-      x=tf.expand_dims(batch['pixels'], -1), y=batch['label']
-  )
-
-
-def _image_clients(seed: int) -> list[tf.data.Dataset]:
-  source = client_data.digits()
-  return [
-      source.create_tf_dataset_for_client(client_id)
-      .shuffle(418, seed=seed)
-      .repeat(2)
-      .batch(20)
-      .map(_images)
-      for client_id in source.client_ids
-  ]
 
 
 @attrs.define(eq=False, frozen=True)
@@ -111,7 +91,7 @@ def _build_simple_fed_avg() -> tff.templates.IterativeProcess:
     return _ServerState(weights, list(map(tf.zeros_like, weights)), 0)
 
   state_type = server_init.type_signature.result
-  data_type = tff.SequenceType(tff.types.tensorflow_to_type(_IMAGES))
+  data_type = tff.SequenceType(tff.types.tensorflow_to_type(client_data.IMAGES))
 
   @tff.tensorflow.computation(state_type)
   def message_of(state):
@@ -135,10 +115,7 @@ def _build_simple_fed_avg() -> tff.templates.IterativeProcess:
   def initialize():
     return tff.federated_eval(server_init, tff.SERVER)
 
-  @tff.federated_computation(
-      tff.FederatedType(state_type, tff.SERVER),
-      tff.FederatedType(data_type, tff.CLIENTS),
-  )
+  @tff.federated_computation(_at_server(state_type), _at_clients(data_type))
   def next_fn(state, clients):
     message = tff.federated_broadcast(tff.federated_map(message_of, state))
     outputs = tff.federated_map(client_update, (clients, message))
@@ -157,17 +134,18 @@ def _build_simple_fed_avg() -> tff.templates.IterativeProcess:
     cause=training.ARITHMETIC,
 )
 def simple_fed_avg() -> pipeline.Run:
-  process = _build_simple_fed_avg()
-  clients = _image_clients(seed=3)
-
-  def rounds():
-    state = process.initialize()
-    yield state.weights
-    while True:
-      state, _ = process.next(state, clients)
-      yield state.weights
-
-  return pipeline.Run(rounds, process.next)
+  clients = client_data.datasets(
+      lambda dataset: dataset.shuffle(418, seed=3)
+      .repeat(2)
+      .batch(20)
+      .map(client_data.images)
+  )
+  return training.of_outputs(
+      _build_simple_fed_avg(),
+      clients,
+      lambda output: output[0].weights,
+      lambda state: state.weights,
+  )
 
 
 @attrs.define(eq=False, frozen=True)
@@ -180,12 +158,7 @@ def _build_stateful() -> tuple[Any, Any]:
   """Returns federated averaging whose clients keep states."""
   model_type = tff.to_type([(np.float32, (784, 10)), (np.float32, (10,))])
   data_type = tff.SequenceType(
-      tff.types.tensorflow_to_type(
-          collections.OrderedDict(
-              x=tf.TensorSpec([None, 784], tf.float32),
-              y=tf.TensorSpec([None, 1], tf.int32),
-          )
-      )
+      tff.types.tensorflow_to_type(client_data.FLAT_DIGITS)
   )
 
   @tff.tensorflow.computation
@@ -220,9 +193,7 @@ def _build_stateful() -> tuple[Any, Any]:
   )
 
   @tff.federated_computation(
-      tff.FederatedType(model_type, tff.SERVER),
-      tff.FederatedType(data_type, tff.CLIENTS),
-      tff.FederatedType(state_type, tff.CLIENTS),
+      _at_server(model_type), _at_clients(data_type), _at_clients(state_type)
   )
   def next_fn(model, clients, states):
     at_clients = tff.federated_broadcast(model)
@@ -239,13 +210,9 @@ def _build_stateful() -> tuple[Any, Any]:
 @pipeline.pipeline(plans.STEPS)
 def stateful_clients() -> pipeline.Run:
   next_fn, _ = _build_stateful()
-  source = client_data.digits()
-  clients = [
-      source.create_tf_dataset_for_client(client_id)
-      .batch(20)
-      .map(client_data.flat_digits)
-      for client_id in source.client_ids
-  ]
+  clients = client_data.datasets(
+      lambda dataset: dataset.batch(20).map(client_data.flat_digits)
+  )
 
   def rounds():
     model = [np.zeros([784, 10], np.float32), np.zeros([10], np.float32)]
@@ -304,11 +271,11 @@ def _build_personalize_fn() -> Any:
 @pipeline.pipeline(plans.CACHED)
 def personalization() -> pipeline.Run:
   def model_fn():
-    return tff.learning.models.from_keras_model(
+    return training.variable(
         _convolutional_model(),
-        input_spec=_IMAGES,
-        loss=tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True),
-        metrics=[tf.keras.metrics.SparseCategoricalAccuracy()],
+        client_data.IMAGES,
+        True,
+        tf.keras.metrics.SparseCategoricalAccuracy(),
     )
 
   evaluate = tff.learning.algorithms.build_personalization_eval_computation(
@@ -316,16 +283,13 @@ def personalization() -> pipeline.Run:
       collections.OrderedDict(sgd=_build_personalize_fn),
       baseline_evaluate_fn=_evaluate,
   )
-  source = client_data.digits()
-  clients = []
-  for client_id in source.client_ids:
-    # Each example is an element; the strategy makes batches.
-    examples = source.create_tf_dataset_for_client(client_id).map(_images)
-    clients.append(
-        collections.OrderedDict(
-            train_data=examples.take(30), test_data=examples.skip(30)
-        )
-    )
+  # Each example is an element; the strategy makes batches.
+  clients = [
+      collections.OrderedDict(
+          train_data=examples.take(30), test_data=examples.skip(30)
+      )
+      for examples in client_data.datasets(lambda d: d.map(client_data.images))
+  ]
   weights = tff.learning.models.ModelWeights(
       [v.numpy() for v in _convolutional_model().trainable_variables], []
   )

@@ -17,34 +17,18 @@ from tests.pipelines import pipeline
 from tests.pipelines import training
 from tff_adaptive.runtime import plans
 
-_DIGITS = collections.OrderedDict(
-    x=tf.TensorSpec([None, 28, 28, 1], tf.float32),
-    y=tf.TensorSpec([None], tf.int32),
-)
-
-
-def _as_images(batch: Any) -> Any:
-  return collections.OrderedDict(
-      x=tf.expand_dims(batch['pixels'], -1), y=batch['label']
-  )
-
 
 def _digit_datasets() -> list[tf.data.Dataset]:
   """Returns clients of shuffle, repeat, take, batch, map and prefetch."""
-  source = client_data.digits()
-
-  def preprocess(dataset):
-    return (
-        dataset.shuffle(64, seed=5)
-        .repeat(2)
-        .take(150)
-        .batch(16)
-        .map(_as_images, num_parallel_calls=tf.data.AUTOTUNE)
-        .prefetch(tf.data.AUTOTUNE)
-    )
-
-  source = source.preprocess(preprocess)
-  return list(map(source.create_tf_dataset_for_client, source.client_ids))
+  source = client_data.digits().preprocess(
+      lambda dataset: dataset.shuffle(64, seed=5)
+      .repeat(2)
+      .take(150)
+      .batch(16)
+      .map(client_data.images, num_parallel_calls=tf.data.AUTOTUNE)
+      .prefetch(tf.data.AUTOTUNE)
+  )
+  return client_data.datasets(lambda dataset: dataset, source)
 
 
 def _convolutional_model() -> Any:
@@ -61,7 +45,7 @@ def _convolutional_model() -> Any:
       tf.keras.layers.Dense(10, kernel_initializer=training.glorot(3)),
   ]
   return training.functional(
-      tf.keras.Sequential(layers), _DIGITS, from_logits=True
+      tf.keras.Sequential(layers), client_data.IMAGES, from_logits=True
   )
 
 
@@ -75,8 +59,7 @@ def adaptive_server_optimizer() -> pipeline.Run:
       ),
       client_weighting=tff.learning.ClientWeighting.UNIFORM,
   )
-  clients = _digit_datasets()
-  return training.of_process(process, lambda: clients)
+  return training.of_process(process, _digit_datasets())
 
 
 # The server's momentum adds up what is rounded.
@@ -94,8 +77,7 @@ def rate_by_round() -> pipeline.Run:
       client_optimizer_fn=training.sgd,
       server_optimizer_fn=training.sgd(1.0, momentum=0.9),
   )
-  clients = _digit_datasets()
-  return training.only_weights(process, lambda: clients)
+  return training.only_weights(process, _digit_datasets())
 
 
 @pipeline.pipeline(plans.CACHED, known_ratio=0.8, cause=training.ARITHMETIC)
@@ -105,8 +87,7 @@ def proximal_term() -> pipeline.Run:
       proximal_strength=0.1,
       client_optimizer_fn=training.sgd(0.05),
   )
-  clients = _digit_datasets()
-  return training.of_process(process, lambda: clients)
+  return training.of_process(process, _digit_datasets())
 
 
 @pipeline.pipeline(plans.CACHED, known_ratio=0.5)
@@ -114,8 +95,7 @@ def mime_lite() -> pipeline.Run:
   process = tff.learning.algorithms.build_weighted_mime_lite(
       _convolutional_model(), training.sgd(0.05, momentum=0.9)
   )
-  clients = _digit_datasets()
-  return training.of_process(process, lambda: clients)
+  return training.of_process(process, _digit_datasets())
 
 
 @pipeline.pipeline(plans.CACHED, known_ratio=0.5)
@@ -123,8 +103,7 @@ def one_gradient_per_client() -> pipeline.Run:
   process = tff.learning.algorithms.build_fed_sgd(
       _convolutional_model(), server_optimizer_fn=training.sgd(0.1)
   )
-  clients = _digit_datasets()
-  return training.of_process(process, lambda: clients)
+  return training.of_process(process, _digit_datasets())
 
 
 def _word_model() -> Any:
@@ -145,14 +124,8 @@ def _word_model() -> Any:
       ),
       tf.keras.layers.Dense(104, kernel_initializer=training.glorot(4)),
   ]
-  return tff.learning.models.from_keras_model(
-      tf.keras.Sequential(layers),
-      input_spec=(
-          tf.TensorSpec([None, 20], tf.int64),
-          tf.TensorSpec([None, 20], tf.int64),
-      ),
-      loss=tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True),
-  )
+  spec = (tf.TensorSpec([None, 20], tf.int64),) * 2
+  return training.variable(tf.keras.Sequential(layers), spec, True)
 
 
 @pipeline.pipeline(plans.CACHED)
@@ -177,17 +150,13 @@ def next_words() -> pipeline.Run:
         .map(lambda batch: (batch[:, :-1], batch[:, 1:]))
     )
 
-  source = client_data.posts()
-  clients = [
-      preprocess(source.create_tf_dataset_for_client(client_id))
-      for client_id in source.client_ids
-  ]
+  clients = client_data.datasets(preprocess, client_data.posts())
   process = tff.learning.algorithms.build_weighted_fed_avg(
       _word_model,
       client_optimizer_fn=training.sgd(0.3),
       server_optimizer_fn=training.sgd(1.0),
   )
-  return training.of_process(process, lambda: clients)
+  return training.of_process(process, clients)
 
 
 @functools.cache
@@ -222,24 +191,14 @@ def _by_client_id(stored: Any) -> pipeline.Run:
       lambda dataset: dataset.shuffle(100, seed=4)
       .repeat(2)
       .batch(20)
-      .map(_as_images)
+      .map(client_data.images)
   )
   compose = tff.simulation.compose_dataset_computation_with_iterative_process
   process = tff.learning.algorithms.build_weighted_fed_avg(
       _convolutional_model(), training.sgd(0.05)
   )
   by_id = compose(source.dataset_computation, process)
-  ids = sorted(source.client_ids)
-
-  def rounds():
-    state = by_id.initialize()
-    yield state.global_model_weights
-    while True:
-      output = by_id.next(state, ids)
-      state = output.state
-      yield state.global_model_weights, output.metrics
-
-  return pipeline.Run(rounds, by_id.next)
+  return training.of_process(by_id, sorted(source.client_ids))
 
 
 def _write_records() -> list[str]:
@@ -272,13 +231,13 @@ def clients_in_records() -> pipeline.Run:
       .map(_parse)
       .shuffle(100, seed=4)
       .batch(20)
-      .map(_as_images)
+      .map(client_data.images)
       for path in _write_records()
   ]
   process = tff.learning.algorithms.build_weighted_fed_avg(
       _convolutional_model(), training.sgd(0.05)
   )
-  return training.only_weights(process, lambda: clients)
+  return training.only_weights(process, clients)
 
 
 @pipeline.pipeline(plans.CACHED, pipeline.near(0.5))
@@ -291,19 +250,13 @@ def augmented_images() -> pipeline.Run:
         x=tf.reshape(pixels, [784]), y=example['label']
     )
 
-  source = client_data.digits()
-  clients = [
-      source.create_tf_dataset_for_client(client_id)
-      .shuffle(100)
-      .repeat(3)
-      .map(augment)
-      .batch(20)
-      for client_id in source.client_ids
-  ]
+  clients = client_data.datasets(
+      lambda dataset: dataset.shuffle(100).repeat(3).map(augment).batch(20)
+  )
   model = training.functional(
       training.softmax_model(), clients[0].element_spec, from_logits=False
   )
   process = tff.learning.algorithms.build_weighted_fed_avg(
       model, training.sgd(0.02)
   )
-  return training.only_weights(process, lambda: clients)
+  return training.only_weights(process, clients)

@@ -12,9 +12,11 @@ import tensorflow_federated as tff
 from tests.pipelines import client_data
 from tests.pipelines import pipeline
 from tests.pipelines import training
+from tests.tff_adaptive import testing
 from tff_adaptive import runtime
 from tff_adaptive.runtime import plans
 
+_at_clients, _at_server = testing.at_clients, testing.at_server
 _NUM_FEATURES = 50
 _VECTOR = tff.TensorType(np.float32, [_NUM_FEATURES])
 _BATCHES = tff.SequenceType(tff.TensorType(np.float32, [None, _NUM_FEATURES]))
@@ -39,10 +41,7 @@ def _averaging(train: Any) -> Any:
       lambda dataset, weights: train(dataset, weights), _BATCHES, _VECTOR
   )
 
-  @tff.federated_computation(
-      tff.FederatedType(_VECTOR, tff.SERVER),
-      tff.FederatedType(_BATCHES, tff.CLIENTS),
-  )
+  @tff.federated_computation(_at_server(_VECTOR), _at_clients(_BATCHES))
   def next_fn(weights, clients):
     at_clients = tff.federated_broadcast(weights)
     return tff.federated_mean(tff.federated_map(work, (clients, at_clients)))
@@ -52,6 +51,10 @@ def _averaging(train: Any) -> Any:
 
 def _ones() -> np.ndarray:
   return np.ones(_NUM_FEATURES, np.float32)
+
+
+def _reduce(dataset: tf.data.Dataset, weights: Any) -> Any:
+  return dataset.reduce(weights, _descend)
 
 
 @pipeline.pipeline(plans.CACHED)
@@ -93,11 +96,7 @@ def epochs_by_range_and_take() -> pipeline.Run:
 
 @pipeline.pipeline(plans.CACHED)
 def reduce_in_place_of_a_loop() -> pipeline.Run:
-  @tf.function
-  def train(dataset, weights):
-    return dataset.reduce(weights, _descend)
-
-  return training.of_state(_ones, _averaging(train), _points())
+  return training.of_state(_ones, _averaging(tf.function(_reduce)), _points())
 
 
 @pipeline.pipeline(plans.CACHED)
@@ -120,12 +119,8 @@ def keras_variables_and_a_seeded_shuffle() -> pipeline.Run:
 
 @pipeline.pipeline(plans.COMPILED)
 def lists_of_batches() -> pipeline.Run:
-  @tf.function
-  def train(dataset, weights):
-    return dataset.reduce(weights, _descend)
-
   clients = [list(d.as_numpy_iterator()) for d in _points()]
-  return training.of_state(_ones, _averaging(train), clients)
+  return training.of_state(_ones, _averaging(tf.function(_reduce)), clients)
 
 
 @pipeline.pipeline(
@@ -135,11 +130,7 @@ def lists_of_batches() -> pipeline.Run:
     cause="TFF's worker cannot call Python and got tensors",
 )
 def clients_from_generators() -> pipeline.Run:
-  @tf.function
-  def train(dataset, weights):
-    return dataset.reduce(weights, _descend)
-
-  next_fn = _averaging(train)
+  next_fn = _averaging(tf.function(_reduce))
   spec = tf.TensorSpec([_NUM_FEATURES], tf.float32)
 
   def generated(rows):
@@ -192,7 +183,7 @@ def windows_of_a_series() -> pipeline.Run:
       ),
       training.sgd(0.01),
   )
-  return training.of_process(process, lambda: clients)
+  return training.of_process(process, clients)
 
 
 @pipeline.pipeline(
@@ -206,10 +197,6 @@ def random_numbers_in_groups() -> pipeline.Run:
   def with_noise(row):
     return row + tf.random.normal([_NUM_FEATURES], stddev=0.1)
 
-  @tf.function
-  def train(dataset, weights):
-    return dataset.reduce(weights, _descend)
-
   clients = [
       tf.data.Dataset.from_tensor_slices(rows).group_by_window(
           key_func=lambda row: tf.cast(row[0] > 0, tf.int64),
@@ -218,7 +205,7 @@ def random_numbers_in_groups() -> pipeline.Run:
       )
       for rows in client_data.points(num_features=_NUM_FEATURES)
   ]
-  return training.of_state(_ones, _averaging(train), clients)
+  return training.of_state(_ones, _averaging(tf.function(_reduce)), clients)
 
 
 @pipeline.pipeline(plans.CACHED)
@@ -230,16 +217,7 @@ def k_means() -> pipeline.Run:
       tf.data.Dataset.from_tensor_slices(rows)
       for rows in client_data.points(num_features=_NUM_FEATURES)
   ]
-
-  def rounds():
-    state = process.initialize()
-    yield process.get_model_weights(state)
-    while True:
-      output = process.next(state, clients)
-      state = output.state
-      yield state.global_model_weights, output.metrics
-
-  return pipeline.Run(rounds, process.next)
+  return training.of_process(process, clients)
 
 
 @pipeline.pipeline(plans.COMPILED)
@@ -251,7 +229,7 @@ def geometric_median() -> pipeline.Run:
       _VECTOR,
   )
 
-  @tff.federated_computation(tff.FederatedType(_VECTOR, tff.CLIENTS))
+  @tff.federated_computation(_at_clients(_VECTOR))
   def median_of(values):
     median = tff.federated_mean(values)
     for _ in range(num_iterations):
@@ -288,7 +266,7 @@ def mean_and_variance() -> pipeline.Run:
 
   divide = tff.tensorflow.computation(lambda total, count: total / count)
 
-  @tff.federated_computation(tff.FederatedType(_BATCHES, tff.CLIENTS))
+  @tff.federated_computation(_at_clients(_BATCHES))
   def moments(clients):
     means, counts = tff.federated_map(local_mean, clients)
     mean = tff.federated_mean(means, weight=counts)
@@ -301,16 +279,9 @@ def mean_and_variance() -> pipeline.Run:
 
 @pipeline.pipeline(plans.CACHED)
 def evaluation_at_the_server() -> pipeline.Run:
-  evaluate = tff.tensorflow.computation(
-      lambda dataset, weights: dataset.reduce(weights, _descend),
-      _BATCHES,
-      _VECTOR,
-  )
+  evaluate = tff.tensorflow.computation(_reduce, _BATCHES, _VECTOR)
 
-  @tff.federated_computation(
-      tff.FederatedType(_BATCHES, tff.SERVER),
-      tff.FederatedType(_VECTOR, tff.SERVER),
-  )
+  @tff.federated_computation(_at_server(_BATCHES), _at_server(_VECTOR))
   def at_server(dataset, weights):
     return tff.federated_map(evaluate, (dataset, weights))
 
@@ -333,11 +304,7 @@ def heavy_hitters() -> pipeline.Run:
         .batch(5)
     )
 
-  source = client_data.posts()
-  clients = [
-      words(source.create_tf_dataset_for_client(client_id))
-      for client_id in source.client_ids
-  ]
+  clients = client_data.datasets(words, client_data.posts())
   iblt = tff.analytics.heavy_hitters.iblt
   find = iblt.build_iblt_computation(
       capacity=100,
@@ -377,13 +344,9 @@ def hierarchical_histogram() -> pipeline.Run:
       tf.data.Dataset.from_tensor_slices(rows[:, 0])
       for rows in client_data.points()
   ]
-
-  def rounds():
-    state = process.initialize()
-    yield ()
-    while True:
-      state, _ = process.next(state, clients)
-      # Its other field is the time.
-      yield state.aggregated_hierarchical_histogram
-
-  return pipeline.Run(rounds, process.next)
+  # The other field of the state is the time.
+  return training.of_outputs(
+      process,
+      clients,
+      lambda output: output[0].aggregated_hierarchical_histogram,
+  )

@@ -106,9 +106,7 @@ def to_page(outcomes: Mapping[str, Outcome]) -> str:
       pages.code(_COMMAND),
       pages.paragraph(_machine()),
       pages.table(
-          _HEADER,
-          [_row(*item) for item in outcomes.items()],
-          num_labels=3,
+          _HEADER, [_row(*item) for item in outcomes.items()], num_labels=3
       ),
   ]
   if ratios:

@@ -4,6 +4,7 @@
 
 import collections
 from collections.abc import Callable
+import itertools
 from typing import Any
 
 import tensorflow as tf
@@ -18,35 +19,49 @@ sgd = tff.learning.optimizers.build_sgdm
 ARITHMETIC = "TensorFlow's gradients of convolutions or recurrences take it"
 
 
-def of_process(process: Any, sample: Callable[[], Any]) -> pipeline.Run:
-  """Returns the rounds of a learning process, with weights and metrics.
+def of_outputs(
+    process: Any,
+    clients: Any,
+    show: Callable[[Any], Any],
+    show_start: Callable[[Any], Any] = lambda state: (),
+) -> pipeline.Run:
+  """Returns the rounds of a process, of which parts are compared.
 
   Args:
     process: The process.
-    sample: Returns the clients of the next round.
+    clients: Those of each round, or a function that returns an iterator.
+    show: Returns the part of an output.
+    show_start: Returns the part of the first state. Defaults to nothing.
   """
 
   def rounds():
+    cohorts = clients() if callable(clients) else itertools.repeat(clients)
     state = process.initialize()
-    yield state.global_model_weights
-    while True:
-      output = process.next(state, sample())
-      state = output.state
-      yield state.global_model_weights, output.metrics
+    yield show_start(state)
+    for cohort in cohorts:
+      output = process.next(state, cohort)
+      state = output.state if hasattr(output, "state") else output[0]
+      yield show(output)
 
   return pipeline.Run(rounds, process.next)
 
 
-def only_weights(process: Any, sample: Callable[[], Any]) -> pipeline.Run:
-  """Returns the rounds of a learning process, with weights alone."""
+def of_process(process: Any, clients: Any) -> pipeline.Run:
+  """Returns a learning process' rounds, with weights and metrics."""
+  return of_outputs(
+      process,
+      clients,
+      lambda output: (output.state.global_model_weights, output.metrics),
+      lambda state: state.global_model_weights,
+  )
 
-  def rounds():
-    state = process.initialize()
-    while True:
-      yield state.global_model_weights.trainable
-      state = process.next(state, sample()).state
 
-  return pipeline.Run(rounds, process.next)
+def only_weights(process: Any, clients: Any) -> pipeline.Run:
+  """Returns a learning process' rounds, with trainable weights alone."""
+  trainable = lambda state: state.global_model_weights.trainable
+  return of_outputs(
+      process, clients, lambda output: trainable(output.state), trainable
+  )
 
 
 def of_state(
@@ -85,13 +100,6 @@ def softmax_model() -> tf.keras.Model:
   )
 
 
-def accuracy() -> Any:
-  """Returns the metrics of functional models."""
-  return collections.OrderedDict(
-      accuracy=tf.keras.metrics.SparseCategoricalAccuracy
-  )
-
-
 def functional(model: tf.keras.Model, spec: Any, from_logits: bool) -> Any:
   """Returns a classifier as a functional model."""
   return tff.learning.models.functional_model_from_keras(
@@ -100,7 +108,23 @@ def functional(model: tf.keras.Model, spec: Any, from_logits: bool) -> Any:
           from_logits=from_logits
       ),
       input_spec=spec,
-      metrics_constructor=accuracy(),
+      metrics_constructor=collections.OrderedDict(
+          accuracy=tf.keras.metrics.SparseCategoricalAccuracy
+      ),
+  )
+
+
+def variable(
+    model: tf.keras.Model, spec: Any, from_logits: bool, *metrics: Any
+) -> Any:
+  """Returns a classifier as a model with variables."""
+  return tff.learning.models.from_keras_model(
+      model,
+      input_spec=spec,
+      loss=tf.keras.losses.SparseCategoricalCrossentropy(
+          from_logits=from_logits
+      ),
+      metrics=list(metrics),
   )
 
 

@@ -20,16 +20,13 @@ _fed_avg = tff.learning.algorithms.build_weighted_fed_avg
 
 def _shuffled_digits() -> list[tf.data.Dataset]:
   """Returns clients of five epochs in an order by seed."""
-  source = client_data.digits()
-  return [
-      source.create_tf_dataset_for_client(client_id)
-      .repeat(5)
+  return client_data.datasets(
+      lambda dataset: dataset.repeat(5)
       .shuffle(100, seed=1)
       .batch(20)
       .map(client_data.flat_digits)
       .prefetch(10)
-      for client_id in source.client_ids
-  ]
+  )
 
 
 @pipeline.pipeline(plans.CACHED)
@@ -38,15 +35,15 @@ def image_classification() -> pipeline.Run:
   next(iter(clients[0]))  # A look at a batch, before training.
 
   def model_fn():
-    return tff.learning.models.from_keras_model(
+    return training.variable(
         training.softmax_model(),
-        input_spec=clients[0].element_spec,
-        loss=tf.keras.losses.SparseCategoricalCrossentropy(),
-        metrics=[tf.keras.metrics.SparseCategoricalAccuracy()],
+        clients[0].element_spec,
+        False,
+        tf.keras.metrics.SparseCategoricalAccuracy(),
     )
 
   process = _fed_avg(model_fn, training.sgd(0.02), training.sgd(1.0))
-  return training.of_process(process, lambda: clients)
+  return training.of_process(process, clients)
 
 
 class _SoftmaxRegression(tff.learning.models.VariableModel):
@@ -72,10 +69,7 @@ class _SoftmaxRegression(tff.learning.models.VariableModel):
 
   @property
   def input_spec(self):
-    return collections.OrderedDict(
-        x=tf.TensorSpec([None, 784], tf.float32),
-        y=tf.TensorSpec([None, 1], tf.int32),
-    )
+    return client_data.FLAT_DIGITS
 
   @tf.function
   def predict_on_batch(self, x, training=True):
@@ -121,20 +115,15 @@ class _SoftmaxRegression(tff.learning.models.VariableModel):
 
 @pipeline.pipeline(plans.CACHED)
 def image_classification_by_an_own_model() -> pipeline.Run:
-  clients = _shuffled_digits()
   process = _fed_avg(_SoftmaxRegression, training.sgd(0.02))
-  return training.of_process(process, lambda: clients)
+  return training.of_process(process, _shuffled_digits())
 
 
 @pipeline.pipeline(plans.CACHED)
 def evaluation() -> pipeline.Run:
-  source = client_data.digits()
-  clients = [
-      source.create_tf_dataset_for_client(client_id)
-      .batch(128)
-      .map(client_data.flat_digits)
-      for client_id in source.client_ids
-  ]
+  clients = client_data.datasets(
+      lambda dataset: dataset.batch(128).map(client_data.flat_digits)
+  )
   process = tff.learning.algorithms.build_fed_eval(_SoftmaxRegression)
 
   def rounds():
@@ -155,20 +144,17 @@ def evaluation() -> pipeline.Run:
 
 @pipeline.pipeline(plans.CACHED, pipeline.near(0.06))
 def simulations() -> pipeline.Run:
-  source = client_data.digits()
-  clients = [
-      source.create_tf_dataset_for_client(client_id)
-      .repeat(10)
+  clients = client_data.datasets(
+      lambda dataset: dataset.repeat(10)
       .shuffle(500)
       .batch(20)
       .map(client_data.flat_digits)
-      for client_id in source.client_ids
-  ]
+  )
   model = training.functional(
       training.softmax_model(), clients[0].element_spec, from_logits=False
   )
   process = _fed_avg(model, training.sgd(0.02))
-  return training.only_weights(process, lambda: clients)
+  return training.only_weights(process, clients)
 
 
 def _recurrent_model() -> tf.keras.Model:
@@ -209,10 +195,7 @@ class _FlatAccuracy(tf.keras.metrics.SparseCategoricalAccuracy):
 
 
 @pipeline.pipeline(
-    plans.CACHED,
-    pipeline.near(0.2),
-    known_ratio=0.8,
-    cause=training.ARITHMETIC,
+    plans.CACHED, pipeline.near(0.2), known_ratio=0.8, cause=training.ARITHMETIC
 )
 def text_generation() -> pipeline.Run:
   numbers = tf.range(len(client_data.CHARACTERS), dtype=tf.int64)
@@ -233,38 +216,31 @@ def text_generation() -> pipeline.Run:
         tf.map_fn(lambda text: text[1:], chunk),
     )
 
-  source = client_data.plays()
-  clients = [
-      source.create_tf_dataset_for_client(client_id)
-      .map(to_ids)
+  clients = client_data.datasets(
+      lambda dataset: dataset.map(to_ids)
       .unbatch()
       .batch(101, drop_remainder=True)
       .shuffle(100)
       .batch(8, drop_remainder=True)
       .map(split)
-      .take(5)
-      for client_id in source.client_ids
-  ]
+      .take(5),
+      client_data.plays(),
+  )
 
   def model_fn():
-    return tff.learning.models.from_keras_model(
-        _recurrent_model(),
-        input_spec=clients[0].element_spec,
-        loss=tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True),
-        metrics=[_FlatAccuracy()],
+    return training.variable(
+        _recurrent_model(), clients[0].element_spec, True, _FlatAccuracy()
     )
 
   process = _fed_avg(model_fn, training.sgd(0.5))
-  return training.only_weights(process, lambda: clients)
+  return training.only_weights(process, clients)
 
 
 @functools.cache
 def _any_digits_model() -> Any:
-  spec = collections.OrderedDict(
-      x=tf.TensorSpec([None, 784], tf.float32),
-      y=tf.TensorSpec([None, 1], tf.int32),
+  return training.functional(
+      training.softmax_model(), client_data.FLAT_DIGITS, from_logits=False
   )
-  return training.functional(training.softmax_model(), spec, from_logits=False)
 
 
 def _three_batches(dataset: tf.data.Dataset) -> tf.data.Dataset:
@@ -279,9 +255,9 @@ def working_with_client_data() -> pipeline.Run:
   source = client_data.digits().preprocess(
       lambda dataset: _three_batches(dataset).shuffle(buffer_size=5)
   )
-  clients = list(map(source.create_tf_dataset_for_client, source.client_ids))
+  clients = client_data.datasets(lambda dataset: dataset, source)
   process = _fed_avg(_any_digits_model(), training.sgd(0.01))
-  return training.only_weights(process, lambda: clients)
+  return training.only_weights(process, clients)
 
 
 @pipeline.pipeline(plans.CACHED)
@@ -292,7 +268,7 @@ def working_with_client_ids() -> pipeline.Run:
       source.dataset_computation,
       _fed_avg(_any_digits_model(), training.sgd(0.01)),
   )
-  return training.of_process(process, lambda: source.client_ids)
+  return training.of_process(process, source.client_ids)
 
 
 def _private_model() -> tf.keras.Model:
@@ -311,25 +287,19 @@ def _private_model() -> tf.keras.Model:
 
 @pipeline.pipeline(plans.CACHED, pipeline.near(0.5), known_ratio=0.4)
 def differential_privacy() -> pipeline.Run:
-  def element_fn(element):
-    return collections.OrderedDict(
-        x=tf.expand_dims(element['pixels'], -1), y=element['label']
-    )
-
   source = client_data.digits(20).preprocess(
-      lambda dataset: dataset.map(element_fn).shuffle(418).repeat(1).batch(32)
-  )
-  spec = collections.OrderedDict(
-      x=tf.TensorSpec([None, 28, 28, 1], tf.float32),
-      y=tf.TensorSpec([None], tf.int32),
+      lambda dataset: dataset.map(client_data.images)
+      .shuffle(418)
+      .repeat(1)
+      .batch(32)
   )
 
   def model_fn():
-    return tff.learning.models.from_keras_model(
+    return training.variable(
         _private_model(),
-        loss=tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True),
-        input_spec=spec,
-        metrics=[tf.keras.metrics.SparseCategoricalAccuracy()],
+        client_data.IMAGES,
+        True,
+        tf.keras.metrics.SparseCategoricalAccuracy(),
     )
 
   process = tff.learning.algorithms.build_unweighted_fed_avg(
@@ -339,20 +309,17 @@ def differential_privacy() -> pipeline.Run:
       model_aggregator=tff.learning.dp_aggregator(0.001, 10),
   )
 
-  def rounds():
+  def sample():
     # Both runtimes sample the same clients.
     generator = np.random.default_rng(0)
-    sampled = training.only_weights(
-        process,
-        lambda: [
-            source.create_tf_dataset_for_client(client_id)
-            for client_id in source.client_ids
-            if generator.uniform() < 0.5
-        ],
-    )
-    yield from sampled.rounds()
+    while True:
+      yield [
+          source.create_tf_dataset_for_client(client_id)
+          for client_id in source.client_ids
+          if generator.uniform() < 0.5
+      ]
 
-  return pipeline.Run(rounds, process.next)
+  return training.only_weights(process, sample)
 
 
 def _reconstruction_model() -> Any:
@@ -402,39 +369,37 @@ def federated_reconstruction() -> pipeline.Run:
       reconstruction_optimizer_fn=training.sgd(0.1),
       dataset_split_fn=build_split(recon_epochs=2),
   )
-  return training.of_process(process, lambda: clients)
+  return training.of_process(process, clients)
 
 
-def _with_aggregator(aggregator: Any) -> Any:
-  """Returns federated averaging with the aggregator."""
-  return _fed_avg(
+def _with_aggregator(aggregator: Any) -> tuple[Any, Any]:
+  """Returns federated averaging with the aggregator, and clients."""
+  process = _fed_avg(
       _any_digits_model(),
       training.sgd(0.02),
       training.sgd(1.0),
       model_aggregator=aggregator,
   )
+  return process, _shuffled_digits()
 
 
 @pipeline.pipeline(plans.CACHED)
 def robust_aggregator() -> pipeline.Run:
-  clients = _shuffled_digits()
-  process = _with_aggregator(tff.learning.robust_aggregator())
-  return training.of_process(process, lambda: clients)
+  aggregator = tff.learning.robust_aggregator()
+  return training.of_process(*_with_aggregator(aggregator))
 
 
 @pipeline.pipeline(plans.CACHED)
 def secure_aggregator() -> pipeline.Run:
-  clients = _shuffled_digits()
-  process = _with_aggregator(tff.learning.secure_aggregator())
-  return training.of_process(process, lambda: clients)
+  aggregator = tff.learning.secure_aggregator()
+  return training.of_process(*_with_aggregator(aggregator))
 
 
 @pipeline.pipeline(plans.CACHED, pipeline.near(0.015))
 def compression_aggregator() -> pipeline.Run:
-  clients = _shuffled_digits()
   mean = tff.aggregators.MeanFactory(
       tff.aggregators.EncodedSumFactory.quantize_above_threshold(
           quantization_bits=8, threshold=1000
       )
   )
-  return training.only_weights(_with_aggregator(mean), lambda: clients)
+  return training.only_weights(*_with_aggregator(mean))

@@ -7,6 +7,7 @@ from absl.testing import parameterized
 import numpy as np
 import tensorflow as tf
 
+from tests.tff_adaptive.data import client_arrays_testing
 from tff_adaptive.data import batching
 from tff_adaptive.data import client_data
 from tff_adaptive.data import cohort
@@ -171,17 +172,9 @@ class AugmentedCohortTest(absltest.TestCase):
 
   def test_reading_ahead_reads_once(self):
     read = []
-
-    def load(client_id):
-      read.append(client_id)
-      return {'raw': np.float32([1, 2])}
-
-    source = client_data.LazyClientArrays(
-        ['a', 'b'],
-        load,
-        {'raw': tf.TensorSpec([], tf.float32)},
-        cache_bytes=0,
-        client_sizes={'a': 2, 'b': 2},
+    clients = dict.fromkeys('ab', {'raw': np.float32([1, 2])})
+    source = client_arrays_testing.lazy(
+        clients, read, cache_bytes=0, client_sizes={'a': 2, 'b': 2}
     )
     fetched = _cohort(source).fetch()
     self.assertCountEqual(read, ['a', 'b'])

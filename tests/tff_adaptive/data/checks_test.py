@@ -6,6 +6,7 @@ from absl.testing import parameterized
 import numpy as np
 import tensorflow as tf
 
+from tests.tff_adaptive.data import client_arrays_testing
 from tff_adaptive.data import checks
 from tff_adaptive.data import client_data
 
@@ -36,14 +37,7 @@ class CheckClientsTest(parameterized.TestCase):
   def test_some_clients_spread_over_all_can_be_looked_through(self):
     clients = {f'client_{i}': _client() for i in range(9)}
     read = []
-
-    def load(client_id):
-      read.append(client_id)
-      return clients[client_id]
-
-    source = client_data.LazyClientArrays(
-        clients, load, _source().element_spec, cache_bytes=0
-    )
+    source = client_arrays_testing.lazy(clients, read, cache_bytes=0)
     checks.check_clients(source, num_classes=10, max_clients=3)
     self.assertEqual(read, ['client_0', 'client_3', 'client_6'])
     checks.check_clients(source, num_classes=10, max_clients=9)
@@ -137,11 +131,8 @@ class CheckClientsTest(parameterized.TestCase):
       checks.check_clients(_source(), bad_clients='ignore')
 
   def test_lazy_clients_and_features_that_are_no_numbers(self):
-    source = client_data.LazyClientArrays(
-        ['a', 'b'],
-        lambda _: {'text': np.array([b'nan'], object)},
-        {'text': tf.TensorSpec([], tf.string)},
-    )
+    text = {'text': np.array([b'nan'], object)}
+    source = client_arrays_testing.lazy({'a': text, 'b': text})
     self.assertEmpty(checks.check_clients(source))
 
   def test_row_shared_by_clients_makes_all_of_them_bad(self):

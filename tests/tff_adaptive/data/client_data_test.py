@@ -8,6 +8,7 @@ from absl.testing import parameterized
 import numpy as np
 import tensorflow as tf
 
+from tests.tff_adaptive.data import client_arrays_testing
 from tff_adaptive.data import client_data
 from tff_adaptive.data import partition
 
@@ -25,24 +26,7 @@ def _clients():
   return {'ann': _client(3), 'bob': _client(0), 'cid': _client(2, 100.0)}
 
 
-def _packed():
-  return client_data.PackedClientArrays.from_clients(_clients())
-
-
-def _partitioned():
-  values = collections.OrderedDict(
-      x=np.concatenate([_client(3)['x'], _client(2, 100.0)['x']])[::-1],
-      y=np.array([1, 0, 2, 1, 0], np.int32),
-  )
-  rows = {'ann': [4, 3, 2], 'bob': [], 'cid': [1, 0]}
-  return client_data.PackedClientArrays.from_partition(values, rows)
-
-
-def _lazy():
-  return client_data.LazyClientArrays(_clients(), _clients().get, _SPEC)
-
-
-_SOURCES = (('packed', _packed), ('partitioned', _partitioned), ('lazy', _lazy))
+_SOURCES = client_arrays_testing.SOURCES
 
 
 class ClientArraysTest(parameterized.TestCase):
@@ -50,7 +34,7 @@ class ClientArraysTest(parameterized.TestCase):
 
   @parameterized.named_parameters(*_SOURCES)
   def test_examples_are_those_of_the_client(self, build):
-    source = build()
+    source = build(_clients())
     for client_id, expected in _clients().items():
       examples = source.examples(client_id)
       self.assertIsInstance(examples, collections.OrderedDict)
@@ -61,7 +45,7 @@ class ClientArraysTest(parameterized.TestCase):
 
   @parameterized.named_parameters(*_SOURCES)
   def test_ids_sizes_and_spec(self, build):
-    source = build()
+    source = build(_clients())
     self.assertEqual(source.client_ids, ('ann', 'bob', 'cid'))
     self.assertEqual(
         [source.num_examples(i) for i in source.client_ids], [3, 0, 2]
@@ -72,7 +56,7 @@ class ClientArraysTest(parameterized.TestCase):
 
   @parameterized.named_parameters(*_SOURCES)
   def test_what_is_returned_may_be_changed(self, build):
-    source = build()
+    source = build(_clients())
     for _ in range(2):
       self.assertEqual(source.element_spec, _SPEC)
       self.assertEqual(list(source.examples('ann')), ['x', 'y'])
@@ -81,19 +65,19 @@ class ClientArraysTest(parameterized.TestCase):
 
   @parameterized.named_parameters(*_SOURCES)
   def test_take_returns_examples_by_position(self, build):
-    taken = build().take('cid', np.array([1, 1, 0]))
+    taken = build(_clients()).take('cid', np.array([1, 1, 0]))
     np.testing.assert_array_equal(taken['x'][:, 0], [102.0, 102.0, 100.0])
     self.assertEqual(taken['y'].tolist(), [1, 1, 0])
-    self.assertEmpty(build().take('bob', np.array([], np.int64))['x'])
+    self.assertEmpty(build(_clients()).take('bob', np.array([], np.int64))['x'])
 
   @parameterized.named_parameters(*_SOURCES)
   def test_take_does_not_reach_into_the_next_client(self, build):
     with self.assertRaises(IndexError):
-      build().take('ann', np.array([3]))
+      build(_clients()).take('ann', np.array([3]))
 
   @parameterized.named_parameters(*_SOURCES)
   def test_unknown_client_raises_naming_it_and_near_ids(self, build):
-    source = build()
+    source = build(_clients())
     for method in (source.examples, source.num_examples, source.position):
       with self.assertRaisesRegex(KeyError, r"no client 'anne'.*\['ann'\]"):
         method('anne')
@@ -126,7 +110,7 @@ class PackedClientArraysTest(parameterized.TestCase):
       )
 
   def test_examples_of_contiguous_clients_are_read_only_views(self):
-    source = _packed()
+    source = client_arrays_testing.packed(_clients())
     examples = source.examples('cid')
     self.assertTrue(np.shares_memory(examples['x'], source.values['x']))
     with self.assertRaisesRegex(ValueError, 'read-only'):
@@ -159,17 +143,11 @@ class LazyClientArraysTest(parameterized.TestCase):
   def _source(self, cache_bytes, num_clients=4, **kwargs):
     """Returns clients of 80 bytes each, and a list that records reads."""
     loaded = []
-
-    def load(client_id):
-      loaded.append(client_id)
-      return {'x': np.full([10], int(client_id), np.float64)}
-
-    source = client_data.LazyClientArrays(
-        [str(i) for i in range(num_clients)],
-        load,
-        {'x': tf.TensorSpec([], tf.float64)},
-        cache_bytes=cache_bytes,
-        **kwargs,
+    clients = {
+        str(i): {'x': np.full([10], 1.0 * i)} for i in range(num_clients)
+    }
+    source = client_arrays_testing.lazy(
+        clients, loaded, cache_bytes=cache_bytes, **kwargs
     )
     return source, loaded
 

@@ -13,6 +13,8 @@ import pytest
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tests.tff_adaptive.data import client_arrays_testing
+from tests.tff_adaptive.runtime import sequence_testing
 from tff_adaptive.data import batching
 from tff_adaptive.data import client_data
 from tff_adaptive.data import cohort
@@ -34,6 +36,13 @@ def _source():
           'cid': _examples([10, 20, 30, 40, 50, 60]),
       }
   )
+
+
+def _lazy(rows):
+  """Returns clients of vectors, whose spec leaves their size open."""
+  clients = {name: {'x': x} for name, x in rows.items()}
+  spec = {'x': tf.TensorSpec([None], tf.float64)}
+  return client_arrays_testing.lazy(clients, spec=spec)
 
 
 def _shift(examples, generator):
@@ -177,21 +186,13 @@ class CohortTest(parameterized.TestCase):
         'bob': np.ones([0, 0]),
         'cid': np.ones([2, 7]),
     }
-    source = client_data.LazyClientArrays(
-        clients,
-        lambda name: {'x': clients[name]},
-        {'x': tf.TensorSpec([None], tf.float64)},
-    )
+    source = _lazy(clients)
     packed = cohort.Cohort(source, source.client_ids, 0, 0, _IN_ORDER).pack()
     self.assertEqual(packed.rows['x'].shape, (5, 7))
     self.assertEqual(packed.sizes.ravel().tolist(), [2, 1, 2])
 
   def test_clients_of_different_shapes_raise(self):
-    source = client_data.LazyClientArrays(
-        ['a', 'b'],
-        lambda name: {'x': np.ones([1, 2 if name == 'a' else 3], np.float32)},
-        {'x': tf.TensorSpec([None], tf.float32)},
-    )
+    source = _lazy({'a': np.ones([1, 2]), 'b': np.ones([1, 3])})
     round_4 = cohort.Cohort(source, 'ab', 4, 0, batching.BatchPlan(1))
     with self.assertRaisesRegex(
         ValueError, r"round 4 .*'x', \[\(2,\), \(3,\)\]"
@@ -217,22 +218,13 @@ class NativeRuntimeTest(absltest.TestCase):
         'x': tf.TensorSpec([None], tf.float32),
         'y': tf.TensorSpec([None], tf.int32),
     }
-    batches_type = tff.SequenceType(tff.types.tensorflow_to_type(spec))
-
-    @tff.tensorflow.computation(batches_type)
-    def count(batches):
-      return batches.reduce(
-          (0.0, 0),
-          lambda state, batch: (
-              state[0] + tf.reduce_sum(batch['x']),
-              state[1] + 1,
-          ),
-      )
-
-    @tff.federated_computation(tff.FederatedType(batches_type, tff.CLIENTS))
-    def total(clients):
-      return tff.federated_sum(tff.federated_map(count, clients))
-
+    total = sequence_testing.over_clients(
+        lambda batches: batches.reduce(
+            (0.0, 0),
+            lambda state, b: (state[0] + tf.reduce_sum(b['x']), state[1] + 1),
+        ),
+        tff.SequenceType(tff.types.tensorflow_to_type(spec)),
+    )
     value, num_batches = total(list(_cohort()))
     self.assertEqual(value, 2 * (1 + 2 + 3) + 2 * (10 + 20 + 30 + 40 + 50 + 60))
     self.assertEqual(num_batches, 4 + 0 + 6)

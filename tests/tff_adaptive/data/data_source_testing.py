@@ -37,9 +37,12 @@ class DataSourceTestCase(parameterized.TestCase):
     self.assertNotIn('\n', str(caught.exception))
     self.assertEndsWith(str(caught.exception), '.')
 
-  def assert_unreadable(
-      self, sentence, source, features=FEATURES, read=None, **keywords
-  ):
-    """Checks the error of reading examples, or of another function."""
-    read = read or sources.read_examples
+  def assert_unreadable(self, sentence, source, features=FEATURES, **keywords):
+    """Checks the error of reading examples."""
+    read = sources.read_examples
+    self.assert_error(ValueError, sentence, read, source, features, **keywords)
+
+  def assert_no_clients(self, sentence, source, features=FEATURES, **keywords):
+    """Checks the error of reading clients."""
+    read = sources.read_clients
     self.assert_error(ValueError, sentence, read, source, features, **keywords)

@@ -7,9 +7,9 @@ import gzip
 import json
 import random
 
-from absl.testing import parameterized
 import tensorflow as tf
 
+from tests import case_testing
 from tests.tff_adaptive.data import data_source_testing
 from tests.tff_adaptive.data import second_reader_testing
 from tff_adaptive.data import sources
@@ -150,14 +150,9 @@ class FuzzedFilesTest(data_source_testing.DataSourceTestCase):
     self.assertEqual(found, expected, repr(text))
     return 'read'
 
-  @parameterized.named_parameters(
-      ('csv', 'csv', _draw_csv, second_reader_testing.read_csv),
-      (
-          'json',
-          'jsonl',
-          _draw_json_lines,
-          second_reader_testing.read_json_lines,
-      ),
+  @case_testing.named(
+      csv=('csv', _draw_csv, second_reader_testing.read_csv),
+      json=('jsonl', _draw_json_lines, second_reader_testing.read_json_lines),
   )
   def test_rows_are_those_of_the_second_reader(self, kind, draw_text, read):
     folder = self.path('.')

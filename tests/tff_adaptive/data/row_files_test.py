@@ -4,106 +4,94 @@
 
 import csv
 
-from absl.testing import parameterized
 import tensorflow as tf
 
+from tests import case_testing
 from tests.tff_adaptive.data import data_source_testing
 from tff_adaptive.data import sources
 
-_TEXTS = {
-    'y': tf.TensorSpec([], tf.int32),
-    't': tf.TensorSpec([], tf.string),
-}
+_TEXTS = {'y': tf.TensorSpec([], tf.int32), 't': tf.TensorSpec([], tf.string)}
 
 
 class RowFilesTest(data_source_testing.DataSourceTestCase):
 
-  @parameterized.named_parameters(
-      ('cells', 'x_0,x_1,y\n1,2,3\n1,2\n', 'line 3 has 2 cells, where the he'),
-      ('header', 'x_0,y\n1,3\n', "lacks the columns 'x_1' of feature 'x' with"),
-      ('twice', 'x_0,x_1,y,y\n1,2,3,4\n', "has several columns 'y'; give "),
-      ('float', 'x_0,x_1,y\n1,a,3\n', "line 2: column 'x_1' must hold values "),
-      ('int', 'x_0,x_1,y\n1,2,3\n1,2,3.5\n', "line 3: column 'y' must hold va"),
-      ('large', 'x_0,x_1,y\n1,2,3000000000\n', "line 2: feature 'y' has the v"),
-      ('no_rows', 'x_0,x_1,y\n', 'has no rows; it must have a row for each '),
-      ('quote', 'x_0,x_1,y\n1,2,"\n', 'line 2 cannot be split into cells: it '),
-      (
-          'text_after_quote',
+  @case_testing.named(
+      cells=('x_0,x_1,y\n1,2,3\n1,2\n', 'line 3 has 2 cells, where the he'),
+      header=('x_0,y\n1,3\n', "lacks the columns 'x_1' of feature 'x' with"),
+      twice=('x_0,x_1,y,y\n1,2,3,4\n', "has several columns 'y'; give "),
+      float=('x_0,x_1,y\n1,a,3\n', "line 2: column 'x_1' must hold values "),
+      int=('x_0,x_1,y\n1,2,3\n1,2,3.5\n', "line 3: column 'y' must hold va"),
+      large=('x_0,x_1,y\n1,2,3000000000\n', "line 2: feature 'y' has the v"),
+      no_rows=('x_0,x_1,y\n', 'has no rows; it must have a row for each '),
+      quote=('x_0,x_1,y\n1,2,"\n', 'line 2 cannot be split into cells: it '),
+      text_after_quote=(
           'x_0,x_1,y\n\n1,2,"3" \n',
           'line 3 cannot be split into cells: the double quote that closes a '
           'cell is followed by text; ',
       ),
-      ('underscore', 'x_0,x_1,y\n1,2,1_0\n', "of type int32, found '1_0'; "),
-      ('floating', 'x_0,x_1,y\n1_0,2,1\n', "of type float32, found '1_0'; "),
-      ('infinite', 'x_0,x_1,y\n1e400,2,1\n', "found '1e400'; correct "),
-      ('empty_cell', 'x_0,x_1,y\n1,2,\n', "of type int32, found ''; correct "),
-      ('trailing', 'x_0,x_1,y\n1,2,3,\n', 'line 2 has 4 cells, where the '),
-      (
-          'header_again',
+      underscore=('x_0,x_1,y\n1,2,1_0\n', "of type int32, found '1_0'; "),
+      floating=('x_0,x_1,y\n1_0,2,1\n', "of type float32, found '1_0'; "),
+      infinite=('x_0,x_1,y\n1e400,2,1\n', "found '1e400'; correct "),
+      empty_cell=('x_0,x_1,y\n1,2,\n', "of type int32, found ''; correct "),
+      trailing=('x_0,x_1,y\n1,2,3,\n', 'line 2 has 4 cells, where the '),
+      header_again=(
           'x_0,x_1,y\n1,2,3\nx_0,x_1,y\n1,2,3\n',
           'line 3 begins another file, with a header or a byte order mark ',
       ),
-      ('mark_again', 'x_0,x_1,y\n\ufeff1,2,3\n', 'line 2 begins another fi'),
-      ('semicolons', 'x_0;x_1;y\n1;2;3\n', 'separate the cells of all lines'),
-      ('no_header', '\n\n', "lacks the columns 'x_0', 'x_1' of feature 'x'"),
+      mark_again=('x_0,x_1,y\n\ufeff1,2,3\n', 'line 2 begins another fi'),
+      semicolons=('x_0;x_1;y\n1;2;3\n', 'separate the cells of all lines'),
+      no_header=('\n\n', "lacks the columns 'x_0', 'x_1' of feature 'x'"),
   )
   def test_errors_of_csv(self, text, sentence):
     path = self.text_file('data.csv', text)
     self.assert_unreadable(sentence, path)
 
-  @parameterized.named_parameters(
-      ('json', '{"x": [1, 2], "y": 1}\n{"x": [1,\n', 'line 2 is not JSON ('),
-      ('list', '[1, 2]\n', "line 1 must be an object with the keys 'x', 'y', "),
-      ('key', '{"x": [1, 2], "z": 0}\n', "line 1 has no 'y', found 'x', 'z'; "),
-      ('type', '{"x": [1, 2], "y": 1.5}\n', "line 1: feature 'y' must be of t"),
-      ('shape', '{"x": [1, 2, 3], "y": 1}\n', "line 1: feature 'x' must have "),
-      (
-          'key_twice',
+  @case_testing.named(
+      json=('{"x": [1, 2], "y": 1}\n{"x": [1,\n', 'line 2 is not JSON ('),
+      list=('[1, 2]\n', "line 1 must be an object with the keys 'x', 'y', "),
+      key=('{"x": [1, 2], "z": 0}\n', "line 1 has no 'y', found 'x', 'z'; "),
+      type=('{"x": [1, 2], "y": 1.5}\n', "line 1: feature 'y' must be of t"),
+      shape=('{"x": [1, 2, 3], "y": 1}\n', "line 1: feature 'x' must have "),
+      key_twice=(
           '{"x": [1, 2], "y": 1}\n{"y": 1, "x": [1, 2], "y": 2}\n',
           "line 2 has the key 'y' more than once; keep the right value.",
       ),
-      (
-          'inner_key_twice',
+      inner_key_twice=(
           '{"x": [1, 2], "y": 1, "z": {"a": 1, "a": 2}}\n',
           "line 1 has the key 'a' more than once; ",
       ),
-      (
-          'large',
+      large=(
           '{"x": [1, 2], "y": 1}\n{"x": [1, 2], "y": 9223372036854775808}\n',
           "line 2: feature 'y' has the value 9223372036854775808, which int32 ",
       ),
-      ('mark_again', '\n\ufeff{"x": [1, 2], "y": 1}\n', 'line 2 is not JSON ('),
-      ('infinite', '{"x": [1, -1e400], "y": 1}\n', "line 1: feature 'x' has a"),
-      ('deep', '[' * 100_000, 'line 1 is not JSON ('),
-      ('two', '{"x": [1, 2], "y": 1}{}\n', 'line 1 is not JSON (Extra data'),
-      ('cut', '{"x": [1, 2], "y": 1}\n{"x": [1, 2], "y"', 'line 2 is not JSON'),
-      ('ragged', '{"x": [[1], [1, 2]], "y": 1}\n', 'lists of different length'),
-      ('no_rows', '\n\n', 'has no rows; it must have a row for each example.'),
+      mark_again=('\n\ufeff{"x": [1, 2], "y": 1}\n', 'line 2 is not JSON ('),
+      infinite=('{"x": [1, -1e400], "y": 1}\n', "line 1: feature 'x' has a"),
+      deep=('[' * 100_000, 'line 1 is not JSON ('),
+      two=('{"x": [1, 2], "y": 1}{}\n', 'line 1 is not JSON (Extra data'),
+      cut=('{"x": [1, 2], "y": 1}\n{"x": [1, 2], "y"', 'line 2 is not JSON'),
+      ragged=('{"x": [[1], [1, 2]], "y": 1}\n', 'lists of different length'),
+      no_rows=('\n\n', 'has no rows; it must have a row for each example.'),
   )
   def test_errors_of_json_lines(self, text, sentence):
     path = self.text_file('data.jsonl', text)
     self.assert_unreadable(sentence, path)
 
-  @parameterized.named_parameters(
-      ('to_the_end', 'a,0,ok\na,1,"hello\nb,0,bye\nb,1,again\n', 3, 'never '),
-      (
-          'to_another_quote',
+  @case_testing.named(
+      to_the_end=('a,0,ok\na,1,"hello\nb,0,bye\nb,1,again\n', 3, 'never '),
+      to_another_quote=(
           'a,0,"hello\nb,1,x\nb,0,bye" he said\nc,1,last\n',
           2,
           'closes a cell in line 4 is followed by text',
       ),
-      ('to_a_quoted_cell', 'a,0,"hello\nb,1,"bye"\n', 2, 'in line 3 is follo'),
+      to_a_quoted_cell=('a,0,"hello\nb,1,"bye"\n', 2, 'in line 3 is follo'),
   )
   def test_a_stray_quote_swallows_no_rows(self, text, line, reason):
     path = self.text_file('data.csv', f'client_id,y,t\n{text}')
     for kept in (path, self._with_other_ends(path)):
-      self.assert_unreadable(
-          f'{kept}, line {line} cannot be split into cells: ',
-          kept,
-          _TEXTS,
-          read=sources.read_clients,
+      self.assert_no_clients(
+          f'{kept}, line {line} cannot be split into cells: ', kept, _TEXTS
       )
-      self.assert_unreadable(reason, kept, _TEXTS, read=sources.read_clients)
+      self.assert_no_clients(reason, kept, _TEXTS)
 
   def _with_other_ends(self, path):
     text = path.read_text(encoding='utf-8').replace('\n', '\r\n')
@@ -111,19 +99,18 @@ class RowFilesTest(data_source_testing.DataSourceTestCase):
     other.write_bytes(b'\xef\xbb\xbf' + text.encode())
     return other
 
-  @parameterized.named_parameters(
-      ('last', 'client_id,y,t', 'a,0,"hello\nb,1,bye"\n'),
-      ('between', 'client_id,y,t', 'a,0,"hello\nb,1,x\nbye"\n'),
-      ('first_column', 't,client_id,y', '"hello,a,0\nbye",b,1\n'),
-      ('middle', 'client_id,t,y', 'a,"hello,0\nb,bye",1\n'),
+  @case_testing.named(
+      last=('client_id,y,t', 'a,0,"hello\nb,1,bye"\n'),
+      between=('client_id,y,t', 'a,0,"hello\nb,1,x\nbye"\n'),
+      first_column=('t,client_id,y', '"hello,a,0\nbye",b,1\n'),
+      middle=('client_id,t,y', 'a,"hello,0\nb,bye",1\n'),
   )
   def test_two_stray_quotes_swallow_no_rows(self, header, text):
     path = self.text_file('data.csv', f'{header}\n{text}')
-    self.assert_unreadable(
+    self.assert_no_clients(
         'reads as a row of its own; remove the stray quotes, or use JSON ',
         path,
         _TEXTS,
-        read=sources.read_clients,
     )
 
   def test_cells_of_several_lines_are_kept(self):
@@ -194,11 +181,10 @@ class RowFilesTest(data_source_testing.DataSourceTestCase):
         path,
         spec,
     )
-    self.assert_unreadable(
+    self.assert_no_clients(
         f"{path}, line 2: the client id 'client_id' must be text, found ",
         path,
         spec,
-        read=sources.read_clients,
     )
 
   def test_a_column_beyond_the_shape_is_refused(self):

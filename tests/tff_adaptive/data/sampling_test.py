@@ -4,9 +4,8 @@
 
 from absl.testing import parameterized
 import numpy as np
-import tensorflow as tf
 
-from tff_adaptive.data import client_data
+from tests.tff_adaptive.data import client_arrays_testing
 from tff_adaptive.data import sampling
 
 _IDS = ['a', 'b', 'c', 'd', 'e']
@@ -84,16 +83,10 @@ class SamplingOfBothKindsTest(parameterized.TestCase):
 
 
 def _lazy_clients(sizes, read):
-  def load(client_id):
-    read.append(client_id)
-    number = int(client_id)
-    return {'x': 100 * number + np.arange(sizes[number])}
-
-  return client_data.LazyClientArrays(
-      [str(i) for i in range(len(sizes))],
-      load,
-      {'x': tf.TensorSpec([], tf.int64)},
-  )
+  clients = {
+      str(i): {'x': 100 * i + np.arange(size)} for i, size in enumerate(sizes)
+  }
+  return client_arrays_testing.lazy(clients, read)
 
 
 class SampleExamplesTest(parameterized.TestCase):
@@ -148,15 +141,12 @@ class SampleExamplesTest(parameterized.TestCase):
 def _numbered_clients(sizes):
   """Returns lazy clients with numbered examples, and a record of reads."""
   starts = dict(zip(sizes, np.cumsum([0, *sizes.values()])))
+  clients = {
+      name: {'x': starts[name] + np.arange(size)}
+      for name, size in sizes.items()
+  }
   was_read = []
-
-  def load(client_id):
-    was_read.append(client_id)
-    return {'x': starts[client_id] + np.arange(sizes[client_id])}
-
-  source = client_data.LazyClientArrays(
-      sizes, load, {'x': tf.TensorSpec([], tf.int64)}, client_sizes=sizes
-  )
+  source = client_arrays_testing.lazy(clients, was_read, client_sizes=sizes)
   return source, was_read
 
 

@@ -141,9 +141,7 @@ class FilesTest(data_source_testing.DataSourceTestCase):
   def test_sqlite_needs_a_split(self):
     path = self.path('data.sqlite')
     _write_sqlite(path)
-    self.assert_unreadable(
-        "it has 'test', 'train'", path, _FEATURES, read=sources.read_clients
-    )
+    self.assert_no_clients("it has 'test', 'train'", path, _FEATURES)
 
   def test_a_file_without_splits_has_none_to_select(self):
     spec = {'y': tf.TensorSpec([], tf.int64)}
@@ -168,11 +166,10 @@ class FilesTest(data_source_testing.DataSourceTestCase):
   def test_an_empty_file(self, name, write):
     del write
     path = self.text_file(name, '')
-    self.assert_unreadable(
+    self.assert_no_clients(
         f'{path} is empty; replace it by an intact copy.',
         path,
         _FEATURES,
-        read=sources.read_clients,
         split_name='train',
     )
 
@@ -196,12 +193,7 @@ class FilesTest(data_source_testing.DataSourceTestCase):
     path = self.path(name)
     dict(file[1:] for file in _TABLES)[name](path)
     path.write_bytes(path.read_bytes()[:-20])
-    self.assert_unreadable(
-        f'{path} could not be read (',
-        path,
-        _FEATURES,
-        read=sources.read_clients,
-    )
+    self.assert_no_clients(f'{path} could not be read (', path, _FEATURES)
 
   @parameterized.named_parameters(*_FILES)
   def test_a_missing_file(self, name, write):
@@ -305,11 +297,10 @@ class ObjectsTest(data_source_testing.DataSourceTestCase):
 
   def test_client_data_without_a_feature(self):
     data = tff.simulation.datasets.TestClientData({'a': {'y': [1]}})
-    self.assert_unreadable(
+    self.assert_no_clients(
         "The training data must have the features ['x', 'y'], found ['y']; add "
         "or rename ['x'].",
         data,
-        read=sources.read_clients,
     )
 
   def test_client_arrays_are_returned_if_they_are_as_asked_for(self):
@@ -323,11 +314,8 @@ class ObjectsTest(data_source_testing.DataSourceTestCase):
   def test_client_arrays_of_another_spec(self, names, dtype, sentence):
     source = sources.read_clients({'a': {'x': [[1, 2]], 'y': [0]}}, _XY)
     spec = {**_XY, 'y': tf.TensorSpec([], dtype)}
-    self.assert_unreadable(
-        sentence,
-        source,
-        {name: spec[name] for name in names},
-        read=sources.read_clients,
+    self.assert_no_clients(
+        sentence, source, {name: spec[name] for name in names}
     )
 
   @parameterized.named_parameters(

@@ -10,6 +10,7 @@ from absl.testing import parameterized
 import attrs
 import tensorflow as tf
 
+from tests import case_testing
 from tff_adaptive.data import specs
 
 _Dict = collections.OrderedDict
@@ -26,25 +27,25 @@ def _found(**changes):
 
 class FindDifferenceTest(parameterized.TestCase):
 
-  @parameterized.named_parameters(
-      ('alike', _EXPECTED),
-      ('other_order', _Dict(reversed(_EXPECTED.items()))),
-      ('no_names', tuple(_EXPECTED.values())),
-      ('a_fixed_size', _found(y=tf.TensorSpec([7], tf.int32))),
-      ('unknown', _found(x=tf.TensorSpec(None, tf.float32))),
+  @case_testing.named(
+      alike=_EXPECTED,
+      other_order=_Dict(reversed(_EXPECTED.items())),
+      no_names=(tuple(_EXPECTED.values()),),
+      a_fixed_size=_found(y=tf.TensorSpec([7], tf.int32)),
+      unknown=_found(x=tf.TensorSpec(None, tf.float32)),
   )
   def test_specs_that_fit_have_no_difference(self, found):
     self.assertIsNone(specs.find_difference(found, _EXPECTED, in_pipeline=True))
 
-  @parameterized.named_parameters(
-      ('type', 'y', tf.TensorSpec([None], tf.int64), 'int64[?]'),
-      ('strings', 'y', tf.TensorSpec([None], tf.string), 'string[?]'),
-      ('examples', 'x', tf.TensorSpec([20], tf.float32), 'float32[20]'),
-      ('of_batches', 'y', tf.TensorSpec([None] * 2, tf.int32), 'int32[?,?]'),
-      ('as_many', 'x', tf.TensorSpec([None, 4, 5]), 'float32[?,4,5]'),
-      ('columns', 'y', tf.TensorSpec([None, 1], tf.int64), 'int64[?,1]'),
-      ('width', 'x', tf.TensorSpec([3, 7], tf.float32), 'float32[3,7]'),
-      ('numbers', 'x', tf.TensorSpec([None], tf.float32), 'float32[?]'),
+  @case_testing.named(
+      type=('y', tf.TensorSpec([None], tf.int64), 'int64[?]'),
+      strings=('y', tf.TensorSpec([None], tf.string), 'string[?]'),
+      examples=('x', tf.TensorSpec([20], tf.float32), 'float32[20]'),
+      of_batches=('y', tf.TensorSpec([None] * 2, tf.int32), 'int32[?,?]'),
+      as_many=('x', tf.TensorSpec([None, 4, 5]), 'float32[?,4,5]'),
+      columns=('y', tf.TensorSpec([None, 1], tf.int64), 'int64[?,1]'),
+      width=('x', tf.TensorSpec([3, 7], tf.float32), 'float32[3,7]'),
+      numbers=('x', tf.TensorSpec([None], tf.float32), 'float32[?]'),
   )
   def test_a_field_that_does_not_fit(self, field, spec, found):
     wanted = {'x': 'float32[?,20]', 'y': 'int32[?]'}[field]
@@ -53,24 +54,18 @@ class FindDifferenceTest(parameterized.TestCase):
         f"{found} in field '{field}'; make it {wanted}",
     )
 
-  @parameterized.named_parameters(
-      (
-          'no_dense_tensor',
+  @case_testing.named(
+      no_dense_tensor=(
           _found(x=tf.RaggedTensorSpec([None, None], tf.float32)),
           "RaggedTensorSpec in field 'x'; make it a dense float32[?,20]",
       ),
-      ('missing', _Dict(x=_X), "the fields ['x']; make them ['x', 'y']"),
-      (
-          'more',
-          _found(z=_Y),
-          "the fields ['x', 'y', 'z']; make them ['x', 'y']",
-      ),
-      (
-          'other_names',
+      missing=(_Dict(x=_X), "the fields ['x']; make them ['x', 'y']"),
+      more=(_found(z=_Y), "the fields ['x', 'y', 'z']; make them ['x', 'y']"),
+      other_names=(
           _Dict(x=_X, label=_Y),
           "the fields ['x', 'label']; make them ['x', 'y']",
       ),
-      ('number', (_X,), 'elements of 1 tensors; make them of 2'),
+      number=((_X,), 'elements of 1 tensors; make them of 2'),
   )
   def test_what_does_not_fit(self, found, expected):
     difference = specs.find_difference(found, _EXPECTED)
@@ -120,15 +115,13 @@ class ValidatorsTest(parameterized.TestCase):
   def test_right_types_pass(self):
     self.assertEqual(_Checked('a', print, 'b').other, 'b')
 
-  @parameterized.named_parameters(
-      ('type', dict(name=[1]), '`name` must be of type str, found list.'),
-      (
-          'optional_type',
+  @case_testing.named(
+      type=(dict(name=[1]), '`name` must be of type str, found list.'),
+      optional_type=(
           dict(name='a', other=3),
           '`other` must be of type str, found int.',
       ),
-      (
-          'callable',
+      callable=(
           dict(name='a', fn='fn'),
           '`fn` must be of type Callable, found str.',
       ),

@@ -14,6 +14,7 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tests import case_testing
 from tests import folder_testing
 from tff_adaptive import data
 from tff_adaptive.data import client_data
@@ -155,13 +156,25 @@ class SqliteDataTest(folder_testing.FolderTestCase):
     with self.assertRaisesRegex(ValueError, 'has no client'):
       self._load()
 
-  def test_missing_examples_raise_when_they_are_read(self):
+  @case_testing.named(
+      missing=(
+          "DELETE FROM examples WHERE client_id = 'bob'",
+          "0 examples of client 'bob'.*1;",
+      ),
+      text=(
+          "UPDATE examples SET serialized_example_proto = 'text'",
+          "'bob'.* BLOB, found the str 'text'",
+      ),
+      integer=(
+          'UPDATE examples SET serialized_example_proto = 7',
+          "'bob'.* BLOB, found the int '7'",
+      ),
+  )
+  def test_bad_examples_raise_when_they_are_read(self, change, sentence):
     self._write()
-    self._execute(
-        "DELETE FROM examples WHERE client_id = 'bob' AND split_name = 'train'"
-    )
+    self._execute(change)
     clients = self._load()
-    with self.assertRaisesRegex(ValueError, "0 examples of client 'bob'.*1;"):
+    with self.assertRaisesRegex(ValueError, sentence):
       clients.examples('bob')
 
   def test_other_features_raise_when_they_are_read(self):
@@ -172,36 +185,37 @@ class SqliteDataTest(folder_testing.FolderTestCase):
 
   @parameterized.parameters((300, tf.uint8), (-1, tf.uint32), (2, tf.bool))
   def test_a_value_that_its_type_cannot_hold_raises(self, value, dtype):
-    clients = client_data.PackedClientArrays.from_clients(
-        {'ann': _examples(value)}
-    )
+    clients = _clients(**_examples(value))
     sqlite.write_sqlite_clients(self.path, {'train': clients})
     source = self._load(spec={'label': tf.TensorSpec([], dtype)})
-    with self.assertRaisesRegex(ValueError, f"'ann'.*'label'.* {value},"):
-      source.examples('ann')
+    with self.assertRaisesRegex(ValueError, f"'a'.*'label'.* {value},"):
+      source.examples('a')
 
   @parameterized.parameters(
-      ('CAST(client_id AS BLOB)', "text as client ids, found b'ann' in its "),
-      ('7', 'text as client ids, found 7 in its table client_metadata; `UPDA'),
-      ("'bob'", "client 'bob' more than once in split 'train' of its table "),
+      (
+          "client_id = CAST(client_id AS BLOB) WHERE client_id = 'ann'",
+          "text as client ids, found b'ann' in its ",
+      ),
+      (
+          "client_id = 7 WHERE client_id = 'ann'",
+          'text as client ids, found 7 in its table client_metadata; `UPDA',
+      ),
+      (
+          "client_id = 'bob' WHERE client_id = 'ann'",
+          "client 'bob' more than once in split 'train' of its table ",
+      ),
+      ("num_examples = 'x'", "found 'x' for client 'bob'"),
   )
-  def test_ids_that_are_no_text_or_not_unique_raise(self, changed, sentence):
+  def test_bad_rows_of_clients_raise(self, change, sentence):
     self._write()
-    self._execute('CREATE TABLE copy (client_id, split_name, num_examples)')
-    self._execute('INSERT INTO copy SELECT * FROM client_metadata')
-    self._execute('DROP TABLE client_metadata')
-    self._execute('ALTER TABLE copy RENAME TO client_metadata')
+    self._execute('ALTER TABLE client_metadata RENAME TO old')
+    # Columns without a type take all values.
     self._execute(
-        f'UPDATE client_metadata SET client_id = {changed} '
-        "WHERE client_id = 'ann'"
+        'CREATE TABLE client_metadata (client_id, split_name, num_examples)'
     )
+    self._execute('INSERT INTO client_metadata SELECT * FROM old')
+    self._execute(f'UPDATE client_metadata SET {change}')
     with self.assertRaisesRegex(ValueError, sentence):
-      self._load()
-
-  def test_numbers_of_examples_that_are_none_raise(self):
-    self._write()
-    self._execute("UPDATE client_metadata SET num_examples = 'x'")
-    with self.assertRaisesRegex(ValueError, "found 'x' for client 'bob'"):
       self._load()
 
   @parameterized.parameters(
@@ -225,13 +239,6 @@ class SqliteDataTest(folder_testing.FolderTestCase):
     self._execute('ALTER TABLE client_metadata RENAME TO old')
     self._execute('CREATE VIEW client_metadata AS SELECT * FROM old')
     self.assertEqual(self._load().client_ids, ('ann', 'bob'))
-
-  @parameterized.parameters(("'text'", "the str 'text'"), (7, "the int '7'"))
-  def test_examples_that_are_no_bytes_raise(self, value, found):
-    self._write()
-    self._execute(f'UPDATE examples SET serialized_example_proto = {value}')
-    with self.assertRaisesRegex(ValueError, f"'ann'.* BLOB, found {found}"):
-      self._load().examples('ann')
 
   def test_examples_of_an_unknown_client_raise_where_they_are_seen(self):
     self._write()

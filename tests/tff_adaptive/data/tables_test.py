@@ -10,10 +10,12 @@ from absl.testing import parameterized
 import numpy as np
 import tensorflow as tf
 
+from tests import case_testing
 from tests.tff_adaptive.data import data_source_testing
 from tff_adaptive.data import sources
 
 _FEATURES = data_source_testing.FEATURES
+_NUMBERS = {'y': tf.TensorSpec([], tf.int32)}
 
 
 class NpzTest(data_source_testing.DataSourceTestCase):
@@ -23,35 +25,29 @@ class NpzTest(data_source_testing.DataSourceTestCase):
     np.savez(path, **arrays)
     return path
 
-  @parameterized.named_parameters(
-      ('missing', {'x': np.zeros([1, 2])}, "lacks the arrays 'y', found 'x'; "),
-      (
-          'of_a_task',
+  @case_testing.named(
+      missing=({'x': np.zeros([1, 2])}, "lacks the arrays 'y', found 'x'; "),
+      of_a_task=(
           {'x_train': np.zeros([1, 2]), 'y_train': np.zeros([1])},
           "found 'x_train', 'y_train'; that is the layout of a file of a task",
       ),
-      (
-          'lengths',
+      lengths=(
           {'x': np.zeros([2, 2]), 'y': np.zeros([3], int)},
           "the same number of rows in every array, found {'x': 2, 'y': 3}.",
       ),
-      (
-          'scalar',
+      scalar=(
           {'x': np.zeros([1, 2]), 'y': np.int32(3)},
           "array 'y' must have a row for each example, found the single value ",
       ),
-      (
-          'value',
+      value=(
           {'x': np.zeros([2, 2]), 'y': np.array([0, 2**32])},
           "data.npz, row 1: feature 'y' has the value 4294967296, which int32 ",
       ),
-      (
-          'no_rows',
+      no_rows=(
           {'x': np.zeros([0, 2]), 'y': np.zeros([0], int)},
           'has no rows; it must have a row for each example.',
       ),
-      (
-          'objects',
+      objects=(
           {'x': np.zeros([1, 2]), 'y': np.array(['a'], object)},
           "array 'y' could not be read (Object arrays cannot be loaded when ",
       ),
@@ -69,10 +65,9 @@ class NpzTest(data_source_testing.DataSourceTestCase):
 
   def test_clients_must_be_names(self):
     arrays = dict(x=np.zeros([1, 2]), y=np.zeros([1], int))
-    self.assert_unreadable(
+    self.assert_no_clients(
         "array 'client_id' must hold a string for each row, found type float64",
         self._npz(**arrays, client_id=np.zeros([1])),
-        read=sources.read_clients,
     )
     for names in (np.array([7]), np.array([b'7']), np.array(['7'])):
       path = self._npz(**arrays, client_id=names)
@@ -85,10 +80,8 @@ class NpzTest(data_source_testing.DataSourceTestCase):
         y=np.zeros([1], int),
         client_id=np.array(['gr\u00f6\u00dfe'.encode('latin-1')]),
     )
-    self.assert_unreadable(
-        f"{path}: array 'client_id' must hold UTF-8 strings (",
-        path,
-        read=sources.read_clients,
+    self.assert_no_clients(
+        f"{path}: array 'client_id' must hold UTF-8 strings (", path
     )
 
   def test_two_arrays_of_one_name_are_refused(self):
@@ -136,7 +129,6 @@ class RowsTest(data_source_testing.DataSourceTestCase):
     rows = ['{"y": 1, "split": "train"}', '{"y": 2, "split": "test"}']
     rows.insert(line - 1, '{"y": 3}')
     path = self.text_file('data.jsonl', '\n'.join(rows))
-    spec = {'y': tf.TensorSpec([], tf.int32)}
     for options in (
         {'split_name': 'train'},
         {'split_name': 'test'},
@@ -146,18 +138,17 @@ class RowsTest(data_source_testing.DataSourceTestCase):
           f"{path}, line {line} has no 'split', by which `split_name` selects "
           'rows; add it, or leave out `split_name` to read all rows.',
           path,
-          spec,
+          _NUMBERS,
           **options,
       )
-    examples = sources.read_examples(path, spec)
+    examples = sources.read_examples(path, _NUMBERS)
     self.assertCountEqual(examples['y'].tolist(), [1, 2, 3])
 
   def test_splits_may_be_numbers(self):
     path = self.text_file(
         'data.jsonl', '{"y": 1, "split": 0}\n{"y": 2, "split": 1}\n'
     )
-    spec = {'y': tf.TensorSpec([], tf.int32)}
-    examples = sources.read_examples(path, spec, split_name='1')
+    examples = sources.read_examples(path, _NUMBERS, split_name='1')
     self.assertEqual(examples['y'].tolist(), [2])
 
   @parameterized.parameters(1023, 1024, 1025)
@@ -165,39 +156,34 @@ class RowsTest(data_source_testing.DataSourceTestCase):
     path = self.text_file(
         'data.csv', 'y\n' + '\n'.join(map(str, range(num_rows)))
     )
-    spec = {'y': tf.TensorSpec([], tf.int32)}
-    examples = sources.read_examples(path, spec)
+    examples = sources.read_examples(path, _NUMBERS)
     self.assertEqual(examples['y'].tolist(), list(range(num_rows)))
     with open(path, 'a', encoding='utf-8') as file:
       file.write('\n3000000000\n7\n')
-    self.assert_unreadable(f'{path}, line {num_rows + 2}: ', path, spec)
+    self.assert_unreadable(f'{path}, line {num_rows + 2}: ', path, _NUMBERS)
 
-  @parameterized.named_parameters(
-      ('csv', 'data.csv', 'y\n1\n'), ('jsonl', 'data.jsonl', '{"y": 1}\n')
+  @case_testing.named(
+      csv=('data.csv', 'y\n1\n'), jsonl=('data.jsonl', '{"y": 1}\n')
   )
   def test_rows_without_a_client(self, name, text):
     path = self.text_file(name, text)
-    self.assert_unreadable(
+    self.assert_no_clients(
         "lacks the client id 'writer', found 'y'; add it to ",
         path,
-        {'y': tf.TensorSpec([], tf.int32)},
-        read=sources.read_clients,
+        _NUMBERS,
         client_key='writer',
     )
 
   @parameterized.parameters('null', '""', 'true', '1.5')
   def test_bad_client_ids(self, value):
     path = self.text_file('data.jsonl', f'{{"y": 1, "client_id": {value}}}')
-    self.assert_unreadable(
-        "line 1: the client id 'client_id' must be a string",
-        path,
-        {'y': tf.TensorSpec([], tf.int32)},
-        read=sources.read_clients,
+    self.assert_no_clients(
+        "line 1: the client id 'client_id' must be a string", path, _NUMBERS
     )
 
   def test_integers_are_client_ids(self):
     path = self.text_file('data.jsonl', '{"y": 1, "client_id": 7}')
-    clients = sources.read_clients(path, {'y': tf.TensorSpec([], tf.int32)})
+    clients = sources.read_clients(path, _NUMBERS)
     self.assertEqual(clients.client_ids, ('7',))
 
   @parameterized.parameters('csv', 'jsonl', 'npz')

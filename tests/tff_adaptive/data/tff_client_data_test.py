@@ -10,7 +10,9 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tests import case_testing
 from tests import folder_testing
+from tests.tff_adaptive.data import client_arrays_testing
 from tff_adaptive import data as data_lib
 from tff_adaptive.data import client_data
 from tff_adaptive.data import sqlite
@@ -28,26 +30,10 @@ _CLIENTS = collections.OrderedDict(
 
 
 def _packed():
-  return client_data.PackedClientArrays.from_clients(_CLIENTS)
+  return client_arrays_testing.packed(_CLIENTS)
 
 
-def _partitioned():
-  values = collections.OrderedDict(
-      (name, np.concatenate([_CLIENTS['bob'][name], _CLIENTS['ann'][name]]))
-      for name in ('x', 'y')
-  )
-  return client_data.PackedClientArrays.from_partition(
-      values, {'ann': [1, 2, 3], 'bob': [0]}
-  )
-
-
-def _lazy():
-  return client_data.LazyClientArrays(
-      _CLIENTS, _CLIENTS.get, _packed().element_spec
-  )
-
-
-_SOURCES = (('packed', _packed), ('partitioned', _partitioned), ('lazy', _lazy))
+_SOURCES = client_arrays_testing.SOURCES
 
 
 def _labels(dataset):
@@ -58,7 +44,7 @@ class ToClientDataTest(parameterized.TestCase):
 
   @parameterized.named_parameters(*_SOURCES)
   def test_a_client_has_one_dataset(self, build):
-    data = data_lib.to_client_data(build())
+    data = data_lib.to_client_data(build(_CLIENTS))
     batched = data.preprocess(lambda dataset: dataset.batch(2))
     again = batched.preprocess(lambda dataset: dataset.take(1))
     for found in (data, batched, again):
@@ -85,7 +71,7 @@ class ToClientDataTest(parameterized.TestCase):
 
   @parameterized.named_parameters(*_SOURCES)
   def test_datasets_hold_the_examples(self, build):
-    data = tff_client_data.to_client_data(build())
+    data = tff_client_data.to_client_data(build(_CLIENTS))
     self.assertEqual(data.client_ids, ['ann', 'bob'])
     self.assertEqual(data.element_type_structure, _packed().element_spec)
     for make in (
@@ -103,7 +89,7 @@ class ToClientDataTest(parameterized.TestCase):
 
   @parameterized.named_parameters(*_SOURCES)
   def test_the_rest_of_the_interface_works(self, build):
-    data = tff_client_data.to_client_data(build())
+    data = tff_client_data.to_client_data(build(_CLIENTS))
     together = data.create_tf_dataset_from_all_clients(seed=0)
     self.assertCountEqual(_labels(together), [1, 2, 3, 4])
     self.assertLen(list(data.datasets(limit_count=1, seed=0)), 1)
@@ -114,7 +100,7 @@ class ToClientDataTest(parameterized.TestCase):
 
   @parameterized.named_parameters(*_SOURCES)
   def test_unknown_client_raises_a_value_error_as_tff_says(self, build):
-    data = tff_client_data.to_client_data(build())
+    data = tff_client_data.to_client_data(build(_CLIENTS))
     with self.assertRaisesRegex(ValueError, "no client 'anna'.*'ann'"):
       data.create_tf_dataset_for_client('anna')
 
@@ -127,13 +113,15 @@ class ToClientDataTest(parameterized.TestCase):
 
   @parameterized.named_parameters(*_SOURCES)
   def test_unknown_client_raises_inside_a_graph(self, build):
-    data = tff_client_data.to_client_data(build())
+    data = tff_client_data.to_client_data(build(_CLIENTS))
     make = tf.function(data.serializable_dataset_fn)
     with self.assertRaisesRegex(tf.errors.OpError, 'no client'):
       list(make('anna'))
 
   def test_packed_clients_serialize_into_a_computation(self):
-    data = tff_client_data.to_client_data(_partitioned())
+    data = tff_client_data.to_client_data(
+        client_arrays_testing.partitioned(_CLIENTS)
+    )
     computation = data.dataset_computation
     self.assertEqual(
         str(computation.type_signature), '(str -> <x=float32[2],y=int32>*)'
@@ -162,7 +150,7 @@ class FromClientDataTest(parameterized.TestCase):
 
   @parameterized.named_parameters(*_SOURCES)
   def test_round_trip(self, build):
-    data = tff_client_data.to_client_data(build())
+    data = tff_client_data.to_client_data(build(_CLIENTS))
     self._assert_same_clients(tff_client_data.from_client_data(data))
 
   def test_from_tffs_test_client_data(self):
@@ -231,15 +219,39 @@ class FromClientDataTest(parameterized.TestCase):
     source = tff_client_data.from_client_data(data)
     self.assertEqual(source.examples('a')['t'].tolist(), [b'u', b'vw'])
 
-  def test_preprocessing_that_batches_raises(self):
+  @case_testing.named(
+      batches=(
+          lambda d: d.batch(2),
+          ValueError,
+          "single examples.*'x'.*BatchPlan",
+      ),
+      without_end=(
+          lambda d: d.repeat(),
+          ValueError,
+          "'ann' has examples without end",
+      ),
+      nested=(
+          lambda d: d.map(lambda e: {'a': {'b': e['y']}}),
+          TypeError,
+          'flat mapping',
+      ),
+      ragged=(
+          lambda d: d.batch(1).map(
+              lambda e: tf.RaggedTensor.from_tensor(e['x'])
+          ),
+          TypeError,
+          'dense tensors, or a pair, found',
+      ),
+      sparse=(
+          lambda d: d.batch(1).map(lambda e: tf.sparse.from_dense(e['x'])),
+          TypeError,
+          'dense tensors, or a pair, found',
+      ),
+  )
+  def test_elements_of_other_forms_raise(self, preprocess, error, sentence):
     data = tff_client_data.to_client_data(_packed())
-    with self.assertRaisesRegex(ValueError, "single examples.*'x'.*BatchPlan"):
-      tff_client_data.from_client_data(data, lambda d: d.batch(2))
-
-  def test_preprocessing_that_repeats_forever_raises(self):
-    data = tff_client_data.to_client_data(_packed())
-    with self.assertRaisesRegex(ValueError, "'ann' has examples without end"):
-      tff_client_data.from_client_data(data, lambda d: d.repeat())
+    with self.assertRaisesRegex(error, sentence):
+      tff_client_data.from_client_data(data, preprocess)
 
   @parameterized.parameters(1, 1024)
   def test_examples_of_different_shapes_raise(self, num_alike):
@@ -267,18 +279,3 @@ class FromClientDataTest(parameterized.TestCase):
     data = tff.simulation.datasets.SqlClientData(str(path), 'test')
     with self.assertRaisesRegex(ValueError, 'at least one client, found none'):
       tff_client_data.from_client_data(data)
-
-  def test_nested_elements_raise(self):
-    data = tff_client_data.to_client_data(_packed())
-    with self.assertRaisesRegex(TypeError, 'flat mapping'):
-      tff_client_data.from_client_data(
-          data, lambda dataset: dataset.map(lambda e: {'a': {'b': e['y']}})
-      )
-
-  def test_elements_that_are_not_dense_raise(self):
-    data = tff_client_data.to_client_data(_packed())
-    for convert in (tf.RaggedTensor.from_tensor, tf.sparse.from_dense):
-      with self.assertRaisesRegex(TypeError, 'dense tensors, or a pair, found'):
-        tff_client_data.from_client_data(
-            data, lambda d, fn=convert: d.batch(1).map(lambda e: fn(e['x']))
-        )

@@ -7,6 +7,7 @@ from absl.testing import parameterized
 import numpy as np
 import tensorflow as tf
 
+from tests.tff_adaptive.data import client_arrays_testing
 from tff_adaptive.data import client_data
 from tff_adaptive.data import transforms
 
@@ -19,21 +20,12 @@ _SPEC = {'x': tf.TensorSpec([], tf.float32)}
 
 
 def _packed():
-  return client_data.PackedClientArrays.from_clients(_CLIENTS)
+  return client_arrays_testing.packed(_CLIENTS)
 
 
 def _lazy(read=None):
-  def load(client_id):
-    if read is not None:
-      read.append(client_id)
-    return _CLIENTS[client_id]
-
-  return client_data.LazyClientArrays(
-      _CLIENTS,
-      load,
-      _SPEC,
-      client_sizes={name: len(one['x']) for name, one in _CLIENTS.items()},
-  )
+  sizes = {name: len(one['x']) for name, one in _CLIENTS.items()}
+  return client_arrays_testing.lazy(_CLIENTS, read, client_sizes=sizes)
 
 
 def _values(source):
@@ -268,19 +260,17 @@ class SplitExamplesTest(parameterized.TestCase):
     share = test.total_examples / rest.total_examples
     self.assertAlmostEqual(share, 0.3, delta=0.02)
 
-  @parameterized.parameters(True, False)
-  def test_clients_without_training_examples_are_left_out(self, is_lazy):
+  @parameterized.parameters(
+      client_arrays_testing.packed, client_arrays_testing.lazy
+  )
+  def test_clients_without_training_examples_are_left_out(self, build):
     clients = {
         'a': {'x': np.float32([1, 1])},
         'b': {'x': np.float32([1, 2])},
         'c': {'x': np.float32([])},
     }
-    if is_lazy:
-      source = client_data.LazyClientArrays(clients, clients.get, _SPEC)
-    else:
-      source = client_data.PackedClientArrays.from_clients(clients)
     with self.assertLogs('absl', 'WARNING') as logs:
-      train, test = transforms.split_examples(source, 0.6, seed=0)
+      train, test = transforms.split_examples(build(clients), 0.6, seed=0)
     self.assertEqual(_values(train), {'b': [2], 'c': []})
     self.assertEqual(_values(test), {'a': [1, 1], 'b': [1]})
     self.assertIn(

@@ -12,6 +12,7 @@ import pytest
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tests import case_testing
 from tests.tff_adaptive.runtime import sequence_testing
 from tff_adaptive.data import random_streams
 from tff_adaptive.runtime.datasets import dataset_graphs
@@ -112,17 +113,13 @@ class _Chain:
     self._is_batched = not self._is_batched
 
 
-class RowsTest(tf.test.TestCase, parameterized.TestCase):
+def _source(dataset):
+  spec = tff.types.tensorflow_to_type(dataset.element_spec)
+  source, _ = dataset_reads.of_dataset(dataset, tff.SequenceType(spec))
+  return source
 
-  def setUp(self):
-    super().setUp()
-    # With the seed of TensorFlow's test cases, no draw differs.
-    tf.random.set_seed(None)
 
-  def _source(self, dataset):
-    spec = tff.types.tensorflow_to_type(dataset.element_spec)
-    source, _ = dataset_reads.of_dataset(dataset, tff.SequenceType(spec))
-    return source
+class RowsTest(sequence_testing.UnseededTestCase):
 
   def _draw(self, source, *keys):
     self.assertNotIsInstance(source, dataset_reads.FreshRows)
@@ -134,7 +131,7 @@ class RowsTest(tf.test.TestCase, parameterized.TestCase):
     graph = dataset_graphs.DatasetGraph.of(dataset)
     fresh = graph.build(dataset.element_spec)
     expected = list(fresh.as_numpy_iterator())
-    (rows,) = self._source(dataset).draw(_draw_of())
+    (rows,) = _source(dataset).draw(_draw_of())
     found = sequence_testing.elements_of(rows)
     self.assertLen(found, len(expected), text)
     for left, right in zip(expected, found):
@@ -154,56 +151,43 @@ class RowsTest(tf.test.TestCase, parameterized.TestCase):
   def test_many_random_pipelines(self):
     self._assert_reads_chains(1, 20 * _NUM_CHAINS)
 
-  @parameterized.named_parameters(
-      ('batches', lambda d: d.batch(3).map(_centered)),
-      (
-          'whole_batches',
-          lambda d: d.batch(3, drop_remainder=True).map(_centered),
-      ),
-      ('taken', lambda d: d.batch(3).map(_centered).take(2)),
-      ('repeated', lambda d: d.batch(3).map(_centered).repeat(2)),
-      (
-          'shuffled_batches',
-          lambda d: d.batch(2).map(_centered).shuffle(3, seed=5),
-      ),
-      ('two', lambda d: d.batch(3).map(_centered).map(lambda b: b * 2.0)),
-      (
-          'two_of_whole_batches',
-          lambda d: d.batch(3, True).map(_centered).map(_centered),
-      ),
-      ('scalars', lambda d: d.batch(3).map(tf.reduce_sum)),
-      (
-          'scalars_in_batches',
-          lambda d: d.batch(3).map(lambda b: b[:1] + b[-1:]),
-      ),
-      (
-          'in_parallel',
-          lambda d: d.batch(3).map(_centered, num_parallel_calls=2),
-      ),
-      ('no_rows', lambda d: d.take(0).batch(3).map(_centered)),
+  @case_testing.named(
+      batches=lambda d: d.batch(3).map(_centered),
+      whole_batches=lambda d: d.batch(3, drop_remainder=True).map(_centered),
+      taken=lambda d: d.batch(3).map(_centered).take(2),
+      repeated=lambda d: d.batch(3).map(_centered).repeat(2),
+      shuffled_batches=lambda d: d.batch(2).map(_centered).shuffle(3, seed=5),
+      two=lambda d: d.batch(3).map(_centered).map(lambda b: b * 2.0),
+      two_of_whole_batches=lambda d: d.batch(3, True)
+      .map(_centered)
+      .map(_centered),
+      scalars=lambda d: d.batch(3).map(tf.reduce_sum),
+      scalars_in_batches=lambda d: d.batch(3).map(lambda b: b[:1] + b[-1:]),
+      in_parallel=lambda d: d.batch(3).map(_centered, num_parallel_calls=2),
+      no_rows=lambda d: d.take(0).batch(3).map(_centered),
   )
   def test_functions_of_batches_give_tensorflows_elements(self, change):
     dataset = change(_rows().shuffle(7, seed=3).repeat(2))
     self._assert_reads(dataset)
-    self.assertNotIsInstance(self._source(dataset), dataset_reads.FreshRows)
+    self.assertNotIsInstance(_source(dataset), dataset_reads.FreshRows)
 
   def test_unseeded_shuffles_before_a_function_of_batches(self):
-    source = self._source(_rows().shuffle(7).batch(3).map(_centered))
+    source = _source(_rows().shuffle(7).batch(3).map(_centered))
     rounds = [self._draw(source, number) for number in (0, 1, 0)]
     self.assertAllEqual(np.concatenate(rounds[0]), np.concatenate(rounds[2]))
     self.assertNotAllEqual(np.concatenate(rounds[0]), np.concatenate(rounds[1]))
     for batch in rounds[0]:
       self.assertAllClose(batch.mean(), 0.0)
 
-  @parameterized.named_parameters(
-      ('plain', lambda d: d.map(_noisy).batch(3)),
-      ('then_mapped', lambda d: d.map(_noisy).batch(3).map(lambda b: b + 0.0)),
-      ('repeated', lambda d: d.map(_noisy).repeat(2)),
-      ('of_batches', lambda d: d.batch(3).map(_noisy)),
+  @case_testing.named(
+      plain=lambda d: d.map(_noisy).batch(3),
+      then_mapped=lambda d: d.map(_noisy).batch(3).map(lambda b: b + 0.0),
+      repeated=lambda d: d.map(_noisy).repeat(2),
+      of_batches=lambda d: d.batch(3).map(_noisy),
   )
   def test_draws_differ_by_element_and_round(self, change):
     dataset = change(_rows())
-    source = self._source(dataset)
+    source = _source(dataset)
     expected = list(change(_rows().map(lambda r: r)).as_numpy_iterator())
     drawn = []
     for number in (0, 1, 0):
@@ -217,7 +201,7 @@ class RowsTest(tf.test.TestCase, parameterized.TestCase):
     self.assertNotAllClose(noise[0], noise[1])
 
   def test_law_of_draws(self):
-    source = self._source(_rows(2000).map(_flipped))
+    source = _source(_rows(2000).map(_flipped))
     found = np.sign(self._draw(source))
     # Of 2,000 fair coins.
     self.assertAllInRange(found.mean(), -5 / np.sqrt(2000), 5 / np.sqrt(2000))
@@ -225,14 +209,14 @@ class RowsTest(tf.test.TestCase, parameterized.TestCase):
     self.assertAllInRange(followed, -5 / np.sqrt(2000), 5 / np.sqrt(2000))
 
   def test_functions_that_read_a_clock_are_called_in_each_round(self):
-    source = self._source(
+    source = _source(
         _rows().map(lambda r: r + tf.cast(tf.timestamp(), tf.float32))
     )
     self.assertTrue(source.draws)
     self.assertLen(self._draw(source), 7)
 
   def test_checks_are_made_once(self):
-    source = self._source(
+    source = _source(
         _rows()
         .map(lambda r: tf.debugging.check_numerics(1.0 / (r - 1.0), 'row'))
         .ignore_errors()
@@ -240,79 +224,52 @@ class RowsTest(tf.test.TestCase, parameterized.TestCase):
     self.assertLen(self._draw(source), 6)
 
   def test_clients_share_a_function(self):
-    sources = [
-        self._source(_rows(n).map(lambda r: _flipped(r))) for n in (3, 4)
-    ]
+    sources = [_source(_rows(n).map(lambda r: _flipped(r))) for n in (3, 4)]
     (first,), (second,) = (source.row_maps for source in sources)
     self.assertIs(first._function, second._function)
 
-  @parameterized.named_parameters(
-      ('cached', lambda d: d.map(_noisy).cache().repeat(2)),
-      ('filtered', lambda d: d.map(_noisy).filter(lambda row: row > 0.0)),
-      (
-          'in_python',
-          lambda d: d.map(lambda r: tf.py_function(abs, [r], r.dtype)),
-      ),
-      (
-          'with_a_seed_that_goes_on',
+  @case_testing.named(
+      cached=lambda d: d.map(_noisy).cache().repeat(2),
+      filtered=lambda d: d.map(_noisy).filter(lambda row: row > 0.0),
+      in_python=lambda d: d.map(lambda r: tf.py_function(abs, [r], r.dtype)),
+      with_a_seed_that_goes_on=(
           lambda d: d.shuffle(7).map(
               lambda r: r + tf.random.uniform([], maxval=0.1, seed=1)
-          ),
+          )
       ),
-      (
-          'of_unknown_shape',
+      of_unknown_shape=(
           lambda d: d.map(
               lambda r: r + tf.random.uniform([tf.cast(r, tf.int32)])
-          ),
+          )
       ),
   )
   def test_others_are_read_in_each_round(self, change):
-    source = self._source(change(_rows()))
+    source = _source(change(_rows()))
     self.assertIsInstance(source, dataset_reads.FreshRows)
 
 
-def _lines():
-  return tf.data.Dataset.from_tensor_slices(['header', '1', '2', '3'])
+_LINES = ['header', '1', '2', '3']
+_lines = lambda: tf.data.Dataset.from_tensor_slices(_LINES)
+_to_number = lambda line: tf.strings.to_number(line, tf.int64)
+_is_number = lambda line: tf.not_equal(line, 'header')
 
 
-def _to_number(line):
-  return tf.strings.to_number(line, tf.int64)
+class FailingFunctionsTest(sequence_testing.UnseededTestCase):
 
-
-def _is_number(line):
-  return tf.not_equal(line, 'header')
-
-
-class FailingFunctionsTest(tf.test.TestCase, parameterized.TestCase):
-
-  def setUp(self):
-    super().setUp()
-    tf.random.set_seed(None)
-
-  @parameterized.named_parameters(
-      ('skipped', lambda d: d.skip(1).map(_to_number)),
-      ('filtered', lambda d: d.filter(_is_number).map(_to_number)),
-      (
-          'filtered_twice',
+  @case_testing.named(
+      skipped=lambda d: d.skip(1).map(_to_number),
+      filtered=lambda d: d.filter(_is_number).map(_to_number),
+      filtered_twice=(
           lambda d: d.filter(_is_number)
           .filter(lambda line: _to_number(line) > 0)
-          .map(_to_number),
+          .map(_to_number)
       ),
-      ('batched', lambda d: d.skip(1).batch(2).map(_to_number)),
-      (
-          'shuffled_before',
-          lambda d: d.shuffle(4).filter(_is_number).map(_to_number),
-      ),
-      (
-          'then_drawn',
-          lambda d: d.skip(1).map(_to_number).map(_with_noise),
-      ),
+      batched=lambda d: d.skip(1).batch(2).map(_to_number),
+      shuffled_before=lambda d: d.shuffle(4).filter(_is_number).map(_to_number),
+      then_drawn=lambda d: d.skip(1).map(_to_number).map(_with_noise),
   )
   def test_are_not_called_for_rows_that_are_dropped(self, change):
-    dataset = change(_lines())
-    spec = tff.types.tensorflow_to_type(dataset.element_spec)
-    source, _ = dataset_reads.of_dataset(dataset, tff.SequenceType(spec))
-    (rows,) = source.draw(_draw_of())
+    (rows,) = _source(change(_lines())).draw(_draw_of())
     found = np.concatenate(
         list(map(np.atleast_1d, sequence_testing.elements_of(rows)))
     )
@@ -323,7 +280,7 @@ class FailingFunctionsTest(tf.test.TestCase, parameterized.TestCase):
     with self.assertRaisesRegex(
         tf.errors.InvalidArgumentError, 'StringToNumber'
     ):
-      dataset_reads.of_dataset(dataset, tff.SequenceType(np.int64))
+      _source(dataset)
 
 
 def _counts(size=6):
@@ -348,9 +305,7 @@ class PrefixesTest(tf.test.TestCase, parameterized.TestCase):
     path = os.path.join(folder, 'numbers')
     with open(path, 'w', encoding='utf-8') as file:
       file.write('1\n2\n3\n')
-    dataset = tf.data.TextLineDataset(path).map(
-        lambda line: tf.strings.to_number(line, tf.int64)
-    )
+    dataset = tf.data.TextLineDataset(path).map(_to_number)
     ops, kept = self._keep(dataset.shuffle(3).map(_with_noise))
     os.remove(path)
     self.assertNotIn('TextLineDataset', ops)
@@ -384,9 +339,9 @@ class PrefixesTest(tf.test.TestCase, parameterized.TestCase):
     found = sorted((int(row['x']), bytes(row['y'].numpy())) for row in kept)
     self.assertEqual(found, [(-2, b'b!'), (-1, b'a!')])
 
-  @parameterized.named_parameters(
-      ('several_shapes', _counts().map(tf.range), 'MapDataset'),
-      ('ragged', _counts().ragged_batch(2), 'BatchDatasetV2'),
+  @case_testing.named(
+      several_shapes=(_counts().map(tf.range), 'MapDataset'),
+      ragged=(_counts().ragged_batch(2), 'BatchDatasetV2'),
   )
   def test_elements_without_one_shape_are_made_anew(self, dataset, op):
     ops, kept = self._keep(dataset.shuffle(1))

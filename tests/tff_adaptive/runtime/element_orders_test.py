@@ -10,6 +10,7 @@ from absl.testing import parameterized
 import numpy as np
 import tensorflow as tf
 
+from tests.tff_adaptive.runtime import sequence_testing
 from tff_adaptive.runtime.datasets import element_orders
 from tff_adaptive.runtime.datasets.element_orders import Batch
 from tff_adaptive.runtime.datasets.element_orders import Repeat
@@ -41,11 +42,7 @@ def _laws(num_elements: int, buffer_size: int) -> dict[Sequence[int], float]:
   return laws
 
 
-class RunTest(tf.test.TestCase, parameterized.TestCase):
-
-  def setUp(self):
-    super().setUp()
-    tf.random.set_seed(None)  # That of TensorFlow's test case.
+class RunTest(sequence_testing.UnseededTestCase):
 
   @parameterized.parameters(2, 3, 9)
   def test_unseeded_shuffles_have_the_law_of_the_buffer(self, buffer_size):

@@ -43,23 +43,14 @@ def _lstm():
   return _TOKENS, [_keras.Embedding(10, 4), layers.LSTM(5), _keras.Dense(3)]
 
 
-def _model(build_layers, variables=False):
-  """Returns a model of TFF, functional unless it is to keep variables."""
-
-  def build_keras():
-    spec, model_layers = build_layers()
-    start = _keras.InputLayer(input_shape=spec.shape[1:], dtype=spec.dtype)
-    return tf.keras.Sequential([start, *model_layers])
-
-  spec, _ = build_layers()
-
-  loss = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-  if variables:
-    return lambda: tff.learning.models.from_keras_model(
-        build_keras(), loss=loss, input_spec=(spec, _LABELS)
-    )
+def _model(build_layers):
+  """Returns a functional model of these layers."""
+  spec, model_layers = build_layers()
+  start = _keras.InputLayer(input_shape=spec.shape[1:], dtype=spec.dtype)
   return tff.learning.models.functional_model_from_keras(
-      build_keras(), loss_fn=loss, input_spec=(spec, _LABELS)
+      tf.keras.Sequential([start, *model_layers]),
+      loss_fn=testing.loss(),
+      input_spec=(spec, _LABELS),
   )
 
 

@@ -11,8 +11,9 @@ import pytest
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tests.tff_adaptive import testing
+from tests import case_testing
 from tests.tff_adaptive.runtime import equality_testing
+from tests.tff_adaptive.runtime import sequence_testing
 from tff_adaptive.runtime.graphs import graph_functions
 
 _SPECS = [tf.TensorSpec([], tf.int32)]
@@ -171,53 +172,24 @@ def _keep(rows, total):
   return total['rows'], 1.0
 
 
-def _add(fn):
-  """Returns the part `accumulate` that grows a sum by a client's rows."""
-
-  @tff.tensorflow.computation(_SUM_TYPE, _ROW_TYPE)
-  def add(total, rows):
-    grown, size = fn(rows, total)
-    return _Dict(rows=grown, size=total['size'] + size)
-
-  return add
+def _add(fn, total, rows):
+  """Returns a sum that is grown by a client's rows."""
+  grown, size = fn(rows, total)
+  return _Dict(rows=grown, size=total['size'] + size)
 
 
-@tff.tensorflow.computation(_SUM_TYPE, _SUM_TYPE)
-def _merge(left, right):
-  return _Dict(
-      rows=tf.concat([left['rows'], right['rows']], axis=0),
-      size=left['size'] + right['size'],
-  )
-
-
-@tff.tensorflow.computation(_SUM_TYPE)
-def _report(total):
-  return total
-
-
-def _aggregate(add):
+def _aggregate(fn):
   """Returns a computation that adds up clients."""
-
-  @tff.tensorflow.computation
-  def zero():
-    return _Dict(rows=tf.zeros([0, 2]), size=0.0)
-
-  @tff.federated_computation(testing.at_clients(_ROW_TYPE))
-  def aggregate(rows):
-    return tff.federated_aggregate(rows, zero(), add, _merge, _report)
-
-  return aggregate
-
-
-def _build_add_to_two(fn):
-  """Returns the part `accumulate` of two sums of rows."""
-  rows_type = _SUM_TYPE['rows']
-
-  @tff.tensorflow.computation((rows_type, rows_type), _ROW_TYPE)
-  def add(total, rows):
-    return fn(*total, rows)
-
-  return add
+  return sequence_testing.aggregate(
+      _ROW_TYPE,
+      lambda: _Dict(rows=tf.zeros([0, 2]), size=0.0),
+      lambda total, rows: _add(fn, total, rows),
+      lambda left, right: _Dict(
+          rows=tf.concat([left['rows'], right['rows']], axis=0),
+          size=left['size'] + right['size'],
+      ),
+      _SUM_TYPE,
+  )
 
 
 def _clients(num_clients):
@@ -229,93 +201,77 @@ def _clients(num_clients):
 @pytest.mark.usefixtures('native_runtime')
 class AppendedRowsTest(equality_testing.TestCase):
 
-  @parameterized.named_parameters(
-      ('rows', _grow, True),
-      ('what_is_made_of_rows', _grow_by_half, True),
-      ('in_front', _grow_in_front, False),
-      ('and_the_sum_is_read', _grow_and_look, False),
-      (
-          'and_the_sum_is_read_in_a_function',
-          _grow_and_look_in_a_function,
-          False,
-      ),
-      ('and_the_grown_rows_are_read', _grow_and_count, False),
-      ('and_the_grown_rows_are_waited_for', _grow_and_wait, False),
-      ('and_waits_for_an_assertion', _grow_and_check, False),
-      ('in_a_branch', _grow_if_small, False),
-      ('the_sum_itself', _grow_by_itself, False),
-      ('twice', _grow_by_two, False),
-      ('sideways', _grow_sideways, False),
-      ('nothing', _keep, False),
+  @case_testing.named(
+      rows=(_grow, True),
+      what_is_made_of_rows=(_grow_by_half, True),
+      in_front=(_grow_in_front, False),
+      and_the_sum_is_read=(_grow_and_look, False),
+      and_the_sum_is_read_in_a_function=(_grow_and_look_in_a_function, False),
+      and_the_grown_rows_are_read=(_grow_and_count, False),
+      and_the_grown_rows_are_waited_for=(_grow_and_wait, False),
+      and_waits_for_an_assertion=(_grow_and_check, False),
+      in_a_branch=(_grow_if_small, False),
+      the_sum_itself=(_grow_by_itself, False),
+      twice=(_grow_by_two, False),
+      sideways=(_grow_sideways, False),
+      nothing=(_keep, False),
   )
   def test_finds_what_appends(self, fn, appends):
-    part = graph_functions.build_graph_function(_add(fn)).appending()
+    add = tff.tensorflow.computation(
+        lambda total, rows: _add(fn, total, rows), _SUM_TYPE, _ROW_TYPE
+    )
+    part = graph_functions.build_graph_function(add).appending()
     self.assertEqual(part.appends, {0} if appends else set())
 
-  @parameterized.named_parameters(
-      ('each', lambda a, b, rows: (_append(a, rows), _append(b, rows)), {0, 1}),
-      ('one', lambda a, b, rows: (a, _append(b, rows)), {1}),
-      ('one_for_both', lambda a, b, rows: 2 * [_append(a, rows)], set()),
-      (
-          'crosswise',
+  @case_testing.named(
+      each=(lambda a, b, rows: (_append(a, rows), _append(b, rows)), {0, 1}),
+      one=(lambda a, b, rows: (a, _append(b, rows)), {1}),
+      one_for_both=(lambda a, b, rows: 2 * [_append(a, rows)], set()),
+      crosswise=(
           lambda a, b, rows: (_append(b, rows), _append(a, rows)),
           set(),
       ),
-      ('one_by_the_other', _grow_by_the_other, {0}),
+      one_by_the_other=(_grow_by_the_other, {0}),
   )
   def test_finds_which_of_two_are_appended_to(self, fn, places):
-    part = graph_functions.build_graph_function(_build_add_to_two(fn))
+    rows_type = _SUM_TYPE['rows']
+    add = tff.tensorflow.computation(
+        lambda total, rows: fn(*total, rows), (rows_type, rows_type), _ROW_TYPE
+    )
+    part = graph_functions.build_graph_function(add)
     self.assertEqual(part.appending().appends, places)
 
   def test_strings_are_copied(self):
-    @tff.tensorflow.computation(
-        tff.TensorType(np.str_, [None]), tff.TensorType(np.str_, [1])
+    add = tff.tensorflow.computation(
+        _append, tff.TensorType(np.str_, [None]), tff.TensorType(np.str_, [1])
     )
-    def add(names, name):
-      return tf.concat([names, name], axis=0)
-
     part = graph_functions.build_graph_function(add).appending()
     self.assertEmpty(part.appends)
 
-  @parameterized.named_parameters(
-      ('rows', _grow),
-      ('what_is_made_of_rows', _grow_by_half),
-      ('and_the_grown_rows_are_read', _grow_and_count),
-      ('and_waits_for_an_assertion', _grow_and_check),
-      ('twice', _grow_by_two),
-      ('nothing', _keep),
+  @case_testing.named(
+      rows=_grow,
+      what_is_made_of_rows=_grow_by_half,
+      and_the_grown_rows_are_read=_grow_and_count,
+      and_waits_for_an_assertion=_grow_and_check,
+      twice=_grow_by_two,
+      nothing=_keep,
   )
   @pytest.mark.sample(3)
   def test_adds_up_as_the_native_runtime(self, fn):
     for num_clients in (0, 1, _NUM_CLIENTS):
-      found = self.assert_equals(_aggregate(_add(fn)), _clients(num_clients))
+      found = self.assert_equals(_aggregate(fn), _clients(num_clients))
       self.assertEqual(found['size'], num_clients)
 
   def test_failed_assertions_are_not_lost(self):
     with equality_testing.compiled():
       with self.assertRaisesRegex(ValueError, 'large'):
-        _aggregate(_add(_grow_and_check))(_clients(_NUM_CLIENTS + 1))
+        _aggregate(_grow_and_check)(_clients(_NUM_CLIENTS + 1))
 
-  @parameterized.named_parameters(
-      ('matrices', [None, None]), ('tensors_of_any_rank', None)
-  )
+  @case_testing.named(matrices=[None, None], tensors_of_any_rank=None)
   def test_rows_of_unknown_shape(self, shape):
+    zero = lambda: tf.compat.v1.placeholder_with_default(
+        tf.zeros([0, 2]), shape
+    )
     rows_type = tff.TensorType(np.float32, shape)
-
-    @tff.tensorflow.computation
-    def zero():
-      return tf.compat.v1.placeholder_with_default(tf.zeros([0, 2]), shape)
-
-    @tff.tensorflow.computation(rows_type, rows_type)
-    def add(total, rows):
-      return _append(total, rows)
-
-    @tff.tensorflow.computation(rows_type)
-    def report(total):
-      return total
-
-    @tff.federated_computation(testing.at_clients(rows_type))
-    def aggregate(rows):
-      return tff.federated_aggregate(rows, zero(), add, add, report)
-
+    aggregate = sequence_testing.aggregate(rows_type, zero, _append)
     self.assert_equals(aggregate, _clients(_NUM_CLIENTS))

@@ -12,8 +12,7 @@ import tensorflow_federated as tff
 
 from tests.tff_adaptive import testing
 from tests.tff_adaptive.runtime import equality_testing
-
-_ROWS = tff.SequenceType(tff.TensorType(np.float32, [None]))
+from tests.tff_adaptive.runtime import sequence_testing
 
 
 def _source(preprocess):
@@ -30,7 +29,6 @@ def _source(preprocess):
   )
 
 
-@tff.tensorflow.computation(_ROWS)
 def _digest(dataset):
   """Returns a number that tells the batches and their order."""
   return dataset.reduce(
@@ -38,15 +36,12 @@ def _digest(dataset):
   )
 
 
-def _digest_of_ids(make):
-  """Returns a computation from client ids to the sum of digests."""
+def _digest_of(make):
+  """Returns a computation that sums digests of what clients make."""
+  return sequence_testing.over_made_datasets(make, _digest)
 
-  @tff.federated_computation(tff.FederatedType(np.str_, tff.CLIENTS))
-  def digest(ids):
-    datasets = tff.federated_map(make, ids)
-    return tff.federated_sum(tff.federated_map(_digest, datasets))
 
-  return digest
+_digest_rows = tff.tensorflow.computation(_digest, sequence_testing.ROWS)
 
 
 _IDS = ['five', 'three', 'five']
@@ -56,7 +51,7 @@ class MadeDatasetsTest(equality_testing.TestCase):
 
   def test_datasets_are_kept_and_shuffled_as_by_tff(self):
     source = _source(lambda d: d.shuffle(5, seed=3).repeat(2).batch(2))
-    digest = _digest_of_ids(source.dataset_computation)
+    digest = _digest_of(source.dataset_computation)
     for _ in range(3):
       self.assert_equals(digest, _IDS)
     self.assertEqual(equality_testing.context().path_of(digest), 'cached')
@@ -70,10 +65,7 @@ class MadeDatasetsTest(equality_testing.TestCase):
       lines = tf.data.TextLineDataset(tf.gather(paths, number))
       return lines.map(tf.strings.to_number).batch(2)
 
-    @tff.federated_computation(testing.at_clients(np.int32))
-    def digest(numbers):
-      datasets = tff.federated_map(open_file, numbers)
-      return tff.federated_sum(tff.federated_map(_digest, datasets))
+    digest = _digest_of(open_file)
 
     def write(name, text):
       with open(os.path.join(folder, name), 'w', encoding='utf-8') as file:
@@ -96,7 +88,7 @@ class MadeDatasetsTest(equality_testing.TestCase):
       count = tf.cast(tf.size(names), tf.float32)
       return tf.data.Dataset.from_tensors([first, 100 * count])
 
-    digest = _digest_of_ids(open_files)
+    digest = _digest_of(open_files)
     with equality_testing.compiled():
       for number, text in enumerate('135'):
         for name in ('a0', f'a{number}'):
@@ -113,13 +105,10 @@ class MadeDatasetsTest(equality_testing.TestCase):
         np.str_,
     )
 
-    @tff.federated_computation(
-        tff.FederatedType(np.float32, tff.SERVER),
-        tff.FederatedType(np.str_, tff.CLIENTS),
-    )
+    @tff.federated_computation(testing.at_server(), testing.at_clients(np.str_))
     def digest(start, ids):
       datasets = tff.federated_map(source.dataset_computation, ids)
-      digests = tff.federated_map(_digest, datasets)
+      digests = tff.federated_map(_digest_rows, datasets)
       both = tff.federated_map(length, (digests, ids))
       return start, tff.federated_sum(both)
 
@@ -128,11 +117,10 @@ class MadeDatasetsTest(equality_testing.TestCase):
   def test_results_at_clients(self):
     source = _source(lambda d: d.batch(2))
 
-    @tff.federated_computation(tff.FederatedType(np.str_, tff.CLIENTS))
+    @tff.federated_computation(testing.at_clients(np.str_))
     def digests(ids):
-      return tff.federated_map(
-          _digest, tff.federated_map(source.dataset_computation, ids)
-      )
+      datasets = tff.federated_map(source.dataset_computation, ids)
+      return tff.federated_map(_digest_rows, datasets)
 
     self.assert_equals(digests, _IDS)
 
@@ -142,13 +130,13 @@ class MadeDatasetsTest(equality_testing.TestCase):
       del name
       return tf.data.Dataset.from_tensors(tf.random.uniform([2]))
 
-    digest = _digest_of_ids(draw)
+    digest = _digest_of(draw)
     with equality_testing.pipelines(), equality_testing.compiled():
       found = {float(digest(_IDS)) for _ in range(3)}
     self.assertLen(found, 3)
 
   def test_unknown_client_is_named(self):
-    digest = _digest_of_ids(_source(lambda d: d.batch(2)).dataset_computation)
+    digest = _digest_of(_source(lambda d: d.batch(2)).dataset_computation)
     with equality_testing.compiled():
       with self.assertRaisesRegex(ValueError, "dataset of 'four'.*No data"):
         digest(['five', 'four'])

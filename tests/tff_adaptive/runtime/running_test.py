@@ -38,13 +38,12 @@ def _build_slow_sum() -> tff.framework.ConcreteComputation:
 _ENDLESS = [10**12, 10**12]
 
 
-def _interrupt_soon(times: int = 1) -> None:
-  """Sends SIGINT to this process, so many times."""
+def _interrupt_soon() -> None:
+  """Sends SIGINT to this process."""
 
   def send():
-    for _ in range(times):
-      time.sleep(0.5)
-      os.kill(os.getpid(), signal.SIGINT)
+    time.sleep(0.5)
+    os.kill(os.getpid(), signal.SIGINT)
 
   threading.Thread(target=send, daemon=True).start()
 
@@ -155,11 +154,9 @@ class ForksTest(compiled_testing.TestCase):
 class OutsideTest(tf.test.TestCase):
 
   def test_a_cohort_outside_of_a_context_is_told_of_it(self):
-    spec = collections.OrderedDict(x=tf.TensorSpec([None], tf.float32))
-    batches = tff.SequenceType(tff.types.tensorflow_to_type(spec))
-    count = sequence_testing.over_clients(
-        lambda dataset: dataset.reduce(0.0, lambda total, _: total + 1.0),
-        batches,
+    count = sequence_testing.over_elements(
+        lambda _: 1.0,
+        collections.OrderedDict(x=tff.TensorType(np.float32, [None])),
     )
     source = data.PackedClientArrays({'x': np.ones(3, np.float32)}, [0, 3], 'a')
     cohort = data.Cohort(source, 'a', 0, 0, data.BatchPlan(2))

@@ -5,6 +5,7 @@
 import functools
 from typing import Any
 
+from absl.testing import parameterized
 import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
@@ -14,6 +15,14 @@ from tests.tff_adaptive import testing
 ROWS = tff.SequenceType(tff.TensorType(np.float32, [None]))
 
 
+class UnseededTestCase(tf.test.TestCase, parameterized.TestCase):
+  """A test case whose shuffles and draws have no seed of TensorFlow's."""
+
+  def setUp(self):
+    super().setUp()
+    tf.random.set_seed(None)
+
+
 def over_clients(fn: Any, member_type: Any) -> Any:
   """Returns a computation that sums `fn` of what clients have over clients."""
   work = tff.tensorflow.computation(fn, member_type)
@@ -21,6 +30,57 @@ def over_clients(fn: Any, member_type: Any) -> Any:
   @tff.federated_computation(testing.at_clients(member_type))
   def run(clients):
     return tff.federated_sum(tff.federated_map(work, clients))
+
+  return run
+
+
+def over_elements(fn: Any, element_type: Any, zero: Any = 0.0) -> Any:
+  """Returns a computation that sums `fn` of all elements of clients."""
+  return over_clients(
+      lambda elements: elements.reduce(zero, lambda x, e: x + fn(e)),
+      tff.SequenceType(element_type),
+  )
+
+
+def over_made_datasets(make: Any, fn: Any) -> Any:
+  """Returns a computation that sums `fn` of the datasets that clients make."""
+  work = tff.tensorflow.computation(fn, make.type_signature.result)
+
+  @tff.federated_computation(testing.at_clients(make.type_signature.parameter))
+  def run(values):
+    datasets = tff.federated_map(make, values)
+    return tff.federated_sum(tff.federated_map(work, datasets))
+
+  return run
+
+
+def aggregate(
+    member_type: Any,
+    zero: Any,
+    accumulate: Any,
+    merge: Any = None,
+    total_type: Any = None,
+    report: Any = lambda total: total,
+) -> Any:
+  """Returns a computation that aggregates what clients have.
+
+  Args:
+    member_type: The type of what a client has.
+    zero: Returns the start of a sum.
+    accumulate: Adds what a client has to a sum.
+    merge: Adds two sums. Defaults to `accumulate`.
+    total_type: The type of sums. Defaults to that of `zero`.
+    report: Returns the result of the whole sum, by default the sum.
+  """
+  zero = tff.tensorflow.computation(zero)
+  total_type = total_type or zero.type_signature.result
+  add = tff.tensorflow.computation(accumulate, total_type, member_type)
+  join = tff.tensorflow.computation(merge or accumulate, total_type, total_type)
+  report = tff.tensorflow.computation(report, total_type)
+
+  @tff.federated_computation(testing.at_clients(member_type))
+  def run(values):
+    return tff.federated_aggregate(values, zero(), add, join, report)
 
   return run
 

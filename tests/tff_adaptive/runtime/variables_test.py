@@ -18,13 +18,13 @@ from tff_adaptive.runtime import computations
 from tff_adaptive.runtime.graphs import variables
 
 
-def _computation(assign, read=lambda variable: variable.read_value()):
+def _computation(assign):
   """Returns the computation that reads a variable that a function assigns."""
 
   @tff.tensorflow.computation(np.float32)
   def run(value):
     variable = tf.Variable(1.0)
-    derived = 2.0 * read(variable)
+    derived = 2.0 * variable.read_value()
 
     @tf.function(autograph=False)
     def call():
@@ -91,8 +91,7 @@ def _normalizing_process():
       ]
   )
   spec = collections.OrderedDict(
-      x=tf.TensorSpec([None, 2], tf.float32),
-      y=tf.TensorSpec([None], tf.int32),
+      x=tf.TensorSpec([None, 2], tf.float32), y=tf.TensorSpec([None], tf.int32)
   )
   return tff.learning.algorithms.build_weighted_fed_avg(
       lambda: tff.learning.models.from_keras_model(

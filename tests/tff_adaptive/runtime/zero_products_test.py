@@ -9,6 +9,7 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tests.tff_adaptive.runtime import equality_testing
+from tests.tff_adaptive.runtime import sequence_testing
 from tff_adaptive.runtime.graphs import zero_products
 
 
@@ -18,21 +19,12 @@ def _share_of_entries(x):
   return tf.reduce_mean(x) * (count / 7.0)
 
 
-def _zero_first(x):
-  return tf.constant(0.0) * tf.reduce_mean(x)
+_zero_first = lambda x: tf.constant(0.0) * tf.reduce_mean(x)
 
 
 @tf.function(autograph=False)
 def _in_a_function(x):
   return _share_of_entries(x) + _zero_first(x)
-
-
-def _not_zero(x):
-  return tf.reduce_mean(x) * tf.constant(2.0)
-
-
-def _not_constant(x):
-  return tf.reduce_mean(x) * tf.reduce_sum(x)
 
 
 @pytest.mark.usefixtures('native_runtime')
@@ -42,17 +34,11 @@ class ZeroProductsTest(equality_testing.TestCase):
       ('share', _share_of_entries, 0.0),
       ('zero_first', _zero_first, 0.0),
       ('in_a_function', _in_a_function, 0.0),
-      ('not_zero', _not_zero, np.nan),
-      ('not_constant', _not_constant, np.nan),
+      ('not_zero', lambda x: tf.reduce_mean(x) * tf.constant(2.0), np.nan),
+      ('not_constant', lambda x: tf.reduce_mean(x) * tf.reduce_sum(x), np.nan),
   )
   def test_products_are_those_of_native_runs(self, fn, expected):
-    empty = tff.TensorType(np.float32, (0,))
-    at_client = tff.tensorflow.computation(fn, empty)
-
-    @tff.federated_computation(tff.FederatedType(empty, tff.CLIENTS))
-    def total(values):
-      return tff.federated_sum(tff.federated_map(at_client, values))
-
+    total = sequence_testing.over_clients(fn, tff.TensorType(np.float32, (0,)))
     found = self.assert_equals(total, [np.zeros(0, np.float32)] * 2)
     np.testing.assert_array_equal(found, expected)
 

@@ -2,43 +2,89 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of schemes."""
 
+import functools
+
 from absl.testing import parameterized
 import numpy as np
 
+from tests import case_testing
 from tests.tff_adaptive.data.partition import partition_testing
 from tff_adaptive.data import partition
 
 _LABELS = np.arange(200) % 10
 _COARSE = _LABELS // 5
+_THREE = np.repeat([0, 1, 2], 4)
 _lists = partition_testing.as_lists
+_per_client = functools.partial(partition.dirichlet_per_client, _THREE, seed=1)
+
+
+class LiteralTest(partition_testing.PartitionTestCase):
+
+  @case_testing.named(
+      iid=(partition.iid(7, 3, seed=1), [1, 5, 0], [6, 3], [2, 4]),
+      shards=(
+          partition.shards([2, 0, 1, 0, 2, 1, 0, 1], 2, 2, seed=1),
+          [6, 7, 5, 2],
+          [4, 1, 0, 3],
+      ),
+      per_client=(
+          _per_client(num_clients=3, alpha=0.3),
+          [3, 1, 0, 2],
+          [7, 5, 11, 4],
+          [6, 10, 9, 8],
+      ),
+      with_replacement=(
+          _per_client(
+              num_clients=2,
+              alpha=0.3,
+              with_replacement=True,
+              examples_per_client=6,
+          ),
+          [1, 6, 3, 3, 4, 6],
+          [7, 8, 8, 9, 4, 10],
+      ),
+      per_class=(
+          partition.dirichlet_per_class(_THREE, 3, 0.5, seed=1),
+          [4, 10],
+          [7, 6, 11, 2, 1],
+          [8, 3, 5, 0, 9],
+      ),
+      pachinko=(
+          partition.pachinko_allocation(
+              _THREE, np.repeat([0, 0, 1], 4), 3, seed=1
+          ),
+          [8, 9, 11, 10],
+          [7, 6, 4, 3],
+          [5, 0, 1, 2],
+      ),
+  )
+  def test_no_release_changes_a_run(self, parts, *rows):
+    ids = ['client_000', 'client_001', 'client_002']
+    self.assertEqual(_lists(parts), dict(zip(ids, rows)))
 
 
 class SchemesTest(partition_testing.PartitionTestCase):
 
-  @parameterized.named_parameters(
-      (
-          'with_replacement',
+  @case_testing.named(
+      with_replacement=(
           'dirichlet_with_replacement',
           lambda: partition.dirichlet_per_client(
               _LABELS, 4, 0.3, 1, with_replacement=True
           ),
       ),
-      (
-          'without_replacement',
+      without_replacement=(
           'dirichlet_without_replacement',
           lambda: partition.dirichlet_per_client(_LABELS, 4, 0.3, 1),
       ),
-      (
-          'per_class',
+      per_class=(
           'dirichlet_per_class',
           lambda: partition.dirichlet_per_class(
               _LABELS, 4, 0.3, 1, min_size=9, cap=True
           ),
       ),
-      ('shards', 'shards', lambda: partition.shards(_LABELS, 4, 3, 1)),
-      ('iid', 'iid', lambda: partition.iid(200, 4, 1)),
-      (
-          'pachinko',
+      shards=('shards', lambda: partition.shards(_LABELS, 4, 3, 1)),
+      iid=('iid', lambda: partition.iid(200, 4, 1)),
+      pachinko=(
           'pachinko',
           lambda: partition.pachinko_allocation(
               _LABELS, _COARSE, 4, 1, coarse_alpha=0.3, fine_alpha=2.0
@@ -95,12 +141,6 @@ class SchemesTest(partition_testing.PartitionTestCase):
 
 class IidTest(partition_testing.PartitionTestCase):
 
-  def test_literal_partition_so_that_no_release_changes_a_run(self):
-    self.assertEqual(
-        _lists(partition.iid(7, 3, seed=1)),
-        {'client_000': [1, 5, 0], 'client_001': [6, 3], 'client_002': [2, 4]},
-    )
-
   @parameterized.parameters((100, 7), (5, 5), (3, 1), (2, 4))
   def test_every_example_is_in_exactly_one_client(self, size, num_clients):
     parts = partition.iid(size, num_clients, seed=2)
@@ -115,13 +155,6 @@ class IidTest(partition_testing.PartitionTestCase):
 
 
 class ShardsTest(partition_testing.PartitionTestCase):
-
-  def test_literal_partition_so_that_no_release_changes_a_run(self):
-    labels = [2, 0, 1, 0, 2, 1, 0, 1]
-    self.assertEqual(
-        _lists(partition.shards(labels, 2, 2, seed=1)),
-        {'client_000': [6, 7, 5, 2], 'client_001': [4, 1, 0, 3]},
-    )
 
   @parameterized.parameters((100, 2), (7, 3), (1, 1), (1000, 1), (1, 1000))
   def test_every_row_is_in_exactly_one_client(self, num_clients, each):
@@ -141,15 +174,14 @@ class ShardsTest(partition_testing.PartitionTestCase):
 
 class ByNaturalIdTest(partition_testing.PartitionTestCase):
 
-  @parameterized.named_parameters(
-      ('strings', ['b', 'a', 'b'], {'a': [1], 'b': [0, 2]}),
-      ('objects', np.array(['b', 'a'], object), {'a': [1], 'b': [0]}),
-      (
-          'numpys_strings',
+  @case_testing.named(
+      strings=(['b', 'a', 'b'], {'a': [1], 'b': [0, 2]}),
+      objects=(np.array(['b', 'a'], object), {'a': [1], 'b': [0]}),
+      numpys_strings=(
           np.array(['b', 'a'], np.dtypes.StringDType()),
           {'a': [1], 'b': [0]},
       ),
-      ('integers', [10, 9, -1, 9], {'-1': [2], '9': [1, 3], '10': [0]}),
+      integers=([10, 9, -1, 9], {'-1': [2], '9': [1, 3], '10': [0]}),
   )
   def test_groups_rows(self, ids, expected):
     parts = partition.by_natural_id(ids)

@@ -5,6 +5,8 @@
 They do not see the room behind the rows of a batch, either.
 """
 
+import inspect
+
 from absl.testing import parameterized
 import jax
 import jax.numpy as jnp
@@ -12,6 +14,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests import case_testing
 from tff_adaptive.runtime.accelerators import graph_programs
 from tff_adaptive.runtime.accelerators import lowerings
 from tff_adaptive.runtime.accelerators import padding
@@ -25,33 +28,32 @@ def _normal(*shape):
   return _rng.normal(size=shape).astype(np.float32)
 
 
-def _conv(strides, padding, dilation=1):
-  return lambda x, k: tf.nn.conv2d(x, k, strides, padding, dilations=dilation)
-
-
-def _loop(x):
+def _loop(rows):
   """Returns sums of powers, in a loop whose turns write a list."""
 
-  def turn(number, x, rows):
-    x = x * x * 0.5 + tf.cast(number, tf.float32)
-    return number + 1, x, rows.write(number, x)
+  def turn(number, rows, written):
+    rows = rows * rows * 0.5 + tf.cast(number, tf.float32)
+    return number + 1, rows, written.write(number, rows)
 
-  rows = tf.TensorArray(tf.float32, 5, element_shape=x.shape)
-  _, _, rows = tf.while_loop(
-      lambda number, *_: number < 5, turn, [0, x, rows], maximum_iterations=5
+  written = tf.TensorArray(tf.float32, 5, element_shape=rows.shape)
+  _, _, written = tf.while_loop(
+      lambda number, *_: number < 5,
+      turn,
+      [0, rows, written],
+      maximum_iterations=5,
   )
-  return rows.stack()
+  return written.stack()
 
 
-def _doubled(x):
+def _doubled(rows):
   """Doubles in a loop, whose gradient keeps the known factor in a list."""
-  _, x = tf.while_loop(
+  _, rows = tf.while_loop(
       lambda number, _: number < 3,
-      lambda number, x: (number + 1, x * tf.cast(2.0, tf.bfloat16)),
-      [0, tf.cast(x, tf.bfloat16)],
+      lambda number, rows: (number + 1, rows * tf.cast(2.0, tf.bfloat16)),
+      [0, tf.cast(rows, tf.bfloat16)],
       maximum_iterations=3,
   )
-  return tf.cast(x, tf.float32)
+  return tf.cast(rows, tf.float32)
 
 
 def _lstm(x):
@@ -70,17 +72,17 @@ def _lstm(x):
   return tf.keras.backend.rnn(step, x, state)[1]
 
 
-def _recurrent(x, weights):
+def _recurrent(steps, square):
   """Returns the states of a recurrent layer, in a loop over steps."""
-  steps = tf.transpose(x, [1, 0, 2])
-  inputs = tf.TensorArray(tf.float32, 3).unstack(steps)
+  turns = tf.transpose(steps, [1, 0, 2])
+  inputs = tf.TensorArray(tf.float32, 3).unstack(turns)
   outputs = tf.TensorArray(tf.float32, 3)
 
   def turn(number, state, outputs):
-    state = tf.tanh(inputs.read(number) @ weights + state)
+    state = tf.tanh(inputs.read(number) @ square + state)
     return number + 1, state, outputs.write(number, state)
 
-  state = tf.zeros([tf.shape(x)[0], 4])
+  state = tf.zeros([tf.shape(steps)[0], 4])
   _, _, outputs = tf.while_loop(
       lambda number, *_: number < 3,
       turn,
@@ -90,24 +92,24 @@ def _recurrent(x, weights):
   return tf.transpose(outputs.stack(), [1, 0, 2])
 
 
-def _batch_norm(x, scale):
-  y, mean, variance = tf.compat.v1.nn.fused_batch_norm(x, scale, scale)
-  return tf.reduce_sum(y * y * x) + tf.reduce_sum(mean * variance)
+def _batch_norm(images, scale):
+  y, mean, variance = tf.compat.v1.nn.fused_batch_norm(images, scale, scale)
+  return tf.reduce_sum(y * y * images) + tf.reduce_sum(mean * variance)
 
 
-def _attention(x, weights):
-  queries = tf.einsum('btd,de->bte', x, weights)
-  scores = tf.nn.softmax(tf.matmul(queries, x, transpose_b=True))
-  return tf.matmul(scores, x)
+def _attention(steps, square):
+  queries = tf.einsum('btd,de->bte', steps, square)
+  scores = tf.nn.softmax(tf.matmul(queries, steps, transpose_b=True))
+  return tf.matmul(scores, steps)
 
 
-def _dropped(x):
-  drawn = tf.random.stateless_uniform(tf.shape(x), [1, 2])
-  return tf.where(drawn > 0.5, x / 0.5, 0.0)
+def _dropped(steps):
+  drawn = tf.random.stateless_uniform(tf.shape(steps), [1, 2])
+  return tf.where(drawn > 0.5, steps / 0.5, 0.0)
 
 
-def _sparse_loss(x, labels):
-  losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, x)
+def _sparse_loss(rows, labels):
+  losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, rows)
   return tf.reduce_mean(losses) + tf.reduce_sum(losses) / tf.cast(
       tf.size(losses), tf.float32
   )
@@ -169,361 +171,270 @@ def _halves(x):
   )
 
 
-def _branch(x):
-  return tf.cond(tf.reduce_sum(x) > 0, lambda: x * 2, lambda: x - 1)
+def _branch(rows):
+  return tf.cond(tf.reduce_sum(rows) > 0, lambda: rows * 2, lambda: rows - 1)
 
 
-_ROWS = _normal(_ROOM, 4)
-_STEPS = _normal(_ROOM, 3, 4)
-_IMAGES = _normal(_ROOM, 6, 6, 2)
-_LABELS = np.array([2, 0, 1, 2, 3], np.int32)
-_POSITIVE = np.abs(_ROWS) + 0.1
-# The function, the rows of a batch, and other inputs, by name. Of the float
-# inputs gradients are taken.
-_BATCHED = {
-    'dense': (
-        lambda x, k, b: tf.nn.relu(tf.nn.bias_add(x @ k, b)),
-        [_ROWS],
-        [_normal(4, 3), _normal(3)],
-    ),
-    'time_distributed': (
-        lambda x, k: tf.reshape(
-            tf.reshape(x, [-1, 4]) @ k, [tf.shape(x)[0], 3, 2]
-        ),
-        [_STEPS],
-        [_normal(4, 2)],
-    ),
-    'tensordot': (
-        lambda x, k: tf.tensordot(x, k, [[2], [0]]),
-        [_STEPS],
-        [_normal(4, 2)],
-    ),
-    'flattened': (
-        lambda x, k: tf.reshape(x, [tf.shape(x)[0], 72]) @ k,
-        [_IMAGES],
-        [_normal(72, 3)],
-    ),
-    'convolution': (
-        lambda x, k: tf.nn.max_pool2d(
-            tf.nn.conv2d(x, k, 1, 'SAME'), 2, 2, 'VALID'
-        ),
-        [_IMAGES],
-        [_normal(3, 3, 2, 3)],
-    ),
-    'depthwise': (
-        lambda x, k: tf.nn.avg_pool2d(
-            tf.nn.depthwise_conv2d(x, k, [1, 1, 1, 1], 'SAME'), 2, 2, 'VALID'
-        ),
-        [_IMAGES],
-        [_normal(3, 3, 2, 2)],
-    ),
-    'resized': (lambda x: tf.image.resize(x, [12, 12], 'nearest'), [_IMAGES]),
-    'batch_norm': (_batch_norm, [_IMAGES], [_normal(2)]),
-    'batch_norm_of_volumes': (
-        lambda x, s: tf.raw_ops.FusedBatchNormV3(
-            x=x, scale=s, offset=s, mean=s, variance=s, data_format='NDHWC'
-        ).y,
-        [_normal(_ROOM, 2, 3, 2, 2)],
-        [_normal(2)],
-    ),
-    'layer_norm': (
-        lambda x, s: s
-        * (x - tf.reduce_mean(x, -1, keepdims=True))
-        * tf.math.rsqrt(tf.math.reduce_variance(x, -1, keepdims=True) + 0.1),
-        [_ROWS],
-        [_normal(4)],
-    ),
-    'moments': (
-        lambda x: (x - tf.reduce_mean(x, 0))
-        / tf.sqrt(tf.math.reduce_variance(x, 0) + 0.1),
-        [_ROWS],
-    ),
-    'attention': (_attention, [_STEPS], [_normal(4, 4)]),
-    'recurrent': (_recurrent, [_STEPS], [_normal(4, 4)]),
-    'dropout': (_dropped, [_STEPS]),
-    'sparse_loss': (_sparse_loss, [_ROWS, _LABELS]),
-    'loss': (
-        lambda x, labels: tf.reduce_mean(
-            tf.nn.softmax_cross_entropy_with_logits(tf.one_hot(labels, 4), x)
-        ),
-        [_ROWS, _LABELS],
-    ),
-    'embedding': (
-        lambda labels, table: tf.reduce_mean(tf.gather(table, labels), 0),
-        [_LABELS],
-        [_normal(4, 3)],
-    ),
-    'scattered': (
-        lambda x, labels, table: tf.tensor_scatter_nd_add(
-            table, labels[:, tf.newaxis], x
-        ),
-        [_ROWS, _LABELS],
-        [_normal(4, 4)],
-    ),
-    'reductions': (
-        lambda x: tf.reduce_max(x, 0)
-        * tf.reduce_min(x, [0, 1])
-        * tf.reduce_prod(x)
-        + tf.norm(x)
-        + tf.nn.l2_loss(x)
-        + tf.cast(tf.reduce_all(x > -9) | tf.reduce_any(x > 9), tf.float32),
-        [_ROWS],
-    ),
-    'means': (
-        lambda x: tf.reduce_mean(x)
-        + tf.reduce_mean(x, 0)
-        + tf.reduce_mean(x, [0, 1], keepdims=True),
-        [_ROWS],
-    ),
-    'means_of_integers': (
-        lambda x: tf.reduce_mean(tf.cast(x * 10, tf.int32), 0),
-        [_ROWS],
-    ),
-    'accuracy': (
-        lambda x, labels: tf.reduce_sum(
-            tf.cast(tf.argmax(x, 1, tf.int32) == labels, tf.float32)
-        )
-        + tf.reduce_sum(x),
-        [_ROWS, _LABELS],
-    ),
-    'rearranged': (
-        lambda x: tf.concat(
-            [x[:, 1:, ::2], tf.reverse(x, [2])[:, :2, :2]], axis=1
-        )
-        + tf.stack([x[..., 0], x[:, :, 1]], 2)[:, :1],
-        [_STEPS],
-    ),
-    'cut': (
-        lambda x: tf.concat(tf.split(x, 2, 1)[::-1], 1)
-        * tf.pad(tf.unstack(x, axis=1)[0][:, None], [[0, 0], [1, 2]]),
-        [_ROWS],
-    ),
-    'numbered': (
-        lambda x: x
-        * tf.cast(tf.range(tf.shape(x)[0]), tf.float32)[:, tf.newaxis],
-        [_ROWS],
-    ),
-    'repeated': (
-        lambda x, y: x
-        * tf.tile(y[tf.newaxis], [tf.shape(x)[0], 1])
-        * tf.ones_like(x)
-        * tf.fill([tf.shape(x)[0], 1], 2.0)
-        + tf.broadcast_to(y, tf.shape(x)),
-        [_ROWS],
-        [_normal(4)],
-    ),
-    'cumulated': (lambda x: tf.cumsum(x, 1) + tf.math.cumprod(x, 0), [_ROWS]),
-    'branch': (_branch, [_ROWS]),
-    'segments': (
-        lambda x, labels: tf.math.unsorted_segment_sum(x, labels, 4),
-        [_ROWS, _LABELS],
-    ),
+# Inputs of the functions below, by the names of their parameters.
+_BATCHES = {
+    'rows': _normal(_ROOM, 4),
+    'steps': _normal(_ROOM, 3, 4),
+    'images': _normal(_ROOM, 6, 6, 2),
+    'volumes': _normal(_ROOM, 2, 3, 2, 2),
+    'labels': np.array([2, 0, 1, 2, 3], np.int32),
 }
-# The same of functions that do not take a batch.
-_OTHERS = {
-    'transposed_product': (
-        lambda x, y: tf.matmul(x, y, transpose_a=True),
-        _ROWS,
-        _normal(5, 2),
+_ROWS, _, _IMAGES, _, _LABELS = _BATCHES.values()
+_WEIGHTS = {
+    'weights': _normal(4, 3),
+    'narrow': _normal(4, 2),
+    'square': _normal(4, 4),
+    'flat': _normal(72, 3),
+    'kernel': _normal(3, 3, 2, 4),
+    'uneven': _normal(3, 2, 2, 4),
+    'points': _normal(1, 1, 2, 4),
+    'depthwise': _normal(3, 3, 2, 2),
+    'others': _normal(5, 2),
+    'scale': _normal(2),
+    'bias': _normal(3),
+    'vector': _normal(4),
+    'positive': np.abs(_ROWS) + 0.1,
+    'clipped': np.maximum(_ROWS, 0),
+}
+_PADDING = [[0, 0], [1, 0], [2, 1], [0, 0]]
+# Functions of batches. Gradients are taken of the float inputs.
+_BATCHED = dict(
+    dense=lambda rows, weights, bias: tf.nn.relu(
+        tf.nn.bias_add(rows @ weights, bias)
     ),
-    'conv_valid': (_conv(1, 'VALID'), _IMAGES, _normal(3, 3, 2, 4)),
-    'conv_same': (_conv(1, 'SAME'), _IMAGES, _normal(3, 2, 2, 4)),
-    'conv_strides': (_conv(2, 'SAME'), _IMAGES, _normal(3, 3, 2, 4)),
-    'conv_of_points': (_conv(1, 'VALID'), _IMAGES, _normal(1, 1, 2, 4)),
-    'conv_strided_points': (_conv(2, 'VALID'), _IMAGES, _normal(1, 1, 2, 4)),
-    'conv_dilated': (
-        # TensorFlow has its gradients on some CPUs only.
-        lambda x, k: tf.stop_gradient(_conv(1, 'SAME', 2)(x, k)),
-        _IMAGES,
-        _normal(3, 3, 2, 4),
+    time_distributed=lambda steps, narrow: tf.reshape(
+        tf.reshape(steps, [-1, 4]) @ narrow, [tf.shape(steps)[0], 3, 2]
     ),
-    'conv_padded': (
-        _conv(1, [[0, 0], [1, 0], [2, 1], [0, 0]]),
-        _IMAGES,
-        _normal(3, 3, 2, 4),
+    tensordot=lambda steps, narrow: tf.tensordot(steps, narrow, [[2], [0]]),
+    flattened=lambda images, flat: tf.reshape(images, [tf.shape(images)[0], 72])
+    @ flat,
+    convolution=lambda images, kernel: tf.nn.max_pool2d(
+        tf.nn.conv2d(images, kernel, 1, 'SAME'), 2, 2, 'VALID'
     ),
-    'conv_padded_points': (
-        _conv(1, [[0, 0], [1, 0], [2, 1], [0, 0]]),
-        _IMAGES,
-        _normal(1, 1, 2, 4),
+    depthwise=lambda images, depthwise: tf.nn.avg_pool2d(
+        tf.nn.depthwise_conv2d(images, depthwise, [1] * 4, 'SAME'),
+        2,
+        2,
+        'VALID',
     ),
-    'depthwise_strides': (
-        lambda x, k: tf.nn.depthwise_conv2d(x, k, [1, 2, 2, 1], 'SAME'),
-        _IMAGES,
-        _normal(3, 3, 2, 2),
+    resized=lambda images: tf.image.resize(images, [12, 12], 'nearest'),
+    batch_norm=_batch_norm,
+    batch_norm_of_volumes=lambda volumes, scale: tf.raw_ops.FusedBatchNormV3(
+        x=volumes,
+        scale=scale,
+        offset=scale,
+        mean=scale,
+        variance=scale,
+        data_format='NDHWC',
+    ).y,
+    layer_norm=lambda rows, vector: vector
+    * (rows - tf.reduce_mean(rows, -1, keepdims=True))
+    * tf.math.rsqrt(tf.math.reduce_variance(rows, -1, keepdims=True) + 0.1),
+    moments=lambda rows: (rows - tf.reduce_mean(rows, 0))
+    / tf.sqrt(tf.math.reduce_variance(rows, 0) + 0.1),
+    attention=_attention,
+    recurrent=_recurrent,
+    dropout=_dropped,
+    sparse_loss=_sparse_loss,
+    loss=lambda rows, labels: tf.reduce_mean(
+        tf.nn.softmax_cross_entropy_with_logits(tf.one_hot(labels, 4), rows)
     ),
-    'max_pool_same': (lambda x: tf.nn.max_pool2d(x, 3, 2, 'SAME'), _IMAGES),
-    'avg_pool_same': (lambda x: tf.nn.avg_pool2d(x, 3, 2, 'SAME'), _IMAGES),
-    'batch_norm_of_first_channels': (
-        lambda x, s, o: tf.compat.v1.nn.fused_batch_norm(
-            x, s, o, data_format='NCHW'
-        )[0],
-        _IMAGES,
-        _normal(6),
-        _normal(6),
+    embedding=lambda labels, weights: tf.reduce_mean(
+        tf.gather(weights, labels), 0
     ),
-    'resize_to_corners': (
-        lambda x: tf.compat.v1.image.resize_nearest_neighbor(
-            x, [11, 9], align_corners=True
-        ),
-        _IMAGES,
+    scattered=lambda rows, labels, square: tf.tensor_scatter_nd_add(
+        square, labels[:, tf.newaxis], rows
     ),
-    'gather_columns': (lambda t: tf.gather(t, [2, 0], axis=1), _ROWS),
-    'gather_in_batches': (
-        lambda t: tf.gather(t, _LABELS[:, None] % 2, batch_dims=1),
-        _ROWS,
+    reductions=lambda rows: tf.reduce_max(rows, 0)
+    * tf.reduce_min(rows, [0, 1])
+    * tf.reduce_prod(rows)
+    + tf.norm(rows)
+    + tf.nn.l2_loss(rows)
+    + tf.cast(tf.reduce_all(rows > -9) | tf.reduce_any(rows > 9), tf.float32),
+    means=lambda rows: tf.reduce_mean(rows)
+    + tf.reduce_mean(rows, 0)
+    + tf.reduce_mean(rows, [0, 1], keepdims=True),
+    means_of_integers=lambda rows: tf.reduce_mean(
+        tf.cast(rows * 10, tf.int32), 0
     ),
-    'gather_in_batches_from_the_end': (
-        lambda t: tf.gather(t, _LABELS[:, None] % 2, axis=1, batch_dims=-1),
-        _ROWS,
+    accuracy=lambda rows, labels: tf.reduce_sum(rows)
+    + tf.reduce_sum(
+        tf.cast(tf.argmax(rows, 1, tf.int32) == labels, tf.float32)
     ),
-    'gather_nd': (lambda t: tf.gather_nd(t, [[1, 2], [0, 0]]), _ROWS),
-    'unary': (
-        lambda x: tf.math.log(x) + tf.sqrt(x) * tf.exp(-x) + tf.math.rsqrt(x),
-        _POSITIVE,
+    rearranged=lambda steps: tf.concat(
+        [steps[:, 1:, ::2], tf.reverse(steps, [2])[:, :2, :2]], axis=1
+    )
+    + tf.stack([steps[..., 0], steps[:, :, 1]], 2)[:, :1],
+    cut=lambda rows: tf.concat(tf.split(rows, 2, 1)[::-1], 1)
+    * tf.pad(tf.unstack(rows, axis=1)[0][:, None], [[0, 0], [1, 2]]),
+    numbered=lambda rows: rows
+    * tf.cast(tf.range(tf.shape(rows)[0]), tf.float32)[:, tf.newaxis],
+    repeated=lambda rows, vector: rows
+    * tf.tile(vector[tf.newaxis], [tf.shape(rows)[0], 1])
+    * tf.ones_like(rows)
+    * tf.fill([tf.shape(rows)[0], 1], 2.0)
+    + tf.broadcast_to(vector, tf.shape(rows)),
+    cumulated=lambda rows: tf.cumsum(rows, 1) + tf.math.cumprod(rows, 0),
+    branch=_branch,
+    segments=lambda rows, labels: tf.math.unsorted_segment_sum(rows, labels, 4),
+)
+# Functions of arrays of known sizes; an input of one of them is its default.
+_OTHERS = dict(
+    transposed_product=lambda rows, others: tf.matmul(
+        rows, others, transpose_a=True
     ),
-    'no_gradient_where_a_slope_is_infinite': (
-        lambda x: tf.where(
+    conv_valid=lambda images, kernel: tf.nn.conv2d(images, kernel, 1, 'VALID'),
+    conv_same=lambda images, uneven: tf.nn.conv2d(images, uneven, 1, 'SAME'),
+    conv_strides=lambda images, kernel: tf.nn.conv2d(images, kernel, 2, 'SAME'),
+    conv_of_points=lambda images, points: tf.nn.conv2d(
+        images, points, 1, 'VALID'
+    ),
+    conv_strided_points=lambda images, points: tf.nn.conv2d(
+        images, points, 2, 'VALID'
+    ),
+    # TensorFlow has its gradients on some CPUs only.
+    conv_dilated=lambda images, kernel: tf.stop_gradient(
+        tf.nn.conv2d(images, kernel, 1, 'SAME', dilations=2)
+    ),
+    conv_padded=lambda images, kernel: tf.nn.conv2d(
+        images, kernel, 1, _PADDING
+    ),
+    conv_padded_points=lambda images, points: tf.nn.conv2d(
+        images, points, 1, _PADDING
+    ),
+    depthwise_strides=lambda images, depthwise: tf.nn.depthwise_conv2d(
+        images, depthwise, [1, 2, 2, 1], 'SAME'
+    ),
+    max_pool_same=lambda images: tf.nn.max_pool2d(images, 3, 2, 'SAME'),
+    avg_pool_same=lambda images: tf.nn.avg_pool2d(images, 3, 2, 'SAME'),
+    batch_norm_of_first_channels=lambda images, s=_normal(6), o=_normal(6): (
+        tf.compat.v1.nn.fused_batch_norm(images, s, o, data_format='NCHW')[0]
+    ),
+    resize_to_corners=lambda images: (
+        tf.compat.v1.image.resize_nearest_neighbor(
+            images, [11, 9], align_corners=True
+        )
+    ),
+    gather_columns=lambda rows: tf.gather(rows, [2, 0], axis=1),
+    gather_in_batches=lambda rows: tf.gather(
+        rows, _LABELS[:, None] % 2, batch_dims=1
+    ),
+    gather_in_batches_from_the_end=lambda rows: tf.gather(
+        rows, _LABELS[:, None] % 2, axis=1, batch_dims=-1
+    ),
+    gather_nd=lambda rows: tf.gather_nd(rows, [[1, 2], [0, 0]]),
+    unary=lambda positive: tf.math.log(positive)
+    + tf.sqrt(positive) * tf.exp(-positive)
+    + tf.math.rsqrt(positive),
+    no_gradient_where_a_slope_is_infinite=lambda x=np.float32([0, 3]): (
+        tf.where(
             x > 0, tf.sqrt(x) + tf.math.rsqrt(x) + tf.math.reciprocal(x), 0.0
-        ),
-        np.array([0, 3], np.float32),
+        )
     ),
-    'activations': (
-        lambda x: tf.tanh(x)
-        + tf.sigmoid(x)
-        + tf.nn.elu(x)
-        + tf.nn.selu(x)
-        + tf.nn.softplus(x)
-        + tf.nn.gelu(x)
-        + tf.nn.relu6(x)
-        + tf.nn.leaky_relu(x),
-        _ROWS,
+    activations=lambda rows: sum(
+        activation(rows)
+        for activation in (
+            tf.tanh,
+            tf.sigmoid,
+            tf.nn.elu,
+            tf.nn.selu,
+            tf.nn.softplus,
+            tf.nn.gelu,
+            tf.nn.relu6,
+            tf.nn.leaky_relu,
+        )
     ),
-    'no_nan': (
-        lambda x, y: tf.math.divide_no_nan(x, y)
-        + tf.math.multiply_no_nan(x, y),
-        _ROWS,
-        np.where(_ROWS > 0, _ROWS, 0).astype(np.float32),
+    no_nan=lambda rows, clipped: tf.math.divide_no_nan(rows, clipped)
+    + tf.math.multiply_no_nan(rows, clipped),
+    quotients=lambda x=np.float32([1, 5.5, -7.5]), y=np.float32([0.1, -2, 2]): (
+        tf.math.floordiv(x, y) + tf.truncatediv(x, y)
     ),
-    'quotients': (
-        lambda x, y: tf.math.floordiv(x, y) + tf.truncatediv(x, y),
-        np.array([1, 5.5, -7.5], np.float32),
-        np.array([0.1, -2, 2], np.float32),
+    mean_of_bytes=lambda x=np.full([30], 200, np.uint8): tf.reduce_mean(
+        x, keepdims=True
     ),
-    'mean_of_bytes': (
-        lambda x: tf.reduce_mean(x, keepdims=True),
-        np.full([30], 200, np.uint8),
+    mean_of_bfloat16=lambda x=np.full([300], 3, np.float32): tf.cast(
+        tf.reduce_mean(tf.cast(x, tf.bfloat16)), tf.float32
     ),
-    'mean_of_bfloat16': (
-        lambda x: tf.cast(tf.reduce_mean(tf.cast(x, tf.bfloat16)), tf.float32),
-        np.full([300], 3, np.float32),
+    known_sum_of_bfloat16=lambda rows: rows
+    * tf.cast(tf.reduce_sum(tf.ones([300], tf.bfloat16)), tf.float32),
+    norm_of_integers=lambda x=np.int32([3, 5]): (
+        tf.math.reduce_euclidean_norm(x, 0)
     ),
-    'known_sum_of_bfloat16': (
-        lambda x: x
-        * tf.cast(tf.reduce_sum(tf.ones([300], tf.bfloat16)), tf.float32),
-        _ROWS,
-    ),
-    'norm_of_integers': (
-        lambda x: tf.math.reduce_euclidean_norm(x, 0),
-        np.array([3, 5], np.int32),
-    ),
-    'adjoints': (
-        lambda x: tf.matmul(x, x, adjoint_a=True)
+    adjoints=lambda x=np.complex64([[[1, 2j], [3 + 1j, 1 - 1j]]]): (
+        tf.matmul(x, x, adjoint_a=True)
         + tf.matmul(x, x, adjoint_b=True)
-        + tf.linalg.inv(x, adjoint=True),
-        np.array([[[1, 2j], [3 + 1j, 1 - 1j]]], np.complex64),
+        + tf.linalg.inv(x, adjoint=True)
     ),
-    'product_of_bytes': (
-        lambda x: tf.raw_ops.BatchMatMulV3(x=x, y=x, Tout=tf.int32),
-        np.full([1, 2, 2], 100, np.int8),
+    product_of_bytes=lambda x=np.full([1, 2, 2], 100, np.int8): (
+        tf.raw_ops.BatchMatMulV3(x=x, y=x, Tout=tf.int32)
     ),
-    'one_hot_of_bytes': (
-        lambda x: tf.one_hot(x, 300),
-        np.array([3], np.uint8),
+    one_hot_of_bytes=lambda x=np.uint8([3]): tf.one_hot(x, 300),
+    places_beside_nan=lambda x=np.float32([[1, np.nan, 3], [np.nan, 2, 1]]): (
+        tf.argmax(x, 1) + 10 * tf.argmin(x, 1)
     ),
-    'places_beside_nan': (
-        lambda x: tf.argmax(x, 1) + 10 * tf.argmin(x, 1),
-        np.array([[1, np.nan, 3], [np.nan, 2, 1]], np.float32),
+    in_top=lambda y=np.int32([1, 0, 0, 5]), x=np.float32(
+        [[1, 2], [1, np.nan], [np.nan, 1], [1, 2]]
+    ): tf.cast(tf.math.in_top_k(y, x, 1), tf.float32),
+    diagonal=lambda x=np.float32([0, 1]): tf.cast(
+        tf.math.is_inf(tf.linalg.diag(1 / x, num_rows=2)), tf.float32
     ),
-    'in_top': (
-        lambda x, labels: tf.cast(tf.math.in_top_k(labels, x, 1), tf.float32),
-        np.array([[1, 2], [1, np.nan], [np.nan, 1], [1, 2]], np.float32),
-        np.array([1, 0, 0, 5], np.int32),
+    clip_between_none=lambda rows: tf.raw_ops.ClipByValue(
+        t=rows, clip_value_min=1.0, clip_value_max=0.0
     ),
-    'diagonal': (
-        lambda x: tf.cast(
-            tf.math.is_inf(tf.linalg.diag(1 / x, num_rows=2)), tf.float32
-        ),
-        np.array([0, 1], np.float32),
+    clip=lambda rows: tf.clip_by_global_norm([rows, 2 * rows], 1.0)[0][1],
+    shapes=lambda rows: tf.reshape(
+        tf.pad(tf.transpose(rows)[:, 1:], [[0, 1], [2, 0]]),
+        [tf.shape(rows)[0], -1],
     ),
-    'clip_between_none': (
-        lambda x: tf.raw_ops.ClipByValue(
-            t=x, clip_value_min=1.0, clip_value_max=0.0
-        ),
-        _ROWS,
+    slices=lambda rows: tf.concat([rows[1:3, ::2], rows[-3:, :2][::-1]], 0)
+    + tf.stack(tf.unstack(rows))[..., :2],
+    splits=lambda rows: tf.split(rows, [1, 3], 1)[1][:, :1]
+    * tf.split(rows, 4, 1)[0],
+    selections=lambda rows: tf.where(rows > 0, rows, rows * 3)
+    + tf.cast(rows > 0, tf.float32),
+    cumulative=lambda rows: tf.cumsum(rows, 1, reverse=True),
+    top=lambda rows: tf.math.top_k(rows, 2)[0],
+    top_places=lambda rows: tf.raw_ops.TopKV2(
+        input=rows, k=2, index_type=tf.int64
+    ).indices,
+    tensor_diagonal=lambda rows: tf.linalg.tensor_diag_part(
+        tf.stop_gradient(rows[:4])
     ),
-    'clip': (lambda x: tf.clip_by_global_norm([x, 2 * x], 1.0)[0][1], _ROWS),
-    'shapes': (
-        lambda x: tf.reshape(
-            tf.pad(tf.transpose(x)[:, 1:], [[0, 1], [2, 0]]),
-            [tf.shape(x)[0], -1],
-        ),
-        _ROWS,
+    bands=lambda rows: tf.linalg.band_part(rows, 1, 0),
+    sets_of_sizes=lambda rows: rows
+    * tf.cast(
+        tf.size(tf.sets.difference([tf.shape(rows)], [[5, 7]]).values),
+        tf.float32,
     ),
-    'slices': (
-        lambda x: tf.concat([x[1:3, ::2], x[-3:, :2][::-1]], 0)
-        + tf.stack(tf.unstack(x))[..., :2],
-        _ROWS,
+    loop=_loop,
+    loop_of_bfloat16=_doubled,
+    known_items=lambda rows: _known_items(rows[0]),
+    lstm=lambda x=_normal(2, 4, 3): _lstm(x),
+    last_branch=lambda rows: tf.switch_case(
+        tf.constant(-1), [lambda: rows, lambda: 2 * rows]
     ),
-    'splits': (
-        lambda x: tf.split(x, [1, 3], 1)[1][:, :1] * tf.split(x, 4, 1)[0],
-        _ROWS,
+    other_branch=lambda positive: _branch(-positive),
+    integers=lambda rows: tf.cast(
+        (tf.cast(rows * 10, tf.int32) // 3) % 4
+        + tf.argmax(rows, 1, tf.int32)[:, None],
+        tf.float32,
     ),
-    'selections': (
-        lambda x: tf.where(x > 0, x, x * 3) + tf.cast(x > 0, tf.float32),
-        _ROWS,
-    ),
-    'cumulative': (lambda x: tf.cumsum(x, 1, reverse=True), _ROWS),
-    'top': (lambda x: tf.math.top_k(x, 2)[0], _ROWS),
-    'top_places': (
-        lambda x: tf.raw_ops.TopKV2(input=x, k=2, index_type=tf.int64).indices,
-        _ROWS,
-    ),
-    'tensor_diagonal': (
-        lambda x: tf.linalg.tensor_diag_part(tf.stop_gradient(x[:4])),
-        _ROWS,
-    ),
-    'bands': (lambda x: tf.linalg.band_part(x, 1, 0), _ROWS),
-    'sets_of_sizes': (
-        lambda x: x
-        * tf.cast(
-            tf.size(tf.sets.difference([tf.shape(x)], [[5, 7]]).values),
-            tf.float32,
-        ),
-        _ROWS,
-    ),
-    'loop': (_loop, _ROWS),
-    'loop_of_bfloat16': (_doubled, _ROWS),
-    'known_items': (_known_items, _ROWS[0]),
-    'lstm': (_lstm, _normal(2, 4, 3)),
-    'last_branch': (
-        lambda x: tf.switch_case(tf.constant(-1), [lambda: x, lambda: 2 * x]),
-        _ROWS,
-    ),
-    'other_branch': (_branch, -_POSITIVE),
-    'integers': (
-        lambda x: tf.cast(
-            (tf.cast(x * 10, tf.int32) // 3) % 4
-            + tf.argmax(x, 1, tf.int32)[:, None],
-            tf.float32,
-        ),
-        _ROWS,
-    ),
-}
-_CASES = [
-    *((name, *case) for name, case in _BATCHED.items()),
-    *((name, fn, [], others) for name, (fn, *others) in _OTHERS.items()),
-]
+)
+
+
+def _case(fn, batches):
+  """Returns a function, which of its inputs are batches, and the others."""
+  batched, others = [], []
+  for one in inspect.signature(fn).parameters.values():
+    if one.name in batches:
+      batched.append(batches[one.name])
+    else:
+      others.append({**_BATCHES, **_WEIGHTS}.get(one.name, one.default))
+  return fn, batched, others
 
 
 def _with_gradients(fn):
@@ -570,8 +481,11 @@ class LoweringsTest(parameterized.TestCase):
       np.testing.assert_allclose(one, other, rtol=3e-5, atol=tolerance)
       self.assertEqual(np.asarray(one).dtype, other.numpy().dtype)
 
-  @parameterized.named_parameters(*_CASES)
-  def test_equals_tensorflow(self, fn, batched, others=()):
+  @case_testing.named(
+      **{name: _case(fn, _BATCHES) for name, fn in _BATCHED.items()},
+      **{name: _case(fn, {}) for name, fn in _OTHERS.items()},
+  )
+  def test_equals_tensorflow(self, fn, batched, others):
     concrete, program = _program_of(_with_gradients(fn), others, batched)
 
     @jax.jit
@@ -609,30 +523,29 @@ class LoweringsTest(parameterized.TestCase):
 
     inputs = [_IMAGES, _normal(3, 3, 2, 4)]
     expected, _ = _program_of(_with_gradients(with_zeros_between), inputs)
-    _, program = _program_of(_with_gradients(_conv(1, 'SAME', 2)), inputs)
+    dilated = lambda x, k: tf.nn.conv2d(x, k, 1, 'SAME', dilations=2)
+    _, program = _program_of(_with_gradients(dilated), inputs)
     with jax.enable_x64(True):
       found = jax.jit(program)(*inputs)
     self._assert_close(found, expected(*map(tf.constant, inputs)))
 
-  @parameterized.named_parameters(
-      ('reverse', lambda x: tf.reverse(x, [0])),
-      ('first_rows', lambda x: x[:2]),
-      ('last_row', lambda x: x[-1]),
-      ('sorted', lambda x: tf.math.top_k(tf.transpose(x), 1)[0]),
-      ('softmax_over_rows', lambda x: tf.nn.softmax(x, 0)),
-      ('merged', lambda x: tf.reshape(tf.transpose(x), [-1])),
-      ('joined', lambda x: tf.concat([x, x], 0)),
-      ('of_other_rows', lambda x: x + tf.ones([_ROOM, 1])),
-      ('cut_by_rows', lambda x: x[:, : tf.shape(x)[0]]),
-      (
-          'rows_as_channels',
-          lambda x: tf.raw_ops.BiasAddGrad(out_backprop=tf.transpose(x)),
+  @case_testing.named(
+      reverse=lambda x: tf.reverse(x, [0]),
+      first_rows=lambda x: x[:2],
+      last_row=lambda x: x[-1],
+      sorted=lambda x: tf.math.top_k(tf.transpose(x), 1)[0],
+      softmax_over_rows=lambda x: tf.nn.softmax(x, 0),
+      merged=lambda x: tf.reshape(tf.transpose(x), [-1]),
+      joined=lambda x: tf.concat([x, x], 0),
+      of_other_rows=lambda x: x + tf.ones([_ROOM, 1]),
+      cut_by_rows=lambda x: x[:, : tf.shape(x)[0]],
+      rows_as_channels=lambda x: tf.raw_ops.BiasAddGrad(
+          out_backprop=tf.transpose(x)
       ),
-      (
-          'gathered_columns',
+      gathered_columns=(
           lambda x: tf.gather_nd(
               tf.transpose(x), tf.range(tf.shape(x)[0])[:, tf.newaxis]
-          ),
+          )
       ),
   )
   def test_what_mixes_rows_is_refused(self, fn):
@@ -641,29 +554,23 @@ class LoweringsTest(parameterized.TestCase):
     with self.assertRaises(padding.PaddingError):
       jax.eval_shape(lambda: [padding.bare(one) for one in program(rows)])
 
-  @parameterized.named_parameters(
-      ('lower_diagonal', lambda x: tf.linalg.diag(x, k=-1)),
-      ('diagonals', lambda x: tf.linalg.diag(x[:2], k=(-1, 0))),
-      ('other_entries', lambda x: tf.linalg.diag(x, padding_value=-1.0)),
-      ('upper_diagonal', lambda x: tf.linalg.diag_part(x, k=1)),
-      ('every_other_row', lambda x: x[: tf.cast(x[0, 0], tf.int32) : 2]),
-      (
-          'joined_strings',
-          lambda x: tf.gather(['a', 'b'], tf.argmax(x)) + tf.constant('c'),
-      ),
-      ('no_rows', lambda x: tf.reduce_max(x[:0], 0)),
-      (
-          'index_of_no_axis',
-          lambda x: tf.gather_nd(x, tf.zeros([2, 0], tf.int32)),
-      ),
-      ('growing_list', _growing_list),
-      ('list_of_a_tensor_that_grows', _pushed_to_rows),
-      ('list_of_a_length_that_depends_on_values', _halves),
-      (
-          'pooled_channels',
+  @case_testing.named(
+      lower_diagonal=lambda x: tf.linalg.diag(x, k=-1),
+      diagonals=lambda x: tf.linalg.diag(x[:2], k=(-1, 0)),
+      other_entries=lambda x: tf.linalg.diag(x, padding_value=-1.0),
+      upper_diagonal=lambda x: tf.linalg.diag_part(x, k=1),
+      every_other_row=lambda x: x[: tf.cast(x[0, 0], tf.int32) : 2],
+      joined_strings=lambda x: tf.gather(['a', 'b'], tf.argmax(x))
+      + tf.constant('c'),
+      no_rows=lambda x: tf.reduce_max(x[:0], 0),
+      index_of_no_axis=lambda x: tf.gather_nd(x, tf.zeros([2, 0], tf.int32)),
+      growing_list=_growing_list,
+      list_of_a_tensor_that_grows=_pushed_to_rows,
+      list_of_a_length_that_depends_on_values=_halves,
+      pooled_channels=(
           lambda x: tf.nn.max_pool(
               x[:, None, None], [1, 1, 1, 2], [1, 1, 1, 2], 'VALID'
-          ),
+          )
       ),
   )
   def test_what_has_no_form_is_refused(self, fn):
@@ -708,12 +615,12 @@ class LoweringsTest(parameterized.TestCase):
         np.isnan(found[0]), [False, True, True, False, False]
     )
 
-  @parameterized.named_parameters(
-      ('gather', lambda x, i: tf.gather(x, i)[:, 0]),
-      ('batches', lambda x, i: tf.gather(x[:3], i[:, None], batch_dims=1)),
-      ('entries', lambda x, i: tf.gather_nd(x, i[:, None])[:, 0]),
-      ('rows', lambda x, i: tf.stack([x[i[0]], x[i[1] - 5], x[i[2]]])[:, 0]),
-      ('slices', lambda x, i: tf.concat(_slices_at(x, i), 0)),
+  @case_testing.named(
+      gather=lambda x, i: tf.gather(x, i)[:, 0],
+      batches=lambda x, i: tf.gather(x[:3], i[:, None], batch_dims=1),
+      entries=lambda x, i: tf.gather_nd(x, i[:, None])[:, 0],
+      rows=lambda x, i: tf.stack([x[i[0]], x[i[1] - 5], x[i[2]]])[:, 0],
+      slices=lambda x, i: tf.concat(_slices_at(x, i), 0),
   )
   def test_what_is_read_out_of_range_is_not_a_number(self, fn):
     places = np.array([0, -1, 5], np.int32)
