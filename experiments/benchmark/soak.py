@@ -111,11 +111,12 @@ def _train(
         context,
         workload,
         lambda: models.build_process(workload, source.element_spec),
+        cohort_fn,
     )
     start = time.perf_counter()
     yield _take_sample(0, start)
     for round_num in range(1, num_rounds + 1):
-      trainer.train_round(round_num, cohort_fn)
+      trainer.train_round(round_num)
       if round_num % rounds_per_sample == 0:
         yield _take_sample(round_num, start)
     trainer.distance()

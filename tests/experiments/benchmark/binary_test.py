@@ -229,21 +229,21 @@ class WorkloadsTest(parameterized.TestCase):
     name, num_weights = sizes
     model = models.MODELS[name].build(version)
     self.assertEqual(model.count_params(), num_weights)
-    examples = models.MAKERS[name](np.random.default_rng(0), 3)
+    examples = models.MODELS[name].make_examples(np.random.default_rng(0), 3)
     logits = model(examples['x'])
     loss = models.MODELS[name].build_loss(version)
     self.assertGreater(float(loss(examples['y'], logits)), 0)
     self.assertEqual(examples['y'].shape[0], 3)
 
   def test_bags_are_frequencies_and_several_tags(self):
-    examples = models.MAKERS['tags'](np.random.default_rng(0), 5)
+    examples = models.MODELS['tags'].make_examples(np.random.default_rng(0), 5)
     np.testing.assert_allclose(examples['x'].sum(axis=1), 1, rtol=1e-5)
     np.testing.assert_array_equal((examples['x'] > 0).sum(axis=1), 20)
     np.testing.assert_array_equal(examples['y'].sum(axis=1), 2)
 
   def test_words_are_those_of_the_bags(self):
     bags, words = (
-        models.MAKERS[name](np.random.default_rng(0), 5)
+        models.MODELS[name].make_examples(np.random.default_rng(0), 5)
         for name in ('tags', 'word_tags')
     )
     for bag, numbers in zip(bags['x'], words['x']):
@@ -251,13 +251,12 @@ class WorkloadsTest(parameterized.TestCase):
     np.testing.assert_array_equal(bags['y'], words['y'])
 
   def test_labels_of_sequences_are_the_tokens_after(self):
-    examples = models.MAKERS['lstm'](np.random.default_rng(0), 5)
+    examples = models.MODELS['lstm'].make_examples(np.random.default_rng(0), 5)
     np.testing.assert_array_equal(examples['x'][:, 1:], examples['y'][:, :-1])
     self.assertGreater(examples['x'].min(), 0)
 
   def test_names_of_all_rows_are_known(self):
     for workload in workloads.WORKLOADS.values():
-      self.assertIn(workload.model, models.MAKERS)
       self.assertIn(workload.model, models.MODELS)
       self.assertIn(workload.client_optimizer, models.CLIENT_OPTIMIZERS)
       self.assertIn(workload.server_optimizer, models.SERVER_OPTIMIZERS)
