@@ -24,9 +24,9 @@ import numpy as np
 import psutil
 
 from experiments import command_line
-from experiments import csv_files
 from experiments import flag_table
 from experiments import folders
+from experiments import formatting
 from experiments.benchmark import workloads
 from experiments.flag_table import field
 
@@ -146,7 +146,7 @@ def compute_growth(samples: Sequence[Sample]) -> Growth:
 
 def _write_csv(samples: Sequence[Sample], path: pathlib.Path):
   """Writes one row per sample."""
-  csv_files.write(
+  formatting.write_csv(
       path,
       Sample._fields,
       [

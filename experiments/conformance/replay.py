@@ -301,6 +301,7 @@ def _shared_fields(client_work: Any, weights: Any) -> dict[str, Any]:
       'second_moment': 'agg_v',
       'control': 'c',
       'global_direction': 'global_dir',
+      'gram': 'gram',
       'mean_change': 'prev_D',
   }
   fields = {
@@ -308,8 +309,6 @@ def _shared_fields(client_work: Any, weights: Any) -> dict[str, Any]:
       for key, name in names.items()
       if key in shared
   }
-  if 'gram' in shared:
-    fields['gram'] = problems.flatten_weights(shared['gram'])
   if 'num_steps' in shared:
     fields['t0'] = shared['num_steps']
   if 'mean_second_moment' in shared:

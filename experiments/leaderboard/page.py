@@ -5,12 +5,11 @@
 from collections.abc import Mapping, Sequence
 import pathlib
 
-from experiments import csv_files
+from experiments import formatting
 from experiments import markup
 from experiments import pages
 from experiments import registry
 from experiments.leaderboard import board
-from experiments.leaderboard import curves as curves_lib
 from experiments.leaderboard import drawing
 from experiments.leaderboard import execution
 from experiments.leaderboard import plans
@@ -101,7 +100,7 @@ def write(
   """
   results = results_lib.Results(plan)
   path = results_dir / 'leaderboard'
-  curves = {task: curves_lib.find(results, task) for task in plan.board.tasks}
+  curves = {task: results.curves(task) for task in plan.board.tasks}
   curves = {task: found for task, found in curves.items() if found.scores}
   pictures = [
       pages.figure(picture, caption, command)
@@ -132,10 +131,10 @@ def write(
       *_missing_blocks(results, results_lib.Results(catalogue)),
       *pages.origin(results.runs(), command),
   ]
-  csv_files.write(
+  formatting.write_csv(
       path.with_suffix('.csv'), views.CSV_HEADER, views.csv_rows(results)
   )
-  csv_files.write(
+  formatting.write_csv(
       path.with_name(f'{path.name}_trials.csv'),
       views.TRIALS_HEADER,
       views.trials_rows(results, curves),
@@ -145,7 +144,7 @@ def write(
 
 
 def _introduce(
-    results: results_lib.Results, curves: Mapping[str, curves_lib.Curves]
+    results: results_lib.Results, curves: Mapping[str, results_lib.Curves]
 ) -> str:
   """Returns what is compared, and how much of it is luck."""
   if not curves:
@@ -166,7 +165,7 @@ def _introduce(
 
 
 def _area_blocks(
-    results: results_lib.Results, curves: Mapping[str, curves_lib.Curves]
+    results: results_lib.Results, curves: Mapping[str, results_lib.Curves]
 ) -> list[str]:
   """Returns the tables of one number per method, then a table per task."""
   if not curves:

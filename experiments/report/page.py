@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from experiments import command_line
-from experiments import csv_files
+from experiments import formatting
 from experiments import markup
 from experiments import pages
 from experiments import published
@@ -19,7 +19,7 @@ from experiments.report import drawing
 from experiments.report import figures
 from experiments.report import results as results_lib
 from experiments.report import views
-from experiments.run_results import frame
+from experiments.run_results import statistics
 
 _ESTIMATES = {
     'last_10_evaluations': 'the mean of the last ten evaluations of a run',
@@ -92,7 +92,7 @@ def _write_csv(
 ):
   """Writes a row for each cell; costs are means over its valid runs."""
   runs = results.runs.groupby(results_lib.KEYS, sort=False)
-  cells = results.cells.join(runs[list(frame.COSTS)].mean())
+  cells = results.cells.join(runs[list(statistics.COSTS)].mean())
   table = results.table
   rows = [
       {
@@ -116,7 +116,7 @@ def _write_csv(
       }
       for cell in cells.itertuples()
   ]
-  csv_files.write_rows(path, rows)
+  formatting.write_csv_rows(path, rows)
 
 
 def _introduce(results: results_lib.Results) -> list[str]:

@@ -4,7 +4,7 @@
 
 from absl.testing import parameterized
 
-from experiments import latex
+from experiments import formatting
 
 
 class LatexTest(parameterized.TestCase):
@@ -15,8 +15,10 @@ class LatexTest(parameterized.TestCase):
       ('a_b \\ {c}^-\n2', r'a\_b \textbackslash{} \{c\}\textasciicircum{}- 2'),
   )
   def test_text_is_shown_as_it_is(self, text, shown):
-    self.assertEqual(latex.escape(text), shown)
+    self.assertEqual(formatting.escape_latex(text), shown)
 
   def test_a_row_does_not_continue_the_one_before(self):
-    table = latex.to_table(['a', 'b'], [['x', '1'], ['[y]', '2']], 'About y.')
+    table = formatting.to_latex(
+        ['a', 'b'], [['x', '1'], ['[y]', '2']], 'About y.'
+    )
     self.assertIn('x & 1 \\\\\n{[}y] & 2 \\\\\n', table)

@@ -7,7 +7,6 @@ import math
 from absl.testing import absltest
 from absl.testing import parameterized
 
-from experiments import csv_files
 from experiments import formatting
 from experiments import markup
 from experiments import pages
@@ -78,11 +77,11 @@ class CsvFilesTest(parameterized.TestCase):
       ('a, b', 'a, b'),
   )
   def test_values(self, value, text):
-    self.assertEqual(csv_files.format_value(value), text)
+    self.assertEqual(formatting.format_value(value), text)
 
   def test_a_table_has_a_line_a_row(self):
     folder = folder_testing.new(self)
-    csv_files.write(folder / 'x', ('x', 'y'), [('a, b', 0.5), (1, None)])
+    formatting.write_csv(folder / 'x', ('x', 'y'), [('a, b', 0.5), (1, None)])
     self.assertEqual((folder / 'x').read_text(), 'x,y\n"a, b",0.5\n1,\n')
 
 

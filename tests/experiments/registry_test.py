@@ -8,7 +8,7 @@ from absl.testing import parameterized
 
 from experiments import hparams
 from experiments import registry
-from experiments.registry import parsers
+from experiments.registry import signatures
 from tff_adaptive.optimizers.client import fedcada
 
 _ROWS = [
@@ -99,9 +99,11 @@ class RegistryTest(parameterized.TestCase):
 class ParsersTest(parameterized.TestCase):
 
   def test_parses_tables(self):
-    self.assertEqual(parsers.parse_factors('0:1, 100:0.5'), {0: 1.0, 100: 0.5})
+    self.assertEqual(
+        signatures.parse_factors('0:1, 100:0.5'), {0: 1.0, 100: 0.5}
+    )
     for text in ('', '0', '0:1:2', 'a:1', '0:b'):
       with self.assertRaisesRegex(ValueError, f"0:1,100:0.5.*found '{text}'"):
-        parsers.parse_factors(text)
+        signatures.parse_factors(text)
     with self.assertRaisesRegex(ValueError, "once, found '0:1,0:2'"):
-      parsers.parse_factors('0:1,0:2')
+      signatures.parse_factors('0:1,0:2')

@@ -16,7 +16,6 @@ import attrs
 import numpy as np
 
 from experiments.leaderboard import board
-from experiments.leaderboard import curves as curves_lib
 from experiments.leaderboard import drawing
 from experiments.leaderboard import page
 from experiments.leaderboard import results as results_lib
@@ -274,7 +273,7 @@ class CurvesTest(absltest.TestCase):
       board_testing.write_run(trial, [accuracy, accuracy])
 
   def _find(self):
-    return curves_lib.find(results_lib.Results(self.plan), 'digits')
+    return results_lib.Results(self.plan).curves('digits')
 
   def test_methods_with_fewer_trials_have_no_area(self):
     self._write_trials('FedAvg', [0.5, 0.5, 0.5])
@@ -299,7 +298,7 @@ class CurvesTest(absltest.TestCase):
 def _draw(plan, folder):
   """Plots the pictures; returns their captions."""
   results = results_lib.Results(plan)
-  curves = {task: curves_lib.find(results, task) for task in plan.board.tasks}
+  curves = {task: results.curves(task) for task in plan.board.tasks}
   return drawing.draw(results, curves, folder / 'leaderboard')
 
 

@@ -39,10 +39,13 @@ class FiguresTest(parameterized.TestCase):
       ({'kind': 'curves', 'log_y': 'yes'}, "true or false, found 'yes'$"),
       (
           {'kind': 'curves', 'y_max': True},
-          'y_max must be a number, found True$',
+          'y_max: must be a number, found True$',
       ),
-      ({'kind': 'curves', 'x_label': 1}, 'x_label must be a string, found 1$'),
-      ({'kind': 'curves', 'band': 'all'}, "must be range or std, found 'all'$"),
+      ({'kind': 'curves', 'x_label': 1}, 'x_label: must be a text, found 1$'),
+      (
+          {'kind': 'curves', 'band': 'all'},
+          "band must be one of range, std, found 'all'$",
+      ),
       ({'kind': 'heat_map'}, 'rows must be numbers above 0, found SGD, .*$'),
       ({'kind': 'final_over', 'log_x': True}, 'columns must be .* digits$'),
   )

@@ -11,7 +11,7 @@ import pandas as pd
 from experiments import published
 from experiments.report import results as results_lib
 from experiments.report import views
-from experiments.run_results import frame
+from experiments.run_results import statistics
 from tests.experiments.report import made_up_runs
 
 
@@ -37,7 +37,7 @@ def _build(measured, theirs=None, **kwargs):
   ]
   names = [*results_lib.KEYS, 'seed', 'number']
   runs = pd.DataFrame(runs, columns=names).reindex(
-      columns=[*names, 'run', *frame.COSTS]
+      columns=[*names, 'run', *statistics.COSTS]
   )
   return results_lib.Results(table, runs, {})
 
