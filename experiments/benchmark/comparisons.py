@@ -105,10 +105,7 @@ def measure_algorithms(
 
 # Tasks whose models take minutes per round on a few cores, with the clients per
 # round and steps per client that are measured instead of their protocol.
-CAPS = {
-    'cifar10': (2, 2),
-    'cifar100': (2, 2),
-}
+CAPS = {'cifar10': (2, 2), 'cifar100': (2, 2)}
 
 
 def _build_task(row: registry.Row, data_dir: Optional[str]) -> task_lib.Task:

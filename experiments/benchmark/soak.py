@@ -76,11 +76,7 @@ def _take_sample(round_num: int, start: float) -> Sample:
   for process in processes:
     with contextlib.suppress(psutil.NoSuchProcess):
       held.append(
-          (
-              process.memory_info().rss,
-              process.num_fds(),
-              process.num_threads(),
-          )
+          (process.memory_info().rss, process.num_fds(), process.num_threads())
       )
   num_bytes, num_files, num_threads = map(sum, zip(*held))
   seconds = time.perf_counter() - start

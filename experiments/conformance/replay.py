@@ -216,9 +216,7 @@ def build_process(
 
 
 def _scale_epsilon(
-    process: tff.learning.templates.LearningProcess,
-    state: Any,
-    ratio: float,
+    process: tff.learning.templates.LearningProcess, state: Any, ratio: float
 ) -> Any:
   """Returns the state with a multiple of the client rule's `epsilon`."""
   hparams = process.get_hparams(process.initialize())

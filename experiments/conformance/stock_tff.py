@@ -99,7 +99,7 @@ _LOSSES = {
     'fedprox': _Rule(
         tff.learning.algorithms.build_weighted_fed_prox,
         {'mu': 'proximal_strength'},
-    ),
+    )
 }
 _KEYS = (*adapters.COMMON_KEYS, 'loss')
 

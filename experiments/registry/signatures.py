@@ -102,10 +102,7 @@ def builders(package: str) -> tuple[Builder, ...]:
 
 
 def to_arguments(
-    builder: Builder,
-    *,
-    supplied: Collection[str],
-    flags: Mapping[str, str],
+    builder: Builder, *, supplied: Collection[str], flags: Mapping[str, str]
 ) -> tuple[tuple[rows.Argument, ...], tuple[str, ...]]:
   """Returns the arguments of a builder with flags, and the names of the others.
 

@@ -222,9 +222,7 @@ def _summarize(runs: pd.DataFrame, metric: _Metric) -> dict[str, Any]:
     values = metric.scale * np.array(
         [
             run.summarize(
-                metric.name,
-                estimate,
-                higher_is_better=metric.higher_is_better,
+                metric.name, estimate, higher_is_better=metric.higher_is_better
             )
             for run in evaluated
         ]

@@ -61,8 +61,7 @@ class Kind:
 KINDS: Mapping[str, Kind] = {
     # One line per row, one panel per group, column and metric.
     CURVES: Kind(
-        'by round, {seeds}.',
-        options=(*_AXES, 'log_below', 'metric', 'band'),
+        'by round, {seeds}.', options=(*_AXES, 'log_below', 'metric', 'band')
     ),
     # Rows are client rates, columns server rates; one panel per group.
     HEAT_MAP: Kind(
@@ -86,9 +85,7 @@ KINDS: Mapping[str, Kind] = {
     ),
     # One line per row over the columns; one panel per group, or as in `panels`.
     FINAL_OVER: Kind(
-        '{seeds}.',
-        options=(*_AXES, 'band', 'panels'),
-        shows_numbers=True,
+        '{seeds}.', options=(*_AXES, 'band', 'panels'), shows_numbers=True
     ),
     # FedCAda's divisors, one line per row; needs no runs.
     ADJUSTMENTS: Kind(

@@ -156,14 +156,8 @@ class OwnTaskTest(parameterized.TestCase):
       self.assertEmpty(registry.find_own([f'--flagfile={name}']))
 
   @parameterized.parameters(
-      (
-          'no_such.module:WINE',
-          'the module no_such is not found from',
-      ),
-      (
-          'docs.examples.nothing:WINE',
-          'docs.examples.nothing is not found from',
-      ),
+      ('no_such.module:WINE', 'the module no_such is not found from'),
+      ('docs.examples.nothing:WINE', 'docs.examples.nothing is not found from'),
       (':X', 'found no module, expected package.module:VALUE'),
       ('.foo:X', 'found no module, expected package.module:VALUE'),
       ('docs.examples.wine:BEER', 'docs.examples.wine has no BEER'),

@@ -140,7 +140,7 @@ class NumpyAdapterTest(parameterized.TestCase):
     self.assertIn(reason, result.reason)
 
   @parameterized.named_parameters(
-      *golden_testing.name_parameters('softmax', ('fedavg', 'fedadam')),
+      *golden_testing.name_parameters('softmax', ('fedavg', 'fedadam'))
   )
   @pytest.mark.slow
   def test_passes_on_softmax_regression(self, run, problems):

@@ -239,8 +239,7 @@ class OtherPagesTest(absltest.TestCase):
     time = datetime.datetime(2999, 1, 2, tzinfo=datetime.timezone.utc)
     rules = board.Registration('abc', time, ('digits', 'FedAvg'))
     plan = dataclasses.replace(
-        self.plan,
-        board=attrs.evolve(self.plan.board, registered=(rules,)),
+        self.plan, board=attrs.evolve(self.plan.board, registered=(rules,))
     )
     for method in ('FedAvg', 'Delta-SGD'):
       accuracies = dict.fromkeys(range(3), 0.9)
@@ -357,12 +356,7 @@ class DrawingTest(absltest.TestCase):
     self.assertTrue(options['only_names'])
     self.assertEqual(
         options['names'],
-        [
-            'FedAvg',
-            'FedYogi',
-            'FedAdam',
-            *reversed(methods[1:6]),
-        ],
+        ['FedAvg', 'FedYogi', 'FedAdam', *reversed(methods[1:6])],
     )
 
   def test_profiles_over_the_tasks_are_steps(self):

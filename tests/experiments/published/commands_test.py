@@ -145,10 +145,7 @@ class CommandsTest(parameterized.TestCase):
     self.assertEqual(found['delta_sgd_amplify_first'], (False, _LOST))
 
   def test_last_flag_has_the_last_word_on_the_origin(self):
-    cell = _cell(
-        ['--task=digits', _METHOD],
-        lost=['--delta_sgd_gamma=1'],
-    )
+    cell = _cell(['--task=digits', _METHOD], lost=['--delta_sgd_gamma=1'])
     self.assertEqual(_origins(cell)['delta_sgd_gamma'], (1.0, _LOST))
 
   @parameterized.parameters(False, True)

@@ -61,7 +61,7 @@ class ResultsTest(parameterized.TestCase):
         results.problems[self.cell.key],
         [
             f'seed 0: other hyperparameters, {name}={found} (the cell has '
-            f'{wanted})',
+            f'{wanted})'
         ],
     )
 

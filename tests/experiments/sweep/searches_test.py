@@ -170,10 +170,7 @@ class SearchesTest(folder_testing.FolderTestCase):
   def test_the_best_of_each_value_is_carried(self):
     flagfile = self._flagfile('b.flags', '--digits_alpha=10\n')
     search = self._build(
-        '0.01',
-        '0.1',
-        best_per='client_learning_rate',
-        transfer_to=[flagfile],
+        '0.01', '0.1', best_per='client_learning_rate', transfer_to=[flagfile]
     )
     self._run(search)
     self.assertLen(folder_testing.read_rows(self.home / 'best.csv'), 2)

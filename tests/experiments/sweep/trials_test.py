@@ -345,10 +345,7 @@ class TableTrialsTest(parameterized.TestCase):
 
   def _build(self, seeds=None, given=None, **names):
     return trials_lib.build_table_trials(
-        self.table.restrict(**names),
-        given or {},
-        seeds=seeds,
-        output_dir='out',
+        self.table.restrict(**names), given or {}, seeds=seeds, output_dir='out'
     )
 
   def test_all_cells_lie_where_their_commands_put_them(self):

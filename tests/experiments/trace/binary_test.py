@@ -262,13 +262,11 @@ class TraceTest(folder_testing.FolderTestCase):
 
   def test_rounds_that_are_not_there(self):
     self._assert_refused(
-        r'^--round=4 is beyond the 3 finished rounds of .*/run$',
-        round_num=4,
+        r'^--round=4 is beyond the 3 finished rounds of .*/run$', round_num=4
     )
     (self.run_dir / 'metrics.csv').unlink()
     self._assert_refused(
-        r'^--round=1 is beyond the 0 finished rounds of .*/run$',
-        round_num=1,
+        r'^--round=1 is beyond the 0 finished rounds of .*/run$', round_num=1
     )
 
   def test_runs_that_are_not_known(self):

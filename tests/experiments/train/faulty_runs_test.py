@@ -100,9 +100,7 @@ class FaultyRunsTest(folder_testing.FolderTestCase):
   @pytest.mark.slow
   def test_exploding_clients_are_named(self):
     trainer_testing.train(
-        self.folder,
-        '--max_client_update_norm=1e-6',
-        '--total_rounds=1',
+        self.folder, '--max_client_update_norm=1e-6', '--total_rounds=1'
     )
     text = (self.folder / 'run' / 'rejected_clients.csv').read_text()
     self.assertEqual(text.count(',too_large\n'), 3)
