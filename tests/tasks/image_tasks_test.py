@@ -87,14 +87,11 @@ class MnistTasksTest(parameterized.TestCase):
     )
     loaded = self._create()
     self.assertEqual(mnist.protocol.total_rounds, 3)
-    for name in ('x', 'y'):
-      np.testing.assert_array_equal(
-          mnist.central_test[name], loaded.central_test[name]
-      )
-      np.testing.assert_array_equal(
-          mnist.train_data.examples('odd')[name],
-          loaded.train_data.values[name][1::2],
-      )
+    np.testing.assert_equal(mnist.central_test, loaded.central_test)
+    np.testing.assert_equal(
+        mnist.train_data.examples('odd'),
+        {name: v[1::2] for name, v in loaded.train_data.values.items()},
+    )
 
 
 _SMALL = task.Protocol(2, 1, clients_per_round=2, total_rounds=3)
@@ -150,10 +147,9 @@ class EmnistTasksTest(parameterized.TestCase):
           (found.train_data, wanted.train_data),
           (found.test_data, wanted.test_data),
       ):
-        for name in ('x', 'y'):
-          np.testing.assert_array_equal(
-              ours.examples(client_id)[name], theirs.examples(client_id)[name]
-          )
+        np.testing.assert_equal(
+            ours.examples(client_id), theirs.examples(client_id)
+        )
 
   def test_fewer_writers_than_a_round_needs_raise(self):
     with self.assertRaisesRegex(ValueError, '`clients_per_round`.*at most 2'):

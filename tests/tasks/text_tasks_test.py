@@ -52,8 +52,7 @@ class ShakespeareTasksTest(parameterized.TestCase):
         {'snippets': np.array(snippets, np.object_)}, 6
     )
     found = small.train_data.examples('HAMLET')
-    np.testing.assert_array_equal(found['x'], expected['x'])
-    np.testing.assert_array_equal(found['y'], expected['y'])
+    np.testing.assert_equal(found, expected)
     np.testing.assert_array_equal(
         small.central_test['y'], small.test_data.examples('HAMLET')['y']
     )

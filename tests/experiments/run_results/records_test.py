@@ -34,8 +34,7 @@ class InputsTest(parameterized.TestCase):
     self.data_dir = self.folder / 'data'
     self.data_dir.mkdir()
     self.enter_context(mock.patch.dict(sys.modules))
-    path = [str(self.folder), *sys.path]
-    self.enter_context(mock.patch.object(sys, 'path', path))
+    folder_testing.import_from(self, self.folder)
     for name in ('import_of_own', 'own_of_inputs'):
       (self.folder / f'{name}.py').write_text('X = 1\n', encoding='utf-8')
     source = 'import import_of_own\nY = import_of_own.X\n'

@@ -185,8 +185,7 @@ class BuildTest(parameterized.TestCase):
             evaluations, _MAX_WHOLE_EXAMPLES=20, _SAMPLED_EXAMPLES=10
         )
     )
-    out = io.StringIO()
-    with contextlib.redirect_stdout(out):
+    with contextlib.redirect_stdout(io.StringIO()) as out:
       found = evaluations._examples_during_training(task, settings)
     self.assertLen(found['y'], 10)
     self.assertIn('10 of ', out.getvalue())
@@ -277,8 +276,7 @@ class WriteTest(absltest.TestCase):
             _metrics([0.5, 1.0]), _metrics([1.0, 1.0])
         ),
     }
-    out = io.StringIO()
-    with contextlib.redirect_stdout(out):
+    with contextlib.redirect_stdout(io.StringIO()) as out:
       evaluation_results.write(found, 7, directory, 'A title')
     content = json.loads((directory.path / 'evaluation.json').read_text())
     self.assertEqual(content['round_num'], 7)

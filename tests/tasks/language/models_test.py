@@ -108,8 +108,7 @@ class ShakespeareModelsTest(parameterized.TestCase):
         'small_lstm', 1, sequence_length=_LENGTH
     )
     weights = _weights('small_lstm')
-    for found, wanted in zip(model.initial_weights[0], weights, strict=True):
-      np.testing.assert_array_equal(found, wanted)
+    np.testing.assert_equal(list(model.initial_weights[0]), weights)
     output, loss, metrics = baseline_testing.evaluate_functional(
         model, rows['x'], rows['y'], True
     )
@@ -223,18 +222,14 @@ class WordPredictionModelsTest(parameterized.TestCase):
         vocab_size=len(stackoverflow_testing.WORDS),
         sequence_length=_NUM_WORDS,
     )
-    for found, wanted in zip(
-        model.initial_weights[0], _word_weights(), strict=True
-    ):
-      np.testing.assert_array_equal(found, wanted)
+    np.testing.assert_equal(list(model.initial_weights[0]), _word_weights())
     with tf.Graph().as_default():
       metrics = model.finalize_metrics(model.initialize_metrics_state())
     self.assertEqual(list(metrics), ['loss', 'num_tokens', *_ACCURACIES])
 
   def test_seed_alone_decides_the_weights(self):
     first, other = _word_weights(), _word_weights(seed=2)
-    for weight, same in zip(first, _word_model().get_weights(), strict=True):
-      np.testing.assert_array_equal(weight, same)
+    np.testing.assert_equal(_word_model().get_weights(), first)
     for i in (0, 1, 2, 4, 6):
       self.assertGreater(np.mean(first[i] != other[i]), 0.99)
     limit = np.sqrt(6 / (96 + 2680))
@@ -331,10 +326,9 @@ class TagPredictionModelsTest(parameterized.TestCase):
         )
         for model_id in ('words', 'logistic')
     )
-    for a, b in zip(
-        words.initial_weights[0], logistic.initial_weights[0], strict=True
-    ):
-      np.testing.assert_array_equal(a, b)
+    np.testing.assert_equal(
+        words.initial_weights[0], logistic.initial_weights[0]
+    )
     self.assertEqual(
         words.input_spec['x'], tf.TensorSpec([None, 1024], tf.int32)
     )

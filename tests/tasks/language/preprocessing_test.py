@@ -62,12 +62,9 @@ class ShakespearePreprocessingTest(parameterized.TestCase):
     rows = shakespeare_data.to_sequences(
         _examples([b'hd~', b'l']), sequence_length=3
     )
-    np.testing.assert_array_equal(
-        rows['x'], [[88, 2, 1], [89, 0, 0], [88, 3, 89]]
-    )
-    np.testing.assert_array_equal(
-        rows['y'], [[2, 1, 87], [0, 0, 0], [3, 89, 0]]
-    )
+    x = [[88, 2, 1], [89, 0, 0], [88, 3, 89]]
+    y = [[2, 1, 87], [0, 0, 0], [3, 89, 0]]
+    np.testing.assert_equal(rows, {'x': x, 'y': y})
     for array in rows.values():
       self.assertEqual(array.dtype, np.int32)
 
@@ -76,8 +73,7 @@ class ShakespearePreprocessingTest(parameterized.TestCase):
         _baseline(80), tf.data.Dataset.from_tensor_slices(_examples(_SNIPPETS))
     )
     rows = shakespeare_data.to_sequences(_examples(_SNIPPETS), 80)
-    np.testing.assert_array_equal(rows['x'], expected[0])
-    np.testing.assert_array_equal(rows['y'], expected[1])
+    np.testing.assert_equal(rows, expected)
 
   def test_real_data_equal_the_preprocessing_of_tff(self):
     folder = data_testing.SAMPLE
@@ -96,8 +92,7 @@ class ShakespearePreprocessingTest(parameterized.TestCase):
       expected = baseline_testing.preprocess(
           baseline, tff_train.create_tf_dataset_for_client(client_id)
       )
-      np.testing.assert_array_equal(rows['x'], expected[0])
-      np.testing.assert_array_equal(rows['y'], expected[1])
+      np.testing.assert_equal(rows, expected)
 
 
 _WORDS = stackoverflow_testing.WORDS
@@ -122,12 +117,9 @@ class WordSequencesTest(parameterized.TestCase):
   def test_sentences_by_hand(self):
     to_sequences = word_sequences.WordSequences(['a', 'b'], 3)
     rows = to_sequences({'tokens': [b'a', b'b c a', b'a a a b', b'']})
-    np.testing.assert_array_equal(
-        rows['x'], [[4, 1, 5], [4, 2, 3], [4, 1, 1], [4, 3, 5]]
-    )
-    np.testing.assert_array_equal(
-        rows['y'], [[1, 5, 0], [2, 3, 1], [1, 1, 1], [3, 5, 0]]
-    )
+    x = [[4, 1, 5], [4, 2, 3], [4, 1, 1], [4, 3, 5]]
+    y = [[1, 5, 0], [2, 3, 1], [1, 1, 1], [3, 5, 0]]
+    np.testing.assert_equal(rows, {'x': x, 'y': y})
     for array in rows.values():
       self.assertEqual(array.dtype, np.int32)
 
@@ -140,8 +132,7 @@ class WordSequencesTest(parameterized.TestCase):
         tf.data.Dataset.from_tensor_slices(examples),
     )
     rows = word_sequences.WordSequences(_WORDS, sequence_length)(examples)
-    np.testing.assert_array_equal(rows['x'], expected[0])
-    np.testing.assert_array_equal(rows['y'], expected[1])
+    np.testing.assert_equal(rows, expected)
 
   def test_no_sentence_gives_no_row(self):
     rows = word_sequences.WordSequences(_WORDS, 4)(
@@ -170,8 +161,7 @@ class WordSequencesTest(parameterized.TestCase):
       expected = baseline_testing.preprocess(
           baseline, heldout.create_tf_dataset_for_client(client_id)
       )
-      np.testing.assert_array_equal(rows['x'], expected[0])
-      np.testing.assert_array_equal(rows['y'], expected[1])
+      np.testing.assert_equal(rows, expected)
 
 
 _TAGS = stackoverflow_testing.TAGS
@@ -196,12 +186,13 @@ class BagsOfWordsTest(parameterized.TestCase):
     """Asserts that both forms have the numbers of TFF's baseline."""
     expected = baseline_testing.preprocess(_tag_baseline(words, tags), dataset)
     dense = bags_of_words.WordFrequencies(words, tags)(examples)
-    np.testing.assert_array_equal(dense['x'], expected[0])
-    np.testing.assert_array_equal(dense['y'], expected[1])
+    np.testing.assert_equal(dense, expected)
     lists = bags_of_words.WordLists(words, tags)(examples)
-    np.testing.assert_array_equal(lists['y'], expected[1])
+    np.testing.assert_array_equal(lists['y'], expected['y'])
     np.testing.assert_allclose(
-        layers.to_frequencies(lists['x'], len(words)), expected[0], rtol=1e-6
+        layers.to_frequencies(lists['x'], len(words)),
+        expected['x'],
+        rtol=1e-6,
     )
 
   def test_equals_the_preprocessing_of_tff(self):
