@@ -254,7 +254,7 @@ def write(output_dir: pathlib.Path, data_dir: str, results_dir: pathlib.Path):
   path = results_dir / 'methods_2026'
   pages.write_page(path, title, blocks)
   formatting.write_csv(
-      pages.with_suffix(path, '.csv'),
+      path.with_suffix('.csv'),
       CSV_HEADER,
       differences.itertuples(index=False),
   )

@@ -196,7 +196,7 @@ def _make_word_tags(version: Keras) -> Sequence[Any]:
 
 
 _partial = functools.partial
-_OF_COLOR = {'shape': _COLOR, 'num_classes': NUM_DIGITS}
+_OF_COLOR: dict[str, Any] = {'shape': _COLOR, 'num_classes': NUM_DIGITS}
 MODELS: Mapping[str, Model] = {
     'logistic': Model(
         _make_vectors,

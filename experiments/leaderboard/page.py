@@ -112,8 +112,10 @@ def write(
       *pictures[:1],
       *_area_blocks(results, curves),
       *_warn_of(failed),
-      *_section(
-          'Without tuning', _DEFAULTS_LEGEND, views.defaults_table(results)
+      *pages.section(
+          'Without tuning',
+          pages.paragraph(_DEFAULTS_LEGEND),
+          views.defaults_table(results),
       ),
       pages.heading('How to read the tables'),
       pages.paragraph(_describe(plan)),
@@ -121,8 +123,10 @@ def write(
       pages.paragraph(_LEGEND),
       pages.paragraph(_CAVEATS),
       *_task_blocks(results, failed),
-      *_section(
-          'What not tuning costs', _GAPS_LEGEND, views.gaps_table(results)
+      *pages.section(
+          'What not tuning costs',
+          pages.paragraph(_GAPS_LEGEND),
+          views.gaps_table(results),
       ),
       *([pages.heading('Figures'), *pictures[1:]] if pictures[1:] else []),
       *_failure_blocks(failed),
@@ -185,13 +189,6 @@ def _area_blocks(
   return blocks
 
 
-def _section(heading: str, legend: str, table: str) -> list[str]:
-  """Returns the blocks of a section; none if its table is empty."""
-  if not table:
-    return []
-  return [pages.heading(heading), pages.paragraph(legend), table]
-
-
 def _task_blocks(
     results: results_lib.Results, failed: Sequence[trials_lib.Trial]
 ) -> list[str]:
@@ -199,10 +196,10 @@ def _task_blocks(
   blocks = []
   for task in results.plan.board.tasks:
     failing = [_method_of(trial) for trial in failed if trial.home.name == task]
-    table = views.tuned_table(results, task, list(dict.fromkeys(failing)))
-    if table:
-      title = f'{task}, tuned with {results.budget(task)} trials'
-      blocks += [pages.heading(title), table]
+    blocks += pages.section(
+        f'{task}, tuned with {results.budget(task)} trials',
+        views.tuned_table(results, task, list(dict.fromkeys(failing))),
+    )
   return blocks or [pages.paragraph('No method has all its runs yet.')]
 
 
@@ -297,10 +294,7 @@ def _search_blocks(rules: board.Leaderboard) -> list[str]:
       for item in method.search
   ]
   header = ['method', 'flags', 'searched', 'values', 'reason']
-  return [
-      pages.heading('Search ranges'),
-      pages.table(header, rows, num_labels=5),
-  ]
+  return pages.section('Search ranges', pages.table(header, rows, num_labels=5))
 
 
 def _registration_blocks(results: results_lib.Results) -> list[str]:

@@ -5,7 +5,7 @@
 from collections.abc import Mapping, Sequence
 import dataclasses
 import math
-from typing import Optional, Union
+from typing import Any, Optional, Union
 
 import attrs
 
@@ -195,7 +195,7 @@ def read_options(table: published.Table) -> FigureOptions:
     }
     return IN_PERCENT if scales == {_PERCENT} else DEFAULT
   place = f'{table.place}: figure'
-  kind = table.figure.get('kind')
+  kind: Any = table.figure.get('kind')
   yaml_files.check_choice(kind, KINDS, f'{place}: kind')
   for name in table.figure.keys() - {'kind'}:
     if name not in KINDS[kind].options:

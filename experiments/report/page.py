@@ -62,7 +62,7 @@ def write_tables(
       results = results_lib.collect(table, runs_dir)
     else:
       results = results_lib.without_runs(table)
-    pictures = drawing.draw(results, pages.with_suffix(path, '.png'), data_dir)
+    pictures = drawing.draw(results, path.with_suffix('.png'), data_dir)
     if has_runs:
       blocks = [
           *_introduce(results),
@@ -72,7 +72,7 @@ def write_tables(
           *_missing(results, runs_dir, times),
           *pages.origin(list(results.runs.run), command),
       ]
-      _write_csv(pages.with_suffix(path, '.csv'), results, runs_dir)
+      _write_csv(path.with_suffix('.csv'), results, runs_dir)
       told = (
           f'{results.cells.was_run.sum()} of {len(table.cells)} cells measured'
       )
@@ -296,16 +296,14 @@ def _not_counted(results: results_lib.Results) -> list[str]:
       for key, problems in results.problems.items()
       for problem in problems
   ]
-  if not rows:
-    return []
-  return [
-      pages.heading('Runs that do not count'),
-      pages.table(['cell', 'reason'], rows, num_labels=2),
+  return pages.section(
+      'Runs that do not count',
+      pages.table(['cell', 'reason'], rows, num_labels=2) if rows else '',
       pages.paragraph(
           'The command below resumes an unfinished run. A run with other '
           "hyperparameters occupies the folder of the cell's run: move it away."
       ),
-  ]
+  )
 
 
 def _missing(
@@ -325,15 +323,13 @@ def _missing(
       shown_seeds = ', '.join(map(str, seeds))
       name = ' / '.join(filter(None, cell.key))
       rows.append([name, shown_seeds, time, markup.code(command)])
-  if not rows:
-    return []
   header = ['cell', 'seeds', 'expected time', 'command']
-  return [
-      pages.heading('Not run'),
+  return pages.section(
+      'Not run',
       pages.paragraph(
           'The expected time is the median time per round of runs with the '
           'same task, model, cohort and local work, here or on another '
           'machine, times the rounds and seeds, without evaluations.'
       ),
-      pages.table(header, rows, num_labels=4),
-  ]
+      pages.table(header, rows, num_labels=4) if rows else '',
+  )
