@@ -174,10 +174,7 @@ def check_size(flag: str, value: Union[int, float]):
 
 
 def check_name(
-    flag: str,
-    name: str,
-    names: Iterable[str],
-    elsewhere: Iterable[str] = (),
+    flag: str, name: str, names: Iterable[str], elsewhere: Iterable[str] = ()
 ):
   """Raises unless a name is known.
 

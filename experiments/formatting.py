@@ -1,12 +1,16 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tables and times as text."""
+"""Numbers, times and tables as text, CSV and LaTeX."""
 
 import collections
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 import decimal
 import math
-from typing import Optional
+import pathlib
+import re
+from typing import Any, Optional
+
+from tff_adaptive import _files
 
 UNKNOWN = 'unknown'
 # Numbers from here on, such as losses of runs that explode, have an exponent.
@@ -123,3 +127,112 @@ def format_mean(
   if std is None or math.isnan(std):
     return text
   return f'{text} ± {format_metric(std, decimals)}'
+
+
+# A float represents every integer up to this one.
+_MAX_INTEGER = 2**53
+
+
+def write_csv(
+    path: pathlib.Path, header: Sequence[str], rows: Iterable[Iterable[Any]]
+):
+  """Writes a CSV file; see `format_value`.
+
+  Args:
+    path: The file.
+    header: The names of the columns.
+    rows: The values of the rows.
+
+  Raises:
+    OSError: If the file cannot be written.
+  """
+  lines = [header, *([format_value(v) for v in row] for row in rows)]
+  _files.write(path, _files.to_csv(lines))
+
+
+def write_csv_rows(path: pathlib.Path, rows: Sequence[Mapping[str, Any]]):
+  """Writes a CSV file of one or more rows by the names of the columns."""
+  write_csv(path, list(rows[0]), (row.values() for row in rows))
+
+
+def format_value(value: Any) -> str:
+  """Formats a value for a CSV file.
+
+  Args:
+    value: The value; None and NaN stand for missing values.
+
+  Returns:
+    Ten digits for a float, all digits for a whole number; empty for a missing
+    value.
+
+  Example:
+
+    >>> format_value(0.1 + 0.2), format_value(3.0), format_value(math.nan)
+    ('0.3', '3', '')
+  """
+  if value is None:
+    return ''
+  if not isinstance(value, float):
+    return str(value)
+  if math.isnan(value):
+    return ''
+  is_whole = value.is_integer() and abs(value) <= _MAX_INTEGER
+  return str(int(value)) if is_whole else f'{value:.10g}'
+
+
+_TABLE = r"""% Needs \usepackage{{booktabs}}. {comment}
+\begin{{tabular}}{{{columns}}}
+\toprule
+{header} \\
+\midrule
+{rows}
+\bottomrule
+\end{{tabular}}
+"""
+_SPECIAL = {
+    **{character: f'\\{character}' for character in '&%$#_{}'},
+    '~': r'\textasciitilde{}',
+    '^': r'\textasciicircum{}',
+    '\\': r'\textbackslash{}',
+    '±': r'$\pm$',
+    # The usual encoding of fonts has other characters in their places.
+    '<': r'\textless{}',
+    '>': r'\textgreater{}',
+    '|': r'\textbar{}',
+    # At the beginning of a row, they would belong to the end of the one before.
+    '[': '{[}',
+    '*': '{*}',
+}
+_IS_SPECIAL = re.compile(f'[{re.escape("".join(_SPECIAL))}]')
+
+
+def escape_latex(text: str) -> str:
+  r"""Returns text in which LaTeX sees no commands.
+
+  Example:
+
+    >>> escape_latex('a_b: 97.5 ± 0.1 %')
+    'a\\_b: 97.5 $\\pm$ 0.1 \\%'
+  """
+  line = ' '.join(text.split())
+  return _IS_SPECIAL.sub(lambda match: _SPECIAL[match[0]], line)
+
+
+def to_latex(
+    header: Sequence[str], rows: Iterable[Sequence[str]], comment: str
+) -> str:
+  """Returns a table in the style of booktabs.
+
+  Args:
+    header: The names of the columns; the first one is left-aligned, the others
+      are right-aligned.
+    rows: The texts of the cells.
+    comment: A sentence above the table, for whoever includes it.
+  """
+  to_line = lambda cells: ' & '.join(map(escape_latex, cells))
+  return _TABLE.format(
+      comment=' '.join(comment.split()),
+      columns='l' + 'r' * (len(header) - 1),
+      header=to_line(header),
+      rows='\n'.join(f'{to_line(row)} \\\\' for row in rows),
+  )

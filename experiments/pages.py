@@ -27,6 +27,16 @@ def heading(text: str) -> str:
   return f'## {_line(text)}'
 
 
+def section(title: str, *blocks: str) -> list[str]:
+  """Returns the blocks of a section; none if one of them, its table, is empty.
+
+  Args:
+    title: The heading.
+    *blocks: The blocks below it.
+  """
+  return [heading(title), *blocks] if all(blocks) else []
+
+
 def paragraph(text: str) -> str:
   """Returns a paragraph of the program's own sentences."""
   return markup.escape(text)
@@ -146,9 +156,4 @@ def write_page(path: pathlib.Path, title: str, blocks: Sequence[str]):
   Raises:
     OSError: If the file cannot be written.
   """
-  _files.write(with_suffix(path, '.md'), to_markdown(title, blocks))
-
-
-def with_suffix(path: pathlib.Path, suffix: str) -> pathlib.Path:
-  """Returns a path with a suffix appended to its name."""
-  return path.with_name(path.name + suffix)
+  _files.write(path.with_suffix('.md'), to_markdown(title, blocks))

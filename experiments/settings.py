@@ -516,9 +516,7 @@ def _complete_callbacks(values: dict[str, Any], task: Any):
     _set_defaults(values, {'evaluation_data': VALIDATION})
   try:
     values['monitored_mode'] = _metric_modes.mode_of(
-        values['monitored_metric'],
-        values['monitored_mode'],
-        '--monitored_mode',
+        values['monitored_metric'], values['monitored_mode'], '--monitored_mode'
     )
   except _metric_modes.UnknownModeError as error:
     raise flag_table.HparamError(

@@ -4,8 +4,10 @@
 
 import csv
 import pathlib
+import sys
 import tempfile
 from typing import Any
+from unittest import mock
 
 from absl.testing import parameterized
 
@@ -13,6 +15,12 @@ from absl.testing import parameterized
 def new(owner: Any) -> pathlib.Path:
   """Returns a new folder that is removed with a test case or its class."""
   return pathlib.Path(owner.enter_context(tempfile.TemporaryDirectory()))
+
+
+def import_from(test: Any, folder: pathlib.Path):
+  """Lets a test import the modules in a folder."""
+  path = [str(folder), *sys.path]
+  test.enter_context(mock.patch.object(sys, 'path', path))
 
 
 def read_rows(path: pathlib.Path) -> list[dict[str, str]]:

@@ -24,7 +24,6 @@ from typing import Optional
 import pandas as pd
 
 from experiments import command_line
-from experiments import csv_files
 from experiments import formatting
 from experiments import pages
 from experiments.leaderboard import board
@@ -254,8 +253,8 @@ def write(output_dir: pathlib.Path, data_dir: str, results_dir: pathlib.Path):
   title = 'The methods of 2025 and 2026, and what they should replace'
   path = results_dir / 'methods_2026'
   pages.write_page(path, title, blocks)
-  csv_files.write(
-      pages.with_suffix(path, '.csv'),
+  formatting.write_csv(
+      path.with_suffix('.csv'),
       CSV_HEADER,
       differences.itertuples(index=False),
   )

@@ -61,11 +61,7 @@ class Algorithm:
       The process.
     """
     row = registry.ROWS[registry.ALGORITHM][self.algorithm]
-    names = {
-        **_ROWS,
-        **row.part_names,
-        **self.rows,
-    }
+    names = {**_ROWS, **row.part_names, **self.rows}
     parts = {
         kind: hparams.Choice(registry.ROWS[kind][name], {})
         for kind, name in names.items()

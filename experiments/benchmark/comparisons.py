@@ -5,13 +5,11 @@
 from collections.abc import Mapping, Sequence
 import contextlib
 import functools
-import operator
 import statistics
 from typing import Any, NamedTuple, Optional
 
 import attrs
 import numpy as np
-import tensorflow_federated as tff
 
 from experiments import hparams
 from experiments import registry
@@ -25,50 +23,29 @@ from tff_adaptive.runtime import scale_out
 from tff_adaptive.simulation import cohorts
 from tff_adaptive.simulation import task as task_lib
 
+# There are many algorithms and tasks, and the runtime is warm after the first.
+_NUM_WARM_UP_TURNS = 1
 
-class _AlgorithmTrainer(measurement.Trainer):
-  """The training of a workload with one algorithm."""
 
-  # There are many algorithms, and the runtime is warm after the first.
-  num_warm_up_turns = 1
+def _costs(
+    algorithm: algorithms_lib.Algorithm, trainer: measurement.Trainer
+) -> dict[str, float]:
+  """Returns the mean evaluations per step in the timed rounds."""
+  counted = trainer.timed(trainer.measured)
 
-  def __init__(
-      self,
-      algorithm: algorithms_lib.Algorithm,
-      context: tff.framework.SyncContext,
-      workload: workloads.Workload,
-      element_spec: Any,
-  ):
-    super().__init__(
-        workloads.RUNTIMES['compiled'],
-        context,
-        workload,
-        lambda: models.build_algorithm(algorithm, workload, element_spec),
-    )
-    self.algorithm = algorithm
-    self._measured: list[Mapping[str, Any]] = []
+  def mean(name):
+    return float(np.mean([clients[name] for clients in counted]))
 
-  def _train(self, round_num: int, cohort_fn: measurement.CohortFn) -> None:
-    """Trains a round; its time includes that of the client states."""
-    metrics = self._rounds.train(cohort_fn(round_num))
-    self._measured.append(metrics['client_work']['clients'])
-
-  def costs(self) -> dict[str, float]:
-    """Returns the mean evaluations per step in the timed rounds."""
-    counted = self.timed(self._measured)
-
-    def mean(name):
-      return float(np.mean([clients[name] for clients in counted]))
-
-    gradients = mean('num_gradient_evaluations') / mean('num_steps')
-    trials = 0.0
-    if 'backtracks_mean' in counted[0]:
-      trials = 1.0 + mean('backtracks_mean')
-    return {
-        'gradients_per_step': gradients,
-        'trials_per_step': trials,
-        'explained_cost': self.algorithm.explained_cost(gradients, trials),
-    }
+  gradients = mean('num_gradient_evaluations') / mean('num_steps')
+  trials = 0.0
+  if 'backtracks_mean' in counted[0]:
+    trials = 1.0 + mean('backtracks_mean')
+  return {
+      'variant': algorithm.name,
+      'gradients_per_step': gradients,
+      'trials_per_step': trials,
+      'explained_cost': algorithm.explained_cost(gradients, trials),
+  }
 
 
 def measure_algorithms(
@@ -96,84 +73,39 @@ def measure_algorithms(
     RuntimeError: If an algorithm did not train.
   """
   source, cohort_fn = measurement.build_cohort_fn(workload, clients_per_round)
-  runtimes = [workloads.RUNTIMES['compiled']]
-  with measurement.open_contexts(runtimes, settings) as (context,):
+  runtime = workloads.RUNTIMES['compiled']
+  with measurement.open_contexts([runtime], settings) as (context,):
     trainers = [
-        _AlgorithmTrainer(algorithm, context, workload, source.element_spec)
+        measurement.Trainer(
+            runtime,
+            context,
+            workload,
+            functools.partial(
+                models.build_algorithm, algorithm, workload, source.element_spec
+            ),
+            cohort_fn,
+            num_warm_up_turns=_NUM_WARM_UP_TURNS,
+            measure=lambda _, metrics: metrics['client_work']['clients'],
+        )
         for algorithm in algorithms
     ]
-    measurement.take_turns(trainers, cohort_fn, settings)
-    return _compare(clients_per_round, trainers)
-
-
-def _compare(
-    clients_per_round: int, trainers: Sequence[_AlgorithmTrainer]
-) -> list[reports.Line]:
-  """Returns the lines, with ratios to the first."""
-  lines = []
-  for trainer in trainers:
-    line = measurement.report(clients_per_round, trainer)
-    line['variant'] = trainer.algorithm.name
-    lines.append({**line, **trainer.costs()})
-  median, cost = (
-      lines[0][key] for key in ('sec_per_round_median', 'explained_cost')
-  )
+    measurement.take_turns(trainers, settings)
+    lines = [
+        measurement.report(clients_per_round, trainer)
+        | _costs(algorithm, trainer)
+        for algorithm, trainer in zip(algorithms, trainers)
+    ]
+  first = dict(lines[0])
   for line in lines:
-    line['ratio'] = round(line['sec_per_round_median'] / median, 4)
-    line['explained_ratio'] = round(line.pop('explained_cost') / cost, 4)
+    ratio = line['sec_per_round_median'] / first['sec_per_round_median']
+    explained = line.pop('explained_cost') / first['explained_cost']
+    line.update(ratio=round(ratio, 4), explained_ratio=round(explained, 4))
   return lines
 
 
 # Tasks whose models take minutes per round on a few cores, with the clients per
 # round and steps per client that are measured instead of their protocol.
-CAPS = {
-    'cifar10': (2, 2),
-    'cifar100': (2, 2),
-}
-
-
-class _TaskTrainer(measurement.Trainer):
-  """The training of a task on one runtime with prefetched cohorts."""
-
-  # There are many tasks.
-  num_warm_up_turns = 1
-
-  def __init__(
-      self,
-      runtime: workloads.Runtime,
-      context: tff.framework.SyncContext,
-      workload: workloads.Workload,
-      task: task_lib.Task,
-      prefetcher: cohorts.CohortPrefetcher,
-  ):
-    super().__init__(
-        runtime, context, workload, functools.partial(_build_process, task)
-    )
-    self._prefetcher = prefetcher
-    self._waits: list[float] = []
-
-  def _train(self, round_num: int, cohort_fn: measurement.CohortFn) -> None:
-    """Trains a round; its time includes waiting for its clients."""
-    del cohort_fn  # Unused.
-    waited = self._prefetcher.seconds_waited
-    clients = self._prefetcher.get(round_num)
-    self._waits.append(self._prefetcher.seconds_waited - waited)
-    super()._train(round_num, lambda _: clients)
-
-  def wait_share(self) -> float:
-    """Returns the median share of a round spent waiting for its clients."""
-    waits, seconds = self.timed(self._waits), self.timed(self.seconds)
-    return statistics.median(map(operator.truediv, waits, seconds))
-
-
-def _build_process(
-    task: task_lib.Task,
-) -> tff.learning.templates.LearningProcess:
-  return algorithms_lib.ALGORITHMS['fedavg'].build(
-      task.model,
-      len(task.train_data.client_ids),
-      lambda: task.representation_fn,
-  )
+CAPS = {'cifar10': (2, 2), 'cifar100': (2, 2)}
 
 
 def _build_task(row: registry.Row, data_dir: Optional[str]) -> task_lib.Task:
@@ -189,6 +121,17 @@ def _build_task(row: registry.Row, data_dir: Optional[str]) -> task_lib.Task:
   return hparams.Choice(row, {}).build(
       data_dir=data_dir, protocol=protocol, seed=measurement.SEED
   )
+
+
+def _seconds_waited(prefetcher: cohorts.CohortPrefetcher, *_: Any) -> float:
+  return prefetcher.seconds_waited
+
+
+def _wait_share(trainer: measurement.Trainer) -> float:
+  """Returns the median share of a round spent waiting for its clients."""
+  waits = np.diff([0.0, *trainer.measured])
+  seconds = np.asarray(trainer.seconds)
+  return float(np.median(trainer.timed(waits / seconds)))
 
 
 def measure_task(
@@ -224,7 +167,7 @@ def measure_task(
     variant = 'synthetic data'
     row.definition.write_synthetic_data(synthetic_dir)
     task = _build_task(row, synthetic_dir)
-  num_rounds = 2 * (_TaskTrainer.num_warm_up_turns + settings.num_rounds)
+  num_rounds = 2 * (_NUM_WARM_UP_TURNS + settings.num_rounds)
   fed_opt = registry.ROWS[registry.ALGORITHM]['fed_opt']
   cohort_fn = run_parts.build_cohort_fn(
       {registry.ALGORITHM: hparams.Choice(fed_opt, {})},
@@ -234,28 +177,38 @@ def measure_task(
   workload = attrs.evolve(
       workloads.WORKLOADS['tasks'], name=f'tasks/{task.name}'
   )
+  build_process = functools.partial(
+      algorithms_lib.ALGORITHMS['fedavg'].build,
+      task.model,
+      len(task.train_data.client_ids),
+      lambda: task.representation_fn,
+  )
   with contextlib.ExitStack() as stack:
     contexts = stack.enter_context(
         measurement.open_contexts(runtimes, settings)
     )
+    prefetchers = [
+        stack.enter_context(cohorts.CohortPrefetcher(cohort_fn, num_rounds))
+        for _ in runtimes
+    ]
     trainers = [
-        _TaskTrainer(
+        measurement.Trainer(
             runtime,
             context,
             workload,
-            task,
-            stack.enter_context(
-                cohorts.CohortPrefetcher(cohort_fn, num_rounds)
-            ),
+            build_process,
+            prefetcher.get,
+            num_warm_up_turns=_NUM_WARM_UP_TURNS,
+            measure=functools.partial(_seconds_waited, prefetcher),
         )
-        for runtime, context in zip(runtimes, contexts)
+        for runtime, context, prefetcher in zip(runtimes, contexts, prefetchers)
     ]
-    measurement.take_turns(trainers, cohort_fn, settings)
+    measurement.take_turns(trainers, settings)
     return [
         {
             **measurement.report(task.protocol.clients_per_round, trainer),
             'variant': variant,
-            'wait_share': round(trainer.wait_share(), 4),
+            'wait_share': round(_wait_share(trainer), 4),
         }
         for trainer in trainers
     ]
@@ -273,24 +226,6 @@ class MeasuredWorkers(NamedTuple):
   lines: list[reports.Line]
   costs: Mapping[int, scale_out.RoundCosts]
   plan: Any
-
-
-class _WorkersTrainer(measurement.Trainer):
-  """The training of a workload that records the costs of its rounds."""
-
-  def __init__(self, *args: Any):
-    super().__init__(*args)
-    self._costs: list[scale_out.RoundCosts] = []
-
-  def _train(self, round_num: int, cohort_fn: measurement.CohortFn) -> None:
-    super()._train(round_num, cohort_fn)
-    costs = self.context.costs_of(self._rounds.process.next)
-    self._costs.append(costs)
-
-  def median_costs(self) -> scale_out.RoundCosts:
-    """Returns the median costs of the timed rounds."""
-    counted = zip(*self.timed(self._costs))
-    return scale_out.RoundCosts(*map(statistics.median, counted))
 
 
 def measure_workers(
@@ -312,29 +247,34 @@ def measure_workers(
     RuntimeError: If a runtime did not train.
   """
   num_clients = workload.clients_per_round[0]
-  source, cohort_fn = measurement.build_cohort_fn(workload, num_clients)
-  with measurement.open_contexts(runtimes, settings) as contexts:
-    trainers = [
-        (_WorkersTrainer if _num_workers(runtime) else measurement.Trainer)(
-            runtime,
-            context,
-            workload,
-            functools.partial(
-                models.build_process, workload, source.element_spec
-            ),
-        )
-        for runtime, context in zip(runtimes, contexts)
-    ]
-    measurement.take_turns(trainers, cohort_fn, settings)
+  with measurement.trained(
+      workload, num_clients, runtimes, settings, measure=_read_costs
+  ) as trainers:
     return MeasuredWorkers(
         [measurement.report(num_clients, trainer) for trainer in trainers],
         {
-            _num_workers(trainer.runtime): trainer.median_costs()
+            _num_workers(trainer.runtime): _median_costs(trainer)
             for trainer in trainers
-            if isinstance(trainer, _WorkersTrainer)
+            if _num_workers(trainer.runtime)
         },
         trainers[-1].plan,
     )
+
+
+def _read_costs(
+    trainer: measurement.Trainer, metrics: Any
+) -> Optional[scale_out.RoundCosts]:
+  """Returns the costs of a round on Ray."""
+  del metrics  # Unused.
+  if not _num_workers(trainer.runtime):
+    return None
+  return trainer.context.costs_of(trainer.rounds.process.next)
+
+
+def _median_costs(trainer: measurement.Trainer) -> scale_out.RoundCosts:
+  """Returns the median costs of the timed rounds."""
+  counted = zip(*trainer.timed(trainer.measured))
+  return scale_out.RoundCosts(*map(statistics.median, counted))
 
 
 def _num_workers(runtime: workloads.Runtime) -> int:

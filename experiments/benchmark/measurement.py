@@ -123,13 +123,12 @@ class Trainer:
     runtime: The runtime.
     context: The runtime's context.
     workload: The workload.
+    num_warm_up_turns: The number of turns that are not timed. By the default,
+      tracing, compilation and the growth of memory are over.
     seconds: The seconds of each round so far.
+    measured: What `measure` returned after each of them.
     memory: The peak memory so far.
-    num_warm_up_turns: The number of turns that are not timed.
   """
-
-  # By then, tracing, compilation and the growth of memory are over.
-  num_warm_up_turns = 3
 
   def __init__(
       self,
@@ -137,18 +136,38 @@ class Trainer:
       context: tff.framework.SyncContext,
       workload: workloads.Workload,
       build_process: Callable[[], tff.learning.templates.LearningProcess],
+      cohort_fn: CohortFn,
+      *,
+      num_warm_up_turns: int = 3,
+      measure: Callable[['Trainer', Any], Any] = lambda trainer, metrics: None,
   ):
+    """Builds the process.
+
+    Args:
+      runtime: The runtime.
+      context: Its context.
+      workload: The workload.
+      build_process: Builds the learning process.
+      cohort_fn: Maps a round number to its cohort.
+      num_warm_up_turns: The number of turns that are not timed.
+      measure: Measures a round of a turn, besides its time, given the trainer
+        and the metrics of the round. By default nothing.
+    """
     self.load_before = os.getloadavg()[0]
     self.runtime = runtime
     self.context = context
     self.workload = workload
+    self.num_warm_up_turns = num_warm_up_turns
     self.seconds: list[float] = []
+    self.measured: list[Any] = []
+    self._cohort_fn = cohort_fn
+    self._measure = measure
     self.memory = _PeakMemory(with_children=runtime.row != registry.COMPILED)
     # Every runtime starts from the same weights.
     tf.keras.utils.set_random_seed(SEED)
-    self._rounds = rounds_lib.Rounds(build_process())
+    self.rounds = rounds_lib.Rounds(build_process())
     with self._installed():
-      self._rounds.state = self._rounds.process.initialize()
+      self.rounds.state = self.rounds.process.initialize()
     self._first_weights = self._weights()
     # Collecting the imports takes 0.2 s, which must not fall into a round.
     gc.collect()
@@ -157,34 +176,28 @@ class Trainer:
     return tff.framework.get_context_stack().install(self.context)
 
   def _weights(self) -> Any:
-    return self._rounds.state.global_model_weights.trainable
+    return self.rounds.state.global_model_weights.trainable
 
-  def _train(self, round_num: int, cohort_fn: CohortFn) -> None:
-    """Trains a round."""
-    clients = cohort_fn(round_num)
-    self._rounds.train(clients if self.runtime.takes_cohorts else list(clients))
-
-  def train_round(self, round_num: int, cohort_fn: CohortFn) -> None:
-    """Trains a round without timing it.
-
-    Args:
-      round_num: The number of the round.
-      cohort_fn: Maps a round number to its clients.
-    """
+  def train_round(self, round_num: int) -> Any:
+    """Trains a round without timing it, and returns its metrics."""
     with self._installed():
-      self._train(round_num, cohort_fn)
+      clients = self._cohort_fn(round_num)
+      return self.rounds.train(
+          clients if self.runtime.takes_cohorts else list(clients)
+      )
 
-  def take_turn(self, cohort_fn: CohortFn, turn: int) -> None:
+  def take_turn(self, turn: int) -> None:
     """Trains and times two rounds with different clients.
 
     Only the second counts: in the first, the processor's caches and clock are
     still in the state that another runtime left.
     """
-    with self._installed(), self.memory.watch():
+    with self.memory.watch():
       for round_num in (2 * turn, 2 * turn + 1):
         start = time.perf_counter()
-        self._train(round_num, cohort_fn)
+        metrics = self.train_round(round_num)
         self.seconds.append(time.perf_counter() - start)
+        self.measured.append(self._measure(self, metrics))
 
   def timed(self, values: Sequence[Any]) -> Sequence[Any]:
     """Returns the values of the timed rounds, out of those of all rounds."""
@@ -193,7 +206,7 @@ class Trainer:
   @property
   def plan(self) -> Any:
     """The plan for running clients, if the runtime has plans."""
-    return self.context.plan_of(self._rounds.process.next)
+    return self.context.plan_of(self.rounds.process.next)
 
   def distance(self) -> float:
     """Returns the distance of the weights from their initial values.
@@ -320,29 +333,28 @@ def report(clients_per_round: int, trainer: Trainer) -> reports.Line:
   }
 
 
-def take_turns(
-    trainers: Sequence[Trainer], cohort_fn: CohortFn, settings: Settings
-) -> None:
+def take_turns(trainers: Sequence[Trainer], settings: Settings) -> None:
   """Trains two rounds with each trainer in turn.
 
   Taking turns spreads the other load of the machine over all trainers.
 
   Args:
     trainers: The trainers, all with the same number of warm-up turns.
-    cohort_fn: Maps a round number to its cohort.
     settings: The settings of the measurement.
   """
   for turn in range(trainers[0].num_warm_up_turns + settings.num_rounds):
     for trainer in trainers:
-      trainer.take_turn(cohort_fn, turn)
+      trainer.take_turn(turn)
 
 
-def measure(
+@contextlib.contextmanager
+def trained(
     workload: workloads.Workload,
     clients_per_round: int,
     runtimes: Sequence[workloads.Runtime],
     settings: Settings,
-) -> list[reports.Line]:
+    **options: Any,
+) -> Iterator[list[Trainer]]:
   """Trains a workload on all runtimes, two rounds each in turn.
 
   The memory of a runtime includes what this process keeps for the others: to
@@ -353,13 +365,10 @@ def measure(
     clients_per_round: The number of clients in a round.
     runtimes: The runtimes, in order.
     settings: The settings of the measurement.
+    **options: Arguments of `Trainer`.
 
-  Returns:
-    One line per runtime; `delta` is the distance that all rounds together moved
-    the weights.
-
-  Raises:
-    RuntimeError: If a runtime did not train.
+  Yields:
+    One trainer per runtime, whose contexts are open.
   """
   with open_contexts(runtimes, settings) as contexts:
     source, cohort_fn = build_cohort_fn(workload, clients_per_round)
@@ -371,8 +380,25 @@ def measure(
             functools.partial(
                 models.build_process, workload, source.element_spec
             ),
+            cohort_fn,
+            **options,
         )
         for runtime, context in zip(runtimes, contexts)
     ]
-    take_turns(trainers, cohort_fn, settings)
+    take_turns(trainers, settings)
+    yield trainers
+
+
+def measure(
+    workload: workloads.Workload,
+    clients_per_round: int,
+    runtimes: Sequence[workloads.Runtime],
+    settings: Settings,
+) -> list[reports.Line]:
+  """Returns one line per runtime; see `trained` for the arguments.
+
+  Raises:
+    RuntimeError: If a runtime did not train.
+  """
+  with trained(workload, clients_per_round, runtimes, settings) as trainers:
     return [report(clients_per_round, trainer) for trainer in trainers]

@@ -103,50 +103,6 @@ def _mark(chosen: np.ndarray, num_columns: int) -> np.ndarray:
   return rows
 
 
-# Data makers by the model they are for.
-MAKERS: Mapping[str, Callable[[np.random.Generator, int], _Features]] = {
-    'logistic': _make_vectors,
-    'cnn': _make_images,
-    'color_cnn': functools.partial(
-        _make_images, shape=_COLOR, num_classes=NUM_DIGITS
-    ),
-    'lstm': _make_sequences,
-    'tags': _make_bags,
-    'word_tags': _make_words,
-}
-
-
-def build_clients(
-    workload: workloads.Workload, seed: int
-) -> client_data.PackedClientArrays:
-  """Builds the clients of a workload.
-
-  Args:
-    workload: The workload.
-    seed: The seed of the data.
-
-  Returns:
-    The clients; their ids are strings.
-
-  Example:
-
-    >>> clients = build_clients(workloads.WORKLOADS['ragged'], seed=0)
-    >>> clients.num_examples('0'), clients.num_examples('99')
-    (1, 400)
-  """
-  rng = random_streams.stream(seed, 'benchmark', workload.model)
-  sizes = np.linspace(*workload.examples_per_client, workload.num_clients)
-  offsets = np.cumsum([0, *np.rint(sizes).astype(np.int64)])
-  num_examples = offsets[-1]
-  values = MAKERS[workload.model](rng, workload.num_rows or num_examples)
-  indices = None
-  if workload.num_rows is not None:
-    indices = rng.integers(workload.num_rows, size=num_examples)
-  return client_data.PackedClientArrays(
-      values, offsets, map(str, range(workload.num_clients)), indices=indices
-  )
-
-
 _LSTM_SIZE = 256
 _EMBEDDING_SIZE = 8
 
@@ -168,14 +124,16 @@ KERAS_3 = Keras(keras, keras_3_layers)
 
 
 class Model(NamedTuple):
-  """A model and its loss.
+  """A model, its data and its loss.
 
   Attributes:
+    make_examples: Makes so many examples.
     make_layers: Makes the input of a new model and its layers, which map a
       batch to logits.
     loss: The name of the loss of a batch.
   """
 
+  make_examples: Callable[[np.random.Generator, int], _Features]
   make_layers: Callable[[Keras], Sequence[Any]]
   loss: str = 'SparseCategoricalCrossentropy'
 
@@ -193,11 +151,11 @@ class Model(NamedTuple):
     return getattr(version.keras.losses, self.loss)(from_logits=True)
 
 
-def _make_logistic(version: Keras) -> Sequence[Any]:
-  return (
-      version.keras.Input([NUM_PIXELS]),
-      version.keras.layers.Dense(NUM_DIGITS),
-  )
+def _make_dense(version: Keras, num_inputs: int, num_outputs: int) -> list[Any]:
+  return [
+      version.keras.Input([num_inputs]),
+      version.keras.layers.Dense(num_outputs),
+  ]
 
 
 def _make_cnn(
@@ -230,13 +188,6 @@ def _make_lstm(version: Keras) -> Sequence[Any]:
   )
 
 
-def _make_tags(version: Keras) -> Sequence[Any]:
-  return (
-      version.keras.Input([NUM_WORDS]),
-      version.keras.layers.Dense(NUM_TAGS),
-  )
-
-
 def _make_word_tags(version: Keras) -> Sequence[Any]:
   return (
       version.keras.Input([WORDS_PER_EXAMPLE], dtype='int32'),
@@ -244,17 +195,59 @@ def _make_word_tags(version: Keras) -> Sequence[Any]:
   )
 
 
+_partial = functools.partial
+_OF_COLOR: dict[str, Any] = {'shape': _COLOR, 'num_classes': NUM_DIGITS}
 MODELS: Mapping[str, Model] = {
-    'logistic': Model(_make_logistic),
-    'cnn': Model(_make_cnn),
+    'logistic': Model(
+        _make_vectors,
+        _partial(_make_dense, num_inputs=NUM_PIXELS, num_outputs=NUM_DIGITS),
+    ),
+    'cnn': Model(_make_images, _make_cnn),
     'color_cnn': Model(
-        functools.partial(_make_cnn, shape=_COLOR, num_classes=NUM_DIGITS)
+        _partial(_make_images, **_OF_COLOR), _partial(_make_cnn, **_OF_COLOR)
     ),
     # The loss is the mean over tokens and examples.
-    'lstm': Model(_make_lstm),
-    'tags': Model(_make_tags, 'BinaryCrossentropy'),
-    'word_tags': Model(_make_word_tags, 'BinaryCrossentropy'),
+    'lstm': Model(_make_sequences, _make_lstm),
+    'tags': Model(
+        _make_bags,
+        _partial(_make_dense, num_inputs=NUM_WORDS, num_outputs=NUM_TAGS),
+        'BinaryCrossentropy',
+    ),
+    'word_tags': Model(_make_words, _make_word_tags, 'BinaryCrossentropy'),
 }
+
+
+def build_clients(
+    workload: workloads.Workload, seed: int
+) -> client_data.PackedClientArrays:
+  """Builds the clients of a workload.
+
+  Args:
+    workload: The workload.
+    seed: The seed of the data.
+
+  Returns:
+    The clients; their ids are strings.
+
+  Example:
+
+    >>> clients = build_clients(workloads.WORKLOADS['ragged'], seed=0)
+    >>> clients.num_examples('0'), clients.num_examples('99')
+    (1, 400)
+  """
+  rng = random_streams.stream(seed, 'benchmark', workload.model)
+  sizes = np.linspace(*workload.examples_per_client, workload.num_clients)
+  offsets = np.cumsum([0, *np.rint(sizes).astype(np.int64)])
+  num_examples = offsets[-1]
+  values = MODELS[workload.model].make_examples(
+      rng, workload.num_rows or num_examples
+  )
+  indices = None
+  if workload.num_rows is not None:
+    indices = rng.integers(workload.num_rows, size=num_examples)
+  return client_data.PackedClientArrays(
+      values, offsets, map(str, range(workload.num_clients)), indices=indices
+  )
 
 
 CLIENT_OPTIMIZERS = {

@@ -23,7 +23,6 @@ from absl import flags
 import attrs
 
 from experiments import command_line
-from experiments import csv_files
 from experiments import flag_table
 from experiments import folders
 from experiments import formatting
@@ -133,7 +132,7 @@ class ScalingModel:
 def _write_csv(predictions: Sequence[Prediction], path: pathlib.Path):
   """Writes one row per prediction."""
   parts = ('seconds', 'work_seconds', 'network_seconds', 'driver_seconds')
-  csv_files.write(
+  formatting.write_csv(
       path,
       ['num_workers', 'num_clients', *parts, 'num_bytes'],
       [

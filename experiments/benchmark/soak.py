@@ -24,9 +24,9 @@ import numpy as np
 import psutil
 
 from experiments import command_line
-from experiments import csv_files
 from experiments import flag_table
 from experiments import folders
+from experiments import formatting
 from experiments.benchmark import workloads
 from experiments.flag_table import field
 
@@ -76,11 +76,7 @@ def _take_sample(round_num: int, start: float) -> Sample:
   for process in processes:
     with contextlib.suppress(psutil.NoSuchProcess):
       held.append(
-          (
-              process.memory_info().rss,
-              process.num_fds(),
-              process.num_threads(),
-          )
+          (process.memory_info().rss, process.num_fds(), process.num_threads())
       )
   num_bytes, num_files, num_threads = map(sum, zip(*held))
   seconds = time.perf_counter() - start
@@ -111,11 +107,12 @@ def _train(
         context,
         workload,
         lambda: models.build_process(workload, source.element_spec),
+        cohort_fn,
     )
     start = time.perf_counter()
     yield _take_sample(0, start)
     for round_num in range(1, num_rounds + 1):
-      trainer.train_round(round_num, cohort_fn)
+      trainer.train_round(round_num)
       if round_num % rounds_per_sample == 0:
         yield _take_sample(round_num, start)
     trainer.distance()
@@ -145,7 +142,7 @@ def compute_growth(samples: Sequence[Sample]) -> Growth:
 
 def _write_csv(samples: Sequence[Sample], path: pathlib.Path):
   """Writes one row per sample."""
-  csv_files.write(
+  formatting.write_csv(
       path,
       Sample._fields,
       [

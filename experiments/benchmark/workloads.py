@@ -24,8 +24,7 @@ class Workload:
   Attributes:
     name: The name on the command line and in the files.
     summary: The description in `--help`.
-    model: The model and its data: a key of `models.MODELS` and of
-      `models.MAKERS`.
+    model: The model and its data: a key of `models.MODELS`.
     num_clients: The number of clients.
     clients_per_round: The cohort sizes, measured one after the other.
     examples_per_client: The sizes of the smallest and the largest client; the
@@ -53,9 +52,9 @@ class Workload:
   clients_per_round: tuple[int, ...]
   examples_per_client: tuple[int, int]
   batch_size: int
-  client_learning_rate: float
-  server_optimizer: str
-  server_learning_rate: float
+  client_learning_rate: float = 0.1
+  server_optimizer: str = 'adam'
+  server_learning_rate: float = 1e-3
   form: str = FUNCTIONAL
   client_optimizer: str = 'tff_sgdm'
   peer_name: str = ''
@@ -72,7 +71,6 @@ _SO_LOGREG = Workload(
     clients_per_round=(10,),
     examples_per_client=(200, 200),
     batch_size=100,
-    client_learning_rate=0.1,
     server_optimizer='adagrad',
     server_learning_rate=0.1,
 )
@@ -84,9 +82,6 @@ _EMNIST_CNN = Workload(
     clients_per_round=(10,),
     examples_per_client=(100, 100),
     batch_size=20,
-    client_learning_rate=0.1,
-    server_optimizer='adam',
-    server_learning_rate=1e-3,
 )
 _TINY_MANY = Workload(
     name='tiny_many',
@@ -96,9 +91,6 @@ _TINY_MANY = Workload(
     clients_per_round=(100,),
     examples_per_client=(20, 20),
     batch_size=20,
-    client_learning_rate=0.1,
-    server_optimizer='adam',
-    server_learning_rate=1e-3,
 )
 
 WORKLOADS: Mapping[str, Workload] = {
@@ -115,8 +107,6 @@ WORKLOADS: Mapping[str, Workload] = {
             examples_per_client=(16, 16),
             batch_size=4,
             client_learning_rate=1.0,
-            server_optimizer='adam',
-            server_learning_rate=1e-3,
         ),
         _SO_LOGREG,
         attrs.evolve(
@@ -136,7 +126,6 @@ WORKLOADS: Mapping[str, Workload] = {
             clients_per_round=(50,),
             examples_per_client=(50, 50),
             batch_size=10,
-            client_learning_rate=0.1,
             server_optimizer='sgd',
             server_learning_rate=1.0,
             num_rows=5000,
@@ -207,8 +196,6 @@ class Runtime:
 
   Attributes:
     name: The name on the command line and in the files.
-    takes_cohorts: Whether it is one of ours, which accepts a `Cohort`
-      and numbers of clients and threads.
     arguments: The arguments of its builder, besides the clients at once.
     row: Its name in the registry; by default the same name.
     max_clients_per_round: The largest cohort to measure; with more clients a
@@ -216,42 +203,29 @@ class Runtime:
   """
 
   name: str
-  takes_cohorts: bool
   arguments: Mapping[str, Any] = attrs.field(factory=dict)
   row: str = attrs.field(
       default=attrs.Factory(lambda self: self.name, takes_self=True)
   )
   max_clients_per_round: float = math.inf
 
+  @property
+  def takes_cohorts(self) -> bool:
+    """Whether it is ours: takes a `Cohort`, and numbers of clients at once."""
+    return self.row != 'native'
 
+
+# Falling back to the native runtime would measure the wrong one.
+_STRICT = {'strict': True}
 RUNTIMES: Mapping[str, Runtime] = {
     runtime.name: runtime
     for runtime in (
-        Runtime(
-            name='native',
-            takes_cohorts=False,
-            max_clients_per_round=100,
-        ),
-        Runtime(
-            name='compiled',
-            takes_cohorts=True,
-            # Falling back to the native runtime would measure the wrong one.
-            arguments={'strict': True},
-        ),
-        Runtime(
-            name='xla',
-            takes_cohorts=True,
-            arguments={'strict': True, 'devices': 'XLA:CPU'},
-            row='compiled',
-        ),
+        Runtime('native', max_clients_per_round=100),
+        Runtime('compiled', _STRICT),
+        Runtime('xla', {**_STRICT, 'devices': 'XLA:CPU'}, row='compiled'),
         *(
-            Runtime(
-                name=f'ray_{num_workers}',
-                takes_cohorts=True,
-                arguments={'strict': True, 'num_workers': num_workers},
-                row='ray',
-            )
-            for num_workers in (1, 2, 4)
+            Runtime(f'ray_{n}', {**_STRICT, 'num_workers': n}, row='ray')
+            for n in (1, 2, 4)
         ),
     )
 }

@@ -148,9 +148,7 @@ def check(
   return judge(run, problems, find_error)
 
 
-def read_goldens(
-    path: _files.PathLike,
-) -> tuple[list[Any], dict[str, Any]]:
+def read_goldens(path: _files.PathLike) -> tuple[list[Any], dict[str, Any]]:
   """Reads a file of reference trajectories.
 
   Args:

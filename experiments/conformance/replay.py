@@ -216,9 +216,7 @@ def build_process(
 
 
 def _scale_epsilon(
-    process: tff.learning.templates.LearningProcess,
-    state: Any,
-    ratio: float,
+    process: tff.learning.templates.LearningProcess, state: Any, ratio: float
 ) -> Any:
   """Returns the state with a multiple of the client rule's `epsilon`."""
   hparams = process.get_hparams(process.initialize())
@@ -301,6 +299,7 @@ def _shared_fields(client_work: Any, weights: Any) -> dict[str, Any]:
       'second_moment': 'agg_v',
       'control': 'c',
       'global_direction': 'global_dir',
+      'gram': 'gram',
       'mean_change': 'prev_D',
   }
   fields = {
@@ -308,8 +307,6 @@ def _shared_fields(client_work: Any, weights: Any) -> dict[str, Any]:
       for key, name in names.items()
       if key in shared
   }
-  if 'gram' in shared:
-    fields['gram'] = problems.flatten_weights(shared['gram'])
   if 'num_steps' in shared:
     fields['t0'] = shared['num_steps']
   if 'mean_second_moment' in shared:

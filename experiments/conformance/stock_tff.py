@@ -34,32 +34,21 @@ class _Rule(NamedTuple):
   always: Mapping[str, Any] = {}
 
 
-def _build_adagrad(
-    learning_rate: float, epsilon: float, initial: Optional[float] = None
-) -> tff.learning.optimizers.Optimizer:
-  return tff.learning.optimizers.build_adagrad(
-      learning_rate,
-      initial_preconditioner_value=epsilon**2 if initial is None else initial,
-      epsilon=epsilon,
-  )
+def _with_initial(build: Callable[..., Any]) -> Callable[..., Any]:
+  """Returns a builder whose second moments begin at the square of `epsilon`."""
+
+  def build_with_initial(
+      *, epsilon: float, initial: Optional[float] = None, **arguments: Any
+  ) -> tff.learning.optimizers.Optimizer:
+    first = epsilon**2 if initial is None else initial
+    return build(
+        **arguments, epsilon=epsilon, initial_preconditioner_value=first
+    )
+
+  return build_with_initial
 
 
-def _build_yogi(
-    learning_rate: float,
-    beta_1: float,
-    beta_2: float,
-    epsilon: float,
-    initial: Optional[float] = None,
-) -> tff.learning.optimizers.Optimizer:
-  return tff.learning.optimizers.build_yogi(
-      learning_rate,
-      beta_1,
-      beta_2,
-      epsilon,
-      initial_preconditioner_value=epsilon**2 if initial is None else initial,
-  )
-
-
+_build_adagrad = _with_initial(tff.learning.optimizers.build_adagrad)
 _SGD = _Rule(
     tff.learning.optimizers.build_sgdm,
     {'lr': 'learning_rate', 'momentum': 'momentum'},
@@ -90,7 +79,7 @@ _SERVERS = {
         always=_FROM_ZERO,
     ),
     'fedyogi': _Rule(
-        _build_yogi,
+        _with_initial(tff.learning.optimizers.build_yogi),
         {**_SERVER_KEYS, **_BETAS, 'v0': 'initial'},
         defaults=_PAPER,
         always={'bias_correction': True, 'second_moment_of': 'update'},
@@ -110,7 +99,7 @@ _LOSSES = {
     'fedprox': _Rule(
         tff.learning.algorithms.build_weighted_fed_prox,
         {'mu': 'proximal_strength'},
-    ),
+    )
 }
 _KEYS = (*adapters.COMMON_KEYS, 'loss')
 

@@ -12,7 +12,6 @@ import pathlib
 import numpy as np
 import pandas as pd
 
-from experiments.leaderboard import curves as curves_lib
 from experiments.leaderboard import results as results_lib
 from experiments.report import bands
 from experiments.run_results import run_folder
@@ -41,7 +40,7 @@ _SCALE = (
 
 def draw(
     results: results_lib.Results,
-    curves: Mapping[str, curves_lib.Curves],
+    curves: Mapping[str, results_lib.Curves],
     path: pathlib.Path,
 ) -> _Captions:
   """Plots the pictures for which there are runs.
@@ -108,7 +107,7 @@ def draw(
 
 
 def _choose_shown(
-    results: results_lib.Results, curves: Mapping[str, curves_lib.Curves]
+    results: results_lib.Results, curves: Mapping[str, results_lib.Curves]
 ) -> list[str]:
   """Returns the methods that have a color; none if they all have one."""
   if len(results.plan.board.methods) <= _NUM_SHOWN:
@@ -166,7 +165,7 @@ def _over_rounds(results: results_lib.Results, task: str) -> _Curves:
 
 
 def _over_trials(
-    results: results_lib.Results, found: curves_lib.Curves
+    results: results_lib.Results, found: results_lib.Curves
 ) -> _Curves:
   if found.budget == 1:  # Points that show less than the table of them.
     return {}

@@ -5,12 +5,11 @@
 from collections.abc import Mapping, Sequence
 import pathlib
 
-from experiments import csv_files
+from experiments import formatting
 from experiments import markup
 from experiments import pages
 from experiments import registry
 from experiments.leaderboard import board
-from experiments.leaderboard import curves as curves_lib
 from experiments.leaderboard import drawing
 from experiments.leaderboard import execution
 from experiments.leaderboard import plans
@@ -101,7 +100,7 @@ def write(
   """
   results = results_lib.Results(plan)
   path = results_dir / 'leaderboard'
-  curves = {task: curves_lib.find(results, task) for task in plan.board.tasks}
+  curves = {task: results.curves(task) for task in plan.board.tasks}
   curves = {task: found for task, found in curves.items() if found.scores}
   pictures = [
       pages.figure(picture, caption, command)
@@ -113,8 +112,10 @@ def write(
       *pictures[:1],
       *_area_blocks(results, curves),
       *_warn_of(failed),
-      *_section(
-          'Without tuning', _DEFAULTS_LEGEND, views.defaults_table(results)
+      *pages.section(
+          'Without tuning',
+          pages.paragraph(_DEFAULTS_LEGEND),
+          views.defaults_table(results),
       ),
       pages.heading('How to read the tables'),
       pages.paragraph(_describe(plan)),
@@ -122,8 +123,10 @@ def write(
       pages.paragraph(_LEGEND),
       pages.paragraph(_CAVEATS),
       *_task_blocks(results, failed),
-      *_section(
-          'What not tuning costs', _GAPS_LEGEND, views.gaps_table(results)
+      *pages.section(
+          'What not tuning costs',
+          pages.paragraph(_GAPS_LEGEND),
+          views.gaps_table(results),
       ),
       *([pages.heading('Figures'), *pictures[1:]] if pictures[1:] else []),
       *_failure_blocks(failed),
@@ -132,10 +135,10 @@ def write(
       *_missing_blocks(results, results_lib.Results(catalogue)),
       *pages.origin(results.runs(), command),
   ]
-  csv_files.write(
+  formatting.write_csv(
       path.with_suffix('.csv'), views.CSV_HEADER, views.csv_rows(results)
   )
-  csv_files.write(
+  formatting.write_csv(
       path.with_name(f'{path.name}_trials.csv'),
       views.TRIALS_HEADER,
       views.trials_rows(results, curves),
@@ -145,7 +148,7 @@ def write(
 
 
 def _introduce(
-    results: results_lib.Results, curves: Mapping[str, curves_lib.Curves]
+    results: results_lib.Results, curves: Mapping[str, results_lib.Curves]
 ) -> str:
   """Returns what is compared, and how much of it is luck."""
   if not curves:
@@ -166,7 +169,7 @@ def _introduce(
 
 
 def _area_blocks(
-    results: results_lib.Results, curves: Mapping[str, curves_lib.Curves]
+    results: results_lib.Results, curves: Mapping[str, results_lib.Curves]
 ) -> list[str]:
   """Returns the tables of one number per method, then a table per task."""
   if not curves:
@@ -186,13 +189,6 @@ def _area_blocks(
   return blocks
 
 
-def _section(heading: str, legend: str, table: str) -> list[str]:
-  """Returns the blocks of a section; none if its table is empty."""
-  if not table:
-    return []
-  return [pages.heading(heading), pages.paragraph(legend), table]
-
-
 def _task_blocks(
     results: results_lib.Results, failed: Sequence[trials_lib.Trial]
 ) -> list[str]:
@@ -200,10 +196,10 @@ def _task_blocks(
   blocks = []
   for task in results.plan.board.tasks:
     failing = [_method_of(trial) for trial in failed if trial.home.name == task]
-    table = views.tuned_table(results, task, list(dict.fromkeys(failing)))
-    if table:
-      title = f'{task}, tuned with {results.budget(task)} trials'
-      blocks += [pages.heading(title), table]
+    blocks += pages.section(
+        f'{task}, tuned with {results.budget(task)} trials',
+        views.tuned_table(results, task, list(dict.fromkeys(failing))),
+    )
   return blocks or [pages.paragraph('No method has all its runs yet.')]
 
 
@@ -298,10 +294,7 @@ def _search_blocks(rules: board.Leaderboard) -> list[str]:
       for item in method.search
   ]
   header = ['method', 'flags', 'searched', 'values', 'reason']
-  return [
-      pages.heading('Search ranges'),
-      pages.table(header, rows, num_labels=5),
-  ]
+  return pages.section('Search ranges', pages.table(header, rows, num_labels=5))
 
 
 def _registration_blocks(results: results_lib.Results) -> list[str]:

@@ -3,6 +3,7 @@
 """The finished runs of a leaderboard, as frames."""
 
 from collections.abc import Mapping, Sequence
+import dataclasses
 import functools
 import math
 import pathlib
@@ -12,9 +13,7 @@ import pandas as pd
 
 from experiments.leaderboard import board
 from experiments.leaderboard import plans
-from experiments.run_results import frame
 from experiments.run_results import run_folder
-from experiments.run_results import search_statistics
 from experiments.run_results import statistics
 from experiments.sweep import scores as scores_lib
 from experiments.sweep import search_spaces
@@ -32,6 +31,34 @@ _TO_TARGET = {
     'gradient_evaluations_to_target': [run_folder.GRADIENT_EVALUATIONS],
     'bytes_to_target': [run_folder.BYTES_UP, run_folder.BYTES_DOWN],
 }
+
+
+@dataclasses.dataclass(frozen=True)
+class Curves:
+  """The scores on a task over the number of trials.
+
+  Attributes:
+    budget: The largest budget that at least half of the methods with more than
+      one trial have, so that a leaderboard that is half done compares equals;
+      0 if none ran.
+    scores: The expected scores after 1, 2, ... trials, by method; see
+      `statistics.expected_scores`.
+    areas: The areas up to the budget, of the methods that have it, the largest
+      first; none if it is 1.
+    spreads: How much the score with the budget depends on the samples, of the
+      same methods; see `statistics.spread`.
+  """
+
+  budget: int
+  scores: Mapping[str, Sequence[float]]
+  areas: Mapping[str, float]
+  spreads: Mapping[str, float]
+
+  @property
+  def methods(self) -> list[str]:
+    """The methods: those with an area first, then by their defaults."""
+    others = (method for method in self.scores if method not in self.areas)
+    return [*self.areas, *sorted(others, key=lambda m: -self.scores[m][0])]
 
 
 class Results:
@@ -88,8 +115,8 @@ class Results:
       method: The method.
 
     Returns:
-      The runs, see `frame.build`; `selection` chooses, the smaller the better,
-      and `score` is the test score.
+      The runs, see `statistics.build_frame`; `selection` chooses, the smaller
+      the better, and `score` is the test score.
     """
     of_task, selection = self.plan.board.tasks[task], self.plan.selection
     done = self.budget_done(task, method)
@@ -98,7 +125,41 @@ class Results:
       run = self._read(trial)
       found = scores_lib.compute_score(selection, run, of_task.metric)
       runs.append(({'selection': found, 'score': _score(run, of_task)}, run))
-    return frame.build(runs, labels=['selection', 'score'])
+    return statistics.build_frame(runs, labels=['selection', 'score'])
+
+  def curves(self, task: str) -> Curves:
+    """Returns the expected scores after 1, 2, ... trials.
+
+    Args:
+      task: The task.
+    """
+    scores = {}
+    for pair_task, method in self.plan.pairs:
+      done = self.budget_done(task, method) if pair_task == task else 0
+      if done:
+        trials = self.trials(task, method)
+        found = statistics.expected_scores(
+            list(trials.selection), list(trials.score)
+        )
+        # With few values to choose from there are fewer trials; more would
+        # change nothing.
+        scores[method] = found + found[-1:] * (done - len(found))
+    lengths = sorted(map(len, scores.values()), reverse=True)
+    tuned = [length for length in lengths if length > 1] or lengths
+    budget = tuned[(len(tuned) - 1) // 2] if tuned else 0
+    areas = {
+        method: statistics.area(found[:budget])
+        for method, found in scores.items()
+        if len(found) >= budget > 1
+    }
+    order = sorted(areas, key=lambda method: -areas[method])
+    spreads = {}
+    for method in order:
+      trials = self.trials(task, method)[:budget]
+      spreads[method] = statistics.spread(
+          list(trials.selection), list(trials.score)
+      )
+    return Curves(budget, scores, {m: areas[m] for m in order}, spreads)
 
   def chosen(
       self, task: str, method: str, budget: Optional[int] = None
@@ -114,7 +175,7 @@ class Results:
     if self.budget_done(task, method) < budget:
       return None
     selection = list(self.trials(task, method).selection[:budget])
-    place = search_statistics.choose(selection)
+    place = statistics.choose(selection)
     return self.plan.assignments(method)[place]
 
   def budget(self, task: str) -> int:
@@ -170,10 +231,10 @@ class Results:
       task: The task.
 
     Returns:
-      The runs of the methods that have all seeds; see `frame.build`. `score` is
-      the mean of the last ten evaluations in percent, minus infinity if the run
-      diverged. `rounds_to_target`, `seconds_to_target` and so on are infinite
-      if the run did not reach the target.
+      The runs of the methods that have all seeds; see `statistics.build_frame`.
+      `score` is the mean of the last ten evaluations in percent, minus infinity
+      if the run diverged. `rounds_to_target`, `seconds_to_target` and so on are
+      infinite if the run did not reach the target.
     """
     assignments = dict.fromkeys(self.plan.board.methods, plans.DEFAULTS)
     return self._finals(task, assignments)
@@ -201,7 +262,9 @@ class Results:
                     run,
                 )
             )
-    return frame.build(runs, labels=[*_LABELS, 'rounds_to_target', *_TO_TARGET])
+    return statistics.build_frame(
+        runs, labels=[*_LABELS, 'rounds_to_target', *_TO_TARGET]
+    )
 
   def rank(self, task: str, runs: pd.DataFrame) -> pd.DataFrame:
     """Returns the standings of the methods on a task, with their costs.

@@ -12,7 +12,6 @@ import pandas as pd
 from experiments import formatting
 from experiments import markup
 from experiments import pages
-from experiments.leaderboard import curves as curves_lib
 from experiments.leaderboard import results as results_lib
 from experiments.run_results import statistics
 from experiments.sweep import search_spaces
@@ -93,7 +92,7 @@ def _free_mark(results: results_lib.Results, method: str) -> str:
 
 
 def areas_table(
-    results: results_lib.Results, found: Mapping[str, curves_lib.Curves]
+    results: results_lib.Results, found: Mapping[str, results_lib.Curves]
 ) -> str:
   """Returns the areas on all tasks, and their mean where a method has all.
 
@@ -120,7 +119,7 @@ def areas_table(
 
 
 def budgets_table(
-    results: results_lib.Results, task: str, curves: curves_lib.Curves
+    results: results_lib.Results, task: str, curves: results_lib.Curves
 ) -> str:
   """Returns areas, scores, their dependence on luck, and costs on a task."""
   length = max(map(len, curves.scores.values()))
@@ -302,7 +301,7 @@ def csv_rows(results: results_lib.Results) -> Iterator[list[Any]]:
 
 
 def trials_rows(
-    results: results_lib.Results, found: Mapping[str, curves_lib.Curves]
+    results: results_lib.Results, found: Mapping[str, results_lib.Curves]
 ) -> Iterator[list[Any]]:
   """Yields the columns of `TRIALS_HEADER`, the largest area of a task first.
 

@@ -493,8 +493,7 @@ def load_tables(
     ['table_1', 'table_2']
   """
   paths = sorted(
-      (p for p in _paths(presets) if paper in ('*', p.parent.name)),
-      key=_order,
+      (p for p in _paths(presets) if paper in ('*', p.parent.name)), key=_order
   )
   if not paths:
     known = sorted({path.parent.name for path in _paths(presets)})

@@ -9,7 +9,7 @@ signature of its builder.
 """
 
 from experiments.registry import rules
-from experiments.registry import tasks
+from experiments.registry.own import Entry
 from experiments.registry.own import find as find_own
 from experiments.registry.own import find_submission
 from experiments.registry.own import form_of as form_of_own
@@ -17,12 +17,14 @@ from experiments.registry.own import is_own
 from experiments.registry.own import kind_of as kind_of_own
 from experiments.registry.own import KINDS as OWN_KINDS
 from experiments.registry.own import load as load_own
+from experiments.registry.own import read_entry
 from experiments.registry.own import SUBMISSION
 from experiments.registry.rows import ALGORITHM
 from experiments.registry.rows import Argument
 from experiments.registry.rows import CLIENT_OPTIMIZER
 from experiments.registry.rows import CLIENT_SCHEDULE
 from experiments.registry.rows import COMPILED
+from experiments.registry.rows import create_task
 from experiments.registry.rows import LOSS_TERM
 from experiments.registry.rows import NATIVE
 from experiments.registry.rows import RAY
@@ -33,12 +35,13 @@ from experiments.registry.rows import SERVER_OPTIMIZER
 from experiments.registry.rows import SERVER_SCHEDULE
 from experiments.registry.rows import TASK
 from experiments.registry.rules import weighting_of
+from tasks import catalogue
 from tasks.definitions import resolve
 
 ROWS = {
     kind: {row.name: row for row in rows_of_kind}
     for kind, rows_of_kind in (
-        (TASK, tasks.TASKS),
+        (TASK, [create_task(*item) for item in catalogue.TASKS.items()]),
         (ALGORITHM, rules.ALGORITHMS),
         (CLIENT_OPTIMIZER, rules.create_optimizers(CLIENT_OPTIMIZER)),
         (SERVER_OPTIMIZER, rules.create_optimizers(SERVER_OPTIMIZER)),

@@ -1,9 +1,10 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""A user's own tasks and rules, which a flag names by their place.
+"""A user's own tasks and rules, which flags name by their place.
 
 They are `--task=package.module:VALUE`, and `--client_optimizer`,
-`--server_optimizer` and `--loss_term=package.module:build_NAME`.
+`--server_optimizer` and `--loss_term=package.module:build_NAME`, or entries of
+`--compare`, `[LABEL=][NAME][:FILE.flags]`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,14 +15,12 @@ import importlib
 import os
 import pathlib
 import re
-from typing import Any
+from typing import Any, NamedTuple, Optional
 
 from experiments import flag_table
-from experiments.registry import methods
 from experiments.registry import rows
 from experiments.registry import rules
 from experiments.registry import signatures
-from experiments.registry import tasks
 from tasks import definitions
 
 # The kinds of rows that a user may add.
@@ -146,7 +145,7 @@ def _create_task(name: str, module: str, attribute: str) -> rows.Row:
         f'{attribute} must be a tasks.definitions.TaskDefinition, found '
         f'{type(task).__name__}'
     )
-  return tasks.create(name, task)
+  return rows.create_task(name, task)
 
 
 def _create_rule(kind: str, name: str, module: str, attribute: str) -> rows.Row:
@@ -175,6 +174,52 @@ def _create_rule(kind: str, name: str, module: str, attribute: str) -> rows.Row:
   )
 
 
+_SUFFIX = '.flags'
+# The file that a sweep writes into its folder, which has the telling name.
+_OF_SWEEPS = 'best'
+# Paths of files may have '=', too.
+_ENTRY = re.compile(r'(?:([^=:/]+)=)?(.*)', re.DOTALL)
+
+
+class Entry(NamedTuple):
+  """A method as `--compare` names it.
+
+  Attributes:
+    label: Its name in tables and legends; empty for the default one.
+    name: The name of a method, or the place of a user's own rule; empty if the
+      file says all.
+    flagfile: The file with its flags, if any.
+  """
+
+  label: str
+  name: str
+  flagfile: Optional[pathlib.Path] = None
+
+  @property
+  def file_label(self) -> str:
+    """The name of the file, or of the sweep that wrote it."""
+    assert self.flagfile is not None
+    stem, folder = self.flagfile.stem, self.flagfile.absolute().parent.name
+    return folder if stem == _OF_SWEEPS and folder else stem
+
+
+def read_entry(text: str) -> Entry:
+  """Reads an entry of `--compare`.
+
+  Example:
+
+    >>> read_entry('FedAvg, tuned=fedavg:runs/rates/best.flags')[:2]
+    ('FedAvg, tuned', 'fedavg')
+  """
+  match = _ENTRY.fullmatch(text.strip())
+  assert match is not None
+  label, rest = (match[1] or '').strip(), match[2].strip()
+  if not rest.endswith(_SUFFIX):
+    return Entry(label, rest)
+  name, _, path = rest.rpartition(':')
+  return Entry(label, name, pathlib.Path(path).expanduser())
+
+
 def find(
     arguments: Sequence[str], including: Sequence[str] = ()
 ) -> list[tuple[str, str]]:
@@ -196,7 +241,7 @@ def find(
     if flag in KINDS and is_own(value):
       found.append((flag, value))
     elif flag == 'compare':
-      for entry in map(methods.read_entry, value.split(',')):
+      for entry in map(read_entry, value.split(',')):
         if is_own(entry.name):
           found.append((kind_of(entry.name), entry.name))
         if entry.flagfile is not None:

@@ -137,3 +137,28 @@ class Row:
   def flag_name(self, argument: Argument) -> str:
     """Returns the name of an argument's flag."""
     return argument.flag or f'{self.label}_{argument.name}'
+
+
+def _to_task_argument(
+    task: definitions.TaskDefinition, argument: arguments_lib.Argument
+) -> Argument:
+  name = 'model' if argument.name == 'model_id' else argument.name
+  fields = attrs.asdict(argument, recurse=False)
+  return Argument(**fields, flag=f'{task.name}_{name}')
+
+
+def create_task(name: str, task: definitions.TaskDefinition) -> Row:
+  """Returns the row of a task.
+
+  Args:
+    name: The value of `--task`.
+    task: The task.
+  """
+  data_dir = ('data_dir',) if task.data.reads_files else ()
+  return Row(
+      name,
+      task.create,
+      tuple(_to_task_argument(task, argument) for argument in task.arguments),
+      supplied=(*data_dir, 'seed', 'protocol'),
+      task=task,
+  )

@@ -191,12 +191,7 @@ RUNTIMES = (
             ),
             _NUM_PARALLEL_CLIENTS,
         ),
-        supplied=(
-            'strict',
-            'seed',
-            'default_num_clients',
-            'max_cache_bytes',
-        ),
+        supplied=('strict', 'seed', 'default_num_clients', 'max_cache_bytes'),
     ),
     rows.Row(
         rows.NATIVE,

@@ -15,12 +15,11 @@ import math
 import pathlib
 import re
 import typing
-from typing import Any, NamedTuple, Optional
+from typing import Any, NamedTuple, Optional, Union
 
 import attrs
 
 from experiments import flag_table
-from experiments.registry import parsers
 from experiments.registry import rows
 from tff_adaptive import ranges
 
@@ -103,10 +102,7 @@ def builders(package: str) -> tuple[Builder, ...]:
 
 
 def to_arguments(
-    builder: Builder,
-    *,
-    supplied: Collection[str],
-    flags: Mapping[str, str],
+    builder: Builder, *, supplied: Collection[str], flags: Mapping[str, str]
 ) -> tuple[tuple[rows.Argument, ...], tuple[str, ...]]:
   """Returns the arguments of a builder with flags, and the names of the others.
 
@@ -249,9 +245,66 @@ def _read_default(module: str, node: ast.arg, default: ast.expr) -> Any:
     ) from error
 
 
+def parse_factors(text: str) -> dict[int, float]:
+  """Parses the argument of `build_table` from a flag's text.
+
+  Args:
+    text: Pairs of a round and a factor, such as '0:1,100:0.5'.
+
+  Returns:
+    A dictionary from rounds to factors.
+
+  Raises:
+    ValueError: If the text has another form.
+
+  Example:
+
+    >>> parse_factors('0:1,100:0.5')
+    {0: 1.0, 100: 0.5}
+  """
+  try:
+    pairs = [pair.split(':') for pair in text.split(',')]
+    table = {int(round_num): float(factor) for round_num, factor in pairs}
+  except ValueError as error:
+    raise ValueError(
+        'A table of factors must look like 0:1,100:0.5 (round:factor), found '
+        f'{text!r}.'
+    ) from error
+  if len(table) < len(pairs):
+    raise ValueError(f'A table must name each round once, found {text!r}.')
+  return table
+
+
+def parse_scale(text: str) -> Union[str, float]:
+  """Parses the argument of `build_line_search_step` from a flag's text.
+
+  Args:
+    text: 'max', 'unit' or a number, such as '0.5'.
+
+  Returns:
+    The number, or the text itself if it is not a number.
+
+  Example:
+
+    >>> parse_scale('unit'), parse_scale('0.5')
+    ('unit', 0.5)
+  """
+  try:
+    return float(text)
+  except ValueError:
+    return text
+
+
+# The parsers of arguments, by the module of the builder and the argument.
+_PARSERS = {
+    ('tff_adaptive.optimizers.schedules', 'factors'): parse_factors,
+    ('tff_adaptive.optimizers.server.fedli', 'scale'): parse_scale,
+}
+
+
 def _parser_of(module: str, argument: str) -> Optional[str]:
   """Returns the place of an argument's parser, if there is one."""
-  if known := parsers.OF_ARGUMENTS.get((module, argument)):
+  if known := _PARSERS.get((module, argument)):
     return f'{known.__module__}:{known.__name__}'
   name = f'parse_{argument}'
   nodes = _parse(module).body

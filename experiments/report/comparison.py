@@ -12,14 +12,11 @@ from typing import Any, Optional
 import numpy as np
 import pandas as pd
 
-from experiments import csv_files
 from experiments import formatting
-from experiments import latex
 from experiments import markup
 from experiments import pages
 from experiments import settings as settings_lib
 from experiments.report import bands
-from experiments.run_results import frame
 from experiments.run_results import run_folder
 from experiments.run_results import statistics
 from tff_adaptive import _files
@@ -165,7 +162,7 @@ def write_comparison(
   ]
   heading = f'{label} of {len(summaries)} {kind}s'
   pages.write_page(path, ': '.join(filter(None, [title, heading])), blocks)
-  csv_files.write_rows(
+  formatting.write_csv_rows(
       path.with_suffix('.csv'),
       [
           {kind: name, 'metric': compared.name, **summary}
@@ -211,7 +208,7 @@ def _write_latex(
   ]
   if unfinished:
     comment += f' Not finished: {", ".join(unfinished)}.'
-  _files.write(path, latex.to_table(header, table, comment))
+  _files.write(path, formatting.to_latex(header, table, comment))
 
 
 def _summarize(runs: pd.DataFrame, metric: _Metric) -> dict[str, Any]:
@@ -225,9 +222,7 @@ def _summarize(runs: pd.DataFrame, metric: _Metric) -> dict[str, Any]:
     values = metric.scale * np.array(
         [
             run.summarize(
-                metric.name,
-                estimate,
-                higher_is_better=metric.higher_is_better,
+                metric.name, estimate, higher_is_better=metric.higher_is_better
             )
             for run in evaluated
         ]
@@ -294,7 +289,7 @@ def _read_runs(
     runs += [
         ({'name': name}, run) for run in found or [run_folder.read_run(path)]
     ]
-  return frame.build(runs)
+  return statistics.build_frame(runs)
 
 
 def _find_data(runs: pd.DataFrame) -> str:

@@ -8,6 +8,7 @@ import itertools
 import pathlib
 from typing import Optional
 
+import attrs
 import numpy as np
 import pandas as pd
 
@@ -291,24 +292,23 @@ def _draw_adjustments(drawing: _Drawing) -> bool:
 def _draw_final_over(drawing: _Drawing) -> bool:
   """Plots the final metric over the columns."""
   table, options = drawing.table, drawing.options
-  all_names = [entry.name for entry in table.columns]
+  all_names = tuple(entry.name for entry in table.columns)
   chosen = options.panels or {
-      group.name: {'group': group.name, 'columns': all_names}
-      for group in table.groups
+      group.name: figures.Panel(all_names, group.name) for group in table.groups
   }
   cells = drawing.results.cells
   measured = cells[cells.status == 'measured'].cell
   panels: _Panels = {}
   x_names = {}
   for title, panel in chosen.items():
-    names = panel['columns']
+    names = panel.columns
     numbers = figures.to_numbers(names)
     xs = dict(zip(names, numbers or range(len(names))))
     if not numbers:
       x_names[title] = names
     found: dict[str, dict[float, list[float]]] = {}
     for cell in measured:
-      if cell.group == panel.get('group', '') and cell.column in xs:
+      if cell.group == panel.group and cell.column in xs:
         samples = list(drawing.results.numbers(cell).values())
         found.setdefault(cell.row, {})[xs[cell.column]] = samples
     panels[title] = {
@@ -403,7 +403,7 @@ def _draw_best_server_rate(drawing: _Drawing) -> bool:
   """Plots the best server rate over the client rate, one panel per task."""
   results = drawing.results
   panels: _Panels = {}
-  options = dataclasses.replace(drawing.options, log_x=True, log_y=True)
+  options = attrs.evolve(drawing.options, log_x=True, log_y=True)
   runs = results.runs.assign(
       loss=[
           run.summarize('loss', results.table.estimate, higher_is_better=False)
@@ -424,7 +424,7 @@ def _draw_best_server_rate(drawing: _Drawing) -> bool:
       curve = analysis.BandCurve.of_line(rates, best)
       panels.setdefault(task, {})[method] = curve
       # The axis spans the searched grid, to show a best rate at its edge.
-      options = dataclasses.replace(
+      options = attrs.evolve(
           options,
           y_min=grid.server_rates[0] / 2,
           y_max=grid.server_rates[-1] * 2,

@@ -7,7 +7,10 @@ import dataclasses
 import math
 from typing import Any, Optional, Union
 
+import attrs
+
 from experiments import published
+from experiments import yaml_files
 
 CURVES = 'curves'
 HEAT_MAP = 'heat_map'
@@ -58,8 +61,7 @@ class Kind:
 KINDS: Mapping[str, Kind] = {
     # One line per row, one panel per group, column and metric.
     CURVES: Kind(
-        'by round, {seeds}.',
-        options=(*_AXES, 'log_below', 'metric', 'band'),
+        'by round, {seeds}.', options=(*_AXES, 'log_below', 'metric', 'band')
     ),
     # Rows are client rates, columns server rates; one panel per group.
     HEAT_MAP: Kind(
@@ -83,9 +85,7 @@ KINDS: Mapping[str, Kind] = {
     ),
     # One line per row over the columns; one panel per group, or as in `panels`.
     FINAL_OVER: Kind(
-        '{seeds}.',
-        options=(*_AXES, 'band', 'panels'),
-        shows_numbers=True,
+        '{seeds}.', options=(*_AXES, 'band', 'panels'), shows_numbers=True
     ),
     # FedCAda's divisors, one line per row; needs no runs.
     ADJUSTMENTS: Kind(
@@ -102,7 +102,15 @@ KINDS: Mapping[str, Kind] = {
 }
 
 
-@dataclasses.dataclass(frozen=True)
+@attrs.frozen
+class Panel:
+  """The cells of a panel: some columns, of a group if there are any."""
+
+  columns: tuple[str, ...]
+  group: str = ''
+
+
+@attrs.frozen
 class FigureOptions:
   """The options of a figure.
 
@@ -137,14 +145,14 @@ class FigureOptions:
   log_below: Optional[float] = None
   y_min: Optional[float] = None
   y_max: Optional[float] = None
-  metric: Union[str, Sequence[str]] = ''
+  metric: Union[str, tuple[str, ...]] = ''
   band: str = RANGE
   last_round: float = math.inf
   min_gain: float = 0.0
   beta: float = 0.9
   part: str = ''
   clients: int = 0
-  panels: Optional[Mapping[str, Mapping[str, Any]]] = None
+  panels: Optional[Mapping[str, Panel]] = None
 
   @property
   def metrics(self) -> Sequence[str]:
@@ -187,26 +195,22 @@ def read_options(table: published.Table) -> FigureOptions:
     }
     return IN_PERCENT if scales == {_PERCENT} else DEFAULT
   place = f'{table.place}: figure'
-  options = dict(table.figure)
-  kind = options.get('kind')
-  if not isinstance(kind, str) or kind not in KINDS:
-    raise published.PublishedError(
-        f'{place}: kind must be one of {", ".join(KINDS)}, found {kind!r}'
-    )
-  for name, value in options.items():
-    if name != 'kind':
-      _check_option(
-          name,
-          value,
-          KINDS[kind].options,
-          f'{place} of kind {kind}',
+  kind: Any = table.figure.get('kind')
+  yaml_files.check_choice(kind, KINDS, f'{place}: kind')
+  for name in table.figure.keys() - {'kind'}:
+    if name not in KINDS[kind].options:
+      raise published.PublishedError(
+          f'{place} of kind {kind} takes the options '
+          f'{", ".join(KINDS[kind].options)}, found {name!r}'
       )
+  options = yaml_files.structure(table.figure, FigureOptions, place)
+  yaml_files.check_choice(options.band, BANDS, f'{place}: band')
   if kind in (HEAT_MAP, BEST_SERVER_RATE):
     to_rates([entry.name for entry in table.rows], f'{place}: rows')
     to_rates([entry.name for entry in table.columns], f'{place}: columns')
-  if kind == FINAL_OVER and options.get('log_x'):
+  if kind == FINAL_OVER and options.log_x:
     to_rates([entry.name for entry in table.columns], f'{place}: columns')
-  return FigureOptions(**options)
+  return options
 
 
 def columns_of(table: published.Table) -> frozenset[str]:
@@ -235,36 +239,6 @@ def needs_runs(table: published.Table, data_dir: Optional[str] = None) -> bool:
   return kind != ADJUSTMENTS and not (
       kind == PARTITION and data_dir is not None
   )
-
-
-def _check_option(name: str, value: Any, known: Sequence[str], place: str):
-  """Raises unless an option is known and its value has the right type."""
-  if name not in known:
-    raise published.PublishedError(
-        f'{place} takes the options {", ".join(known)}, found {name!r}'
-    )
-  default = getattr(DEFAULT, name)
-  if name == 'band':
-    fits, wanted = value in list(BANDS), ' or '.join(BANDS)
-  elif name == 'panels':
-    fits = isinstance(value, dict) and all(
-        isinstance(panel, dict) and set(panel) <= {'group', 'columns'}
-        for panel in value.values()
-    )
-    wanted = 'a mapping from titles to a group and columns'
-  elif name == 'metric' and isinstance(value, list):
-    fits = all(isinstance(v, str) for v in value)
-    wanted = 'a string or a list of strings'
-  elif isinstance(default, (bool, str)):
-    fits = isinstance(value, type(default))
-    wanted = 'a string' if isinstance(default, str) else 'true or false'
-  else:
-    fits = isinstance(value, (int, float)) and not isinstance(value, bool)
-    wanted = 'a number'
-  if not fits:
-    raise published.PublishedError(
-        f'{place}: {name} must be {wanted}, found {value!r}'
-    )
 
 
 def to_numbers(names: Sequence[str]) -> Optional[list[float]]:

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from experiments import command_line
-from experiments import csv_files
+from experiments import formatting
 from experiments import markup
 from experiments import pages
 from experiments import published
@@ -19,7 +19,7 @@ from experiments.report import drawing
 from experiments.report import figures
 from experiments.report import results as results_lib
 from experiments.report import views
-from experiments.run_results import frame
+from experiments.run_results import statistics
 
 _ESTIMATES = {
     'last_10_evaluations': 'the mean of the last ten evaluations of a run',
@@ -62,7 +62,7 @@ def write_tables(
       results = results_lib.collect(table, runs_dir)
     else:
       results = results_lib.without_runs(table)
-    pictures = drawing.draw(results, pages.with_suffix(path, '.png'), data_dir)
+    pictures = drawing.draw(results, path.with_suffix('.png'), data_dir)
     if has_runs:
       blocks = [
           *_introduce(results),
@@ -72,7 +72,7 @@ def write_tables(
           *_missing(results, runs_dir, times),
           *pages.origin(list(results.runs.run), command),
       ]
-      _write_csv(pages.with_suffix(path, '.csv'), results, runs_dir)
+      _write_csv(path.with_suffix('.csv'), results, runs_dir)
       told = (
           f'{results.cells.was_run.sum()} of {len(table.cells)} cells measured'
       )
@@ -92,7 +92,7 @@ def _write_csv(
 ):
   """Writes a row for each cell; costs are means over its valid runs."""
   runs = results.runs.groupby(results_lib.KEYS, sort=False)
-  cells = results.cells.join(runs[list(frame.COSTS)].mean())
+  cells = results.cells.join(runs[list(statistics.COSTS)].mean())
   table = results.table
   rows = [
       {
@@ -116,7 +116,7 @@ def _write_csv(
       }
       for cell in cells.itertuples()
   ]
-  csv_files.write_rows(path, rows)
+  formatting.write_csv_rows(path, rows)
 
 
 def _introduce(results: results_lib.Results) -> list[str]:
@@ -296,16 +296,14 @@ def _not_counted(results: results_lib.Results) -> list[str]:
       for key, problems in results.problems.items()
       for problem in problems
   ]
-  if not rows:
-    return []
-  return [
-      pages.heading('Runs that do not count'),
-      pages.table(['cell', 'reason'], rows, num_labels=2),
+  return pages.section(
+      'Runs that do not count',
+      pages.table(['cell', 'reason'], rows, num_labels=2) if rows else '',
       pages.paragraph(
           'The command below resumes an unfinished run. A run with other '
           "hyperparameters occupies the folder of the cell's run: move it away."
       ),
-  ]
+  )
 
 
 def _missing(
@@ -325,15 +323,13 @@ def _missing(
       shown_seeds = ', '.join(map(str, seeds))
       name = ' / '.join(filter(None, cell.key))
       rows.append([name, shown_seeds, time, markup.code(command)])
-  if not rows:
-    return []
   header = ['cell', 'seeds', 'expected time', 'command']
-  return [
-      pages.heading('Not run'),
+  return pages.section(
+      'Not run',
       pages.paragraph(
           'The expected time is the median time per round of runs with the '
           'same task, model, cohort and local work, here or on another '
           'machine, times the rounds and seeds, without evaluations.'
       ),
-      pages.table(header, rows, num_labels=4),
-  ]
+      pages.table(header, rows, num_labels=4) if rows else '',
+  )

@@ -14,7 +14,6 @@ import pandas as pd
 from experiments import formatting
 from experiments import published
 from experiments.run_results import agreement
-from experiments.run_results import frame
 from experiments.run_results import run_folder
 from experiments.run_results import statistics
 
@@ -49,9 +48,9 @@ class Results:
 
   Attributes:
     table: The table.
-    runs: The valid runs, as `frame.build` returns them: finished, with the
-      hyperparameters of their cells. They are labelled by `KEYS`; `number` is
-      the result in the unit of the table, NaN if the run diverged.
+    runs: The valid runs, as `statistics.build_frame` returns them: finished,
+      with the hyperparameters of their cells. They are labelled by `KEYS`;
+      `number` is the result in the unit of the table, NaN if the run diverged.
     problems: The reasons why other runs do not count, one sentence each, by
       group, row and column.
   """
@@ -126,7 +125,7 @@ class Results:
 
 def without_runs(table: published.Table) -> Results:
   """Returns the results of a table of which nothing was measured."""
-  return Results(table, frame.build([], labels=_LABELS), {})
+  return Results(table, statistics.build_frame([], labels=_LABELS), {})
 
 
 def _describe_setting(
@@ -184,7 +183,7 @@ def collect(table: published.Table, runs_dir: pathlib.Path) -> Results:
       )
       labels = {**dict(zip(KEYS, cell.key)), 'seed': seed, 'number': number}
       valid.append((labels, run))
-  runs = frame.build(valid, labels=_LABELS)
+  runs = statistics.build_frame(valid, labels=_LABELS)
   return Results(table, runs, problems)
 
 

@@ -281,10 +281,8 @@ def build_other_pairs(results: results_lib.Results) -> list[str]:
       ]
       for pair in pairs.itertuples()
   ]
-  if not rows:
-    return []
   header = ['setting', 'better in the paper', 'worse', 'by', 'here by']
-  return [
-      pages.heading('Pairs that are tied or reversed here'),
-      pages.table(header, rows, num_labels=3),
-  ]
+  return pages.section(
+      'Pairs that are tied or reversed here',
+      pages.table(header, rows, num_labels=3) if rows else '',
+  )

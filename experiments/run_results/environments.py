@@ -14,13 +14,7 @@ import tff_adaptive
 from tff_adaptive import _files
 
 _FILE = 'environment.json'
-_PACKAGES = (
-    'tensorflow',
-    'tensorflow-federated',
-    'keras',
-    'tf_keras',
-    'numpy',
-)
+_PACKAGES = ('tensorflow', 'tensorflow-federated', 'keras', 'tf_keras', 'numpy')
 _CPU_INFO = pathlib.Path('/proc/cpuinfo')
 
 

@@ -210,10 +210,7 @@ def _run_tables(
       )
 
   running.run_trials(
-      trials,
-      measure_fn=measure,
-      write=write,
-      num_at_once=num_at_once,
+      trials, measure_fn=measure, write=write, num_at_once=num_at_once
   )
   for home in tables:
     print(f'results: {home / "results.csv"}')

@@ -15,7 +15,7 @@ from typing import Any, Optional
 import pandas as pd
 
 from experiments import command_line
-from experiments import csv_files
+from experiments import formatting
 from experiments import hparams
 from experiments import registry
 from experiments.sweep import running
@@ -96,7 +96,7 @@ def write_results(
         and tuple(row[name] for name in names) not in runs
     ]
     rows = others + rows
-  csv_files.write_rows(path, rows)
+  formatting.write_csv_rows(path, rows)
 
 
 def _read_rows(path: pathlib.Path) -> Iterator[Mapping[str, str]]:
@@ -179,7 +179,7 @@ class Search:
       so_far = f' ({num_finished} of {len(results)} runs are finished)'
       lines = [
           f'# The best by {self.selection.label}: '
-          f'{csv_files.format_value(best.score_mean.iloc[0])}'
+          f'{formatting.format_value(best.score_mean.iloc[0])}'
           f'{so_far * (num_finished < len(results))}. Its run:',
           f'# {command_line.build_command("train", trial.arguments)}',
           *_method_flags(trial),
@@ -200,7 +200,9 @@ class Search:
     )
     place = rows.columns.get_loc('score_mean')
     rows.insert(place, 'selected_by', self.selection.label)
-    csv_files.write_rows(self.home / f'{name}.csv', rows.to_dict('records'))
+    formatting.write_csv_rows(
+        self.home / f'{name}.csv', rows.to_dict('records')
+    )
 
 
 def build_search(

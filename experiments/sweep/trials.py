@@ -320,11 +320,7 @@ def build_table_trials(
   return [
       build_trial(
           {'group': cell.group, 'row': cell.row, 'column': cell.column},
-          [
-              *data,
-              *(flag.text for flag in cell.flags),
-              *given.values(),
-          ],
+          [*data, *(flag.text for flag in cell.flags), *given.values()],
           seed=seed,
           output_dir=output_dir,
           home=f'{cell.paper}/{cell.table}',

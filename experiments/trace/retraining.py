@@ -267,8 +267,7 @@ class Replay:
 
 @contextlib.contextmanager
 def _copied_store(
-    process: tff.learning.templates.LearningProcess,
-    run: RecordedRun,
+    process: tff.learning.templates.LearningProcess, run: RecordedRun
 ) -> Iterator[Optional[client_states.ClientStateStore]]:
   """Yields a copy of the store, since retraining writes and removes files."""
   if client_states.get_state_spec(process) is None:

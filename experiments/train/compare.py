@@ -23,7 +23,6 @@ from experiments import registry
 from experiments import settings as settings_lib
 from experiments.flag_table import field
 from experiments.leaderboard import board
-from experiments.registry import methods as methods_lib
 from experiments.run_results import agreement
 from experiments.run_results import inputs
 from experiments.run_results import run_folder
@@ -119,7 +118,7 @@ def find_methods(entries: Sequence[str]) -> list[board.Method]:
   Args:
     entries: Names of the leaderboard, of algorithms or of optimizers, in which
       '_' is the same as '-' and case does not matter, and the places of your
-      own rules; with labels and files, see `registry.methods`.
+      own rules; with labels and files, see `registry.own`.
 
   Returns:
     The methods by their labels, without repetitions.
@@ -130,7 +129,7 @@ def find_methods(entries: Sequence[str]) -> list[board.Method]:
   """
   known = _list_methods()
   found: dict[str, board.Method] = {}
-  for entry in map(methods_lib.read_entry, entries):
+  for entry in map(registry.read_entry, entries):
     method = _find_method(entry, known)
     # Runs are in folders of these names.
     slug = folders.to_slug(method.name)
@@ -147,7 +146,7 @@ def find_methods(entries: Sequence[str]) -> list[board.Method]:
 
 
 def _find_method(
-    entry: methods_lib.Entry, known: Mapping[str, board.Method]
+    entry: registry.Entry, known: Mapping[str, board.Method]
 ) -> board.Method:
   """Returns the method of an entry, with its label and flags."""
   of_file = {} if entry.flagfile is None else _read_file(entry.flagfile)
@@ -206,7 +205,7 @@ def _check_agree(
     method: board.Method,
     own: trials_lib.GivenFlags,
     of_file: trials_lib.GivenFlags,
-    entry: methods_lib.Entry,
+    entry: registry.Entry,
 ):
   """Raises if a file sets a flag that defines the method to something else."""
   for name, text in of_file.items():

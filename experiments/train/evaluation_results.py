@@ -77,9 +77,7 @@ def _to_json(value: Any) -> Any:
 
 
 def _draw(
-    found: Mapping[str, Any],
-    directory: run_directory.RunDirectory,
-    title: str,
+    found: Mapping[str, Any], directory: run_directory.RunDirectory, title: str
 ) -> Iterator[Any]:
   """Plots a histogram of every metric; yields the paths."""
   if settings_lib.PER_CLIENT in found:

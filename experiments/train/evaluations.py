@@ -76,9 +76,7 @@ def build_evaluations(
   """
   model = task.model
   build_central = functools.partial(
-      evaluation.build_central_evaluation,
-      model,
-      devices=_device(choices),
+      evaluation.build_central_evaluation, model, devices=_device(choices)
   )
   test = build_central(task.central_test)
   try:
@@ -97,9 +95,7 @@ def build_evaluations(
   if _CENTRAL in settings.evaluations:
     if samples_anew:
       in_training[_CENTRAL] = evaluation.build_sampled_evaluation(
-          model,
-          _build_test_sampling(task, settings),
-          devices=_device(choices),
+          model, _build_test_sampling(task, settings), devices=_device(choices)
       )
     else:
       examples = _examples_during_training(task, settings)

@@ -221,10 +221,7 @@ def train(choices: _Choices, settings: hparams.Settings):
   directory = run_directory.RunDirectory(
       settings.output_dir, settings.experiment_name
   )
-  with (
-      _errors_of_user(run_directory.RunDirectoryError),
-      directory.locked(),
-  ):
+  with _errors_of_user(run_directory.RunDirectoryError), directory.locked():
     _train(choices, settings, directory)
 
 

@@ -55,9 +55,7 @@ class WarmStart:
     return {_FLAG: self.path, _DIGEST_KEY: self.stored.digest()}
 
   def initial_state_fn(
-      self,
-      process: tff.learning.templates.LearningProcess,
-      task: task_lib.Task,
+      self, process: tff.learning.templates.LearningProcess, task: task_lib.Task
   ) -> Callable[[], Any]:
     """Returns a function that builds the state before the first round.
 

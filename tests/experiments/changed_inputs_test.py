@@ -58,8 +58,7 @@ class ChangedInputsTest(folder_testing.FolderTestCase):
     (self.folder / 'own_task.py').write_text(_TASK)
     self._write_data(0)
     # Programs begin with the paths of this process.
-    path = [str(self.folder), *sys.path]
-    self.enter_context(mock.patch.object(sys, 'path', path))
+    folder_testing.import_from(self, self.folder)
 
   def _write_data(self, seed):
     generator = np.random.default_rng(seed)

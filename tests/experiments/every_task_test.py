@@ -31,10 +31,7 @@ _WITH_FLAGS = (
     ('cifar10', (*_CAPPED, '--cifar10_model=simple_cnn')),
     ('cifar10', (*_CAPPED, '--cifar10_model=resnet18')),
     # Without a functional form.
-    (
-        'cifar10',
-        (*_CAPPED, '--cifar10_norm=batch', '--cifar10_model=resnet18'),
-    ),
+    ('cifar10', (*_CAPPED, '--cifar10_norm=batch', '--cifar10_model=resnet18')),
     ('cifar100', (*_CAPPED, '--cifar100_model=resnet50')),
     ('shakespeare', ('--max_examples=8',)),
     ('stackoverflow_nwp', ('--clients_per_round=5', '--max_examples=32')),

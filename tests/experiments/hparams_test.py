@@ -169,8 +169,7 @@ class HparamsTest(parameterized.TestCase):
         client_weighting,
     )
     self.assertEqual(
-        settings.experiment_name,
-        f'digits.{algorithm}.{client}.{server}',
+        settings.experiment_name, f'digits.{algorithm}.{client}.{server}'
     )
     # Flags may repeat the algorithm's own parts.
     said = [f'--client_optimizer={client}', f'--server_optimizer={server}']
@@ -278,10 +277,7 @@ _REFUSED = (
     ('--heldout_fraction=0', '(0, 1)', '0'),
     ('--validation_fraction=1', '(0, 1)', '1'),
     # The monitored metric, and averages.
-    (
-        '--monitored_metric=loss',
-        '--early_stopping_patience or --keep_best',
-    ),
+    ('--monitored_metric=loss', '--early_stopping_patience or --keep_best'),
     ('--monitored_mode=min', '--early_stopping_patience or --keep_best'),
     (
         '--keep_best --monitored_metric=evaluation/turnover',
@@ -295,10 +291,7 @@ _REFUSED = (
         'name:max and name:min',
         "'turnover'",
     ),
-    (
-        '--metric_modes=turnover:max',
-        '--evaluations=per_client or personalized',
-    ),
+    ('--metric_modes=turnover:max', '--evaluations=per_client or personalized'),
     ('--evaluations=per_clients', 'per_client or personalized'),
     ('--final_evaluations=central,x', '--final_evaluations=x'),
     ('--evaluations=', 'central'),

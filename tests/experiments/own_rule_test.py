@@ -3,7 +3,6 @@
 """Tests of your own rules, `--client_optimizer=package.module:build_NAME`."""
 
 import json
-import sys
 from unittest import mock
 
 from absl import flags
@@ -126,8 +125,7 @@ class OwnRuleTest(parameterized.TestCase):
         'from .rules import build_untyped\n', encoding='utf-8'
     )
     (package / 'wrong.py').write_text('\ndef build_x()\n', encoding='utf-8')
-    path = [str(self._folder), *sys.path]
-    self.enter_context(mock.patch.object(sys, 'path', path))
+    folder_testing.import_from(self, self._folder)
 
   def test_flags_follow_from_the_signature(self):
     choices, settings = published.parse_flags(

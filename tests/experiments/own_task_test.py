@@ -160,14 +160,8 @@ class OwnTaskTest(parameterized.TestCase):
       self.assertEmpty(registry.find_own([f'--flagfile={name}']))
 
   @parameterized.parameters(
-      (
-          'no_such.module:WINE',
-          'the module no_such is not found from',
-      ),
-      (
-          'docs.examples.nothing:WINE',
-          'docs.examples.nothing is not found from',
-      ),
+      ('no_such.module:WINE', 'the module no_such is not found from'),
+      ('docs.examples.nothing:WINE', 'docs.examples.nothing is not found from'),
       (':X', 'found no module, expected package.module:VALUE'),
       ('.foo:X', 'found no module, expected package.module:VALUE'),
       ('docs/wine.py:X', 'package.module:VALUE; did you mean docs.wine:X?'),

@@ -36,10 +36,7 @@ _HELP = {
     'fetch': ['--list'],
 }
 # The modes of the benchmark, and flags of their own.
-_MODES = {
-    'soak': '--rounds_per_sample',
-    'scaling': '--gigabits_per_second',
-}
+_MODES = {'soak': '--rounds_per_sample', 'scaling': '--gigabits_per_second'}
 _LIST = ('experiments.report', '--list', '--table=delta_sgd/table_1')
 _SEARCH = (
     '--sweep_name=rates',

@@ -17,11 +17,11 @@ SPEC = tff.simulation.baselines.ClientSpec(
 
 def preprocess(
     baseline: tff.simulation.baselines.BaselineTask, dataset: tf.data.Dataset
-) -> list[np.ndarray]:
-  """Returns the features and labels of all examples of a client."""
+) -> dict[str, np.ndarray]:
+  """Returns the features `x` and labels `y` of all examples of a client."""
   batches = baseline.datasets.train_preprocess_fn(dataset)
-  parts = zip(*batches.as_numpy_iterator())
-  return [np.concatenate(part) for part in parts]
+  parts = zip('xy', zip(*batches.as_numpy_iterator()), strict=True)
+  return {name: np.concatenate(part) for name, part in parts}
 
 
 def evaluate(

@@ -26,9 +26,9 @@ from typing import Any
 from absl import flags
 
 from experiments import command_line
-from experiments import csv_files
 from experiments import flag_table
 from experiments import folders
+from experiments import formatting
 from experiments import markup
 from experiments import pages
 from experiments import published
@@ -210,7 +210,7 @@ def _write(
       'The central claims of the papers',
       list(_build_blocks(rows, found_runs)),
   )
-  csv_files.write(path.with_suffix('.csv'), _COLUMNS, rows)
+  formatting.write_csv(path.with_suffix('.csv'), _COLUMNS, rows)
   text = json.dumps(found, indent=2, allow_nan=False)
   _files.write(path.with_suffix('.json'), f'{text}\n')
 

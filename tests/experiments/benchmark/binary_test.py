@@ -3,6 +3,7 @@
 """Tests of the benchmark binary; none of how long anything takes."""
 
 import json
+import tempfile
 
 from absl.testing import absltest
 from absl.testing import parameterized
@@ -229,21 +230,21 @@ class WorkloadsTest(parameterized.TestCase):
     name, num_weights = sizes
     model = models.MODELS[name].build(version)
     self.assertEqual(model.count_params(), num_weights)
-    examples = models.MAKERS[name](np.random.default_rng(0), 3)
+    examples = models.MODELS[name].make_examples(np.random.default_rng(0), 3)
     logits = model(examples['x'])
     loss = models.MODELS[name].build_loss(version)
     self.assertGreater(float(loss(examples['y'], logits)), 0)
     self.assertEqual(examples['y'].shape[0], 3)
 
   def test_bags_are_frequencies_and_several_tags(self):
-    examples = models.MAKERS['tags'](np.random.default_rng(0), 5)
+    examples = models.MODELS['tags'].make_examples(np.random.default_rng(0), 5)
     np.testing.assert_allclose(examples['x'].sum(axis=1), 1, rtol=1e-5)
     np.testing.assert_array_equal((examples['x'] > 0).sum(axis=1), 20)
     np.testing.assert_array_equal(examples['y'].sum(axis=1), 2)
 
   def test_words_are_those_of_the_bags(self):
     bags, words = (
-        models.MAKERS[name](np.random.default_rng(0), 5)
+        models.MODELS[name].make_examples(np.random.default_rng(0), 5)
         for name in ('tags', 'word_tags')
     )
     for bag, numbers in zip(bags['x'], words['x']):
@@ -251,13 +252,12 @@ class WorkloadsTest(parameterized.TestCase):
     np.testing.assert_array_equal(bags['y'], words['y'])
 
   def test_labels_of_sequences_are_the_tokens_after(self):
-    examples = models.MAKERS['lstm'](np.random.default_rng(0), 5)
+    examples = models.MODELS['lstm'].make_examples(np.random.default_rng(0), 5)
     np.testing.assert_array_equal(examples['x'][:, 1:], examples['y'][:, :-1])
     self.assertGreater(examples['x'].min(), 0)
 
   def test_names_of_all_rows_are_known(self):
     for workload in workloads.WORKLOADS.values():
-      self.assertIn(workload.model, models.MAKERS)
       self.assertIn(workload.model, models.MODELS)
       self.assertIn(workload.client_optimizer, models.CLIENT_OPTIMIZERS)
       self.assertIn(workload.server_optimizer, models.SERVER_OPTIMIZERS)
@@ -279,3 +279,36 @@ class WorkloadsTest(parameterized.TestCase):
     sizes = [clients.num_examples(name) for name in clients.client_ids]
     self.assertEqual((min(sizes), max(sizes)), (1, 400))
     self.assertGreater(len(set(sizes)), 90)
+
+
+class TaskMeasurementTest(absltest.TestCase):
+
+  def _measure(self, name):
+    folder = tempfile.TemporaryDirectory()
+    self.addCleanup(folder.cleanup)
+    return comparisons.measure_task(
+        registry.ROWS[registry.TASK][name],
+        [workloads.RUNTIMES['compiled']],
+        measurement.Settings(1, num_parallel_clients=1),
+        data_dir=None,
+        synthetic_dir=folder.name,
+    )
+
+  @pytest.mark.slow
+  def test_measures_a_task_as_its_protocol_says(self):
+    (line,) = self._measure('digits')
+    self.assertEqual(line['workload'], 'tasks/digits')
+    self.assertEqual(line['variant'], 'real data')
+    self.assertEqual(line['clients_per_round'], 10)
+    self.assertEqual(line['rounds'], 1)
+    self.assertBetween(line['wait_share'], 0, 1)
+    self.assertIn('waiting', reports.format_table([line], []))
+
+  @pytest.mark.slow
+  def test_made_up_data_are_called_so(self):
+    (line,) = self._measure('mnist')
+    self.assertEqual(line['variant'], 'synthetic data')
+
+  def test_capped_tasks_are_tasks(self):
+    for name in comparisons.CAPS:
+      self.assertIn(name, registry.ROWS[registry.TASK])

@@ -51,8 +51,7 @@ class CheckTest(parameterized.TestCase):
     _, adapter = self._check(_RIGHT)
     run, problems = golden_testing.create_tiny_run()
     self.assertEqual(
-        adapter.runs,
-        [(run['config'], problems['quadratic'], [[0], [0]])],
+        adapter.runs, [(run['config'], problems['quadratic'], [[0], [0]])]
     )
 
   def test_any_round_counts(self):

@@ -26,11 +26,10 @@ from tests.experiments.sweep import sweep_testing
 
 def _run(plan, max_seconds=1e6, clock=time.monotonic):
   """Runs a plan with the made-up program; returns its end and its output."""
-  out = io.StringIO()
   with (
       mock.patch.object(running, 'TRAIN', sweep_testing.FAKE_TRAIN),
       mock.patch.object(hparams, 'check_data_files'),  # It reads none.
-      contextlib.redirect_stdout(out),
+      contextlib.redirect_stdout(io.StringIO()) as out,
   ):
     ending = execution.run(
         plan, num_at_once=4, max_seconds=max_seconds, now=clock

@@ -16,7 +16,6 @@ import attrs
 import numpy as np
 
 from experiments.leaderboard import board
-from experiments.leaderboard import curves as curves_lib
 from experiments.leaderboard import drawing
 from experiments.leaderboard import page
 from experiments.leaderboard import results as results_lib
@@ -240,8 +239,7 @@ class OtherPagesTest(absltest.TestCase):
     time = datetime.datetime(2999, 1, 2, tzinfo=datetime.timezone.utc)
     rules = board.Registration('abc', time, ('digits', 'FedAvg'))
     plan = dataclasses.replace(
-        self.plan,
-        board=attrs.evolve(self.plan.board, registered=(rules,)),
+        self.plan, board=attrs.evolve(self.plan.board, registered=(rules,))
     )
     for method in ('FedAvg', 'Delta-SGD'):
       accuracies = dict.fromkeys(range(3), 0.9)
@@ -274,7 +272,7 @@ class CurvesTest(absltest.TestCase):
       board_testing.write_run(trial, [accuracy, accuracy])
 
   def _find(self):
-    return curves_lib.find(results_lib.Results(self.plan), 'digits')
+    return results_lib.Results(self.plan).curves('digits')
 
   def test_methods_with_fewer_trials_have_no_area(self):
     self._write_trials('FedAvg', [0.5, 0.5, 0.5])
@@ -299,7 +297,7 @@ class CurvesTest(absltest.TestCase):
 def _draw(plan, folder):
   """Plots the pictures; returns their captions."""
   results = results_lib.Results(plan)
-  curves = {task: curves_lib.find(results, task) for task in plan.board.tasks}
+  curves = {task: results.curves(task) for task in plan.board.tasks}
   return drawing.draw(results, curves, folder / 'leaderboard')
 
 
@@ -358,12 +356,7 @@ class DrawingTest(absltest.TestCase):
     self.assertTrue(options['only_names'])
     self.assertEqual(
         options['names'],
-        [
-            'FedAvg',
-            'FedYogi',
-            'FedAdam',
-            *reversed(methods[1:6]),
-        ],
+        ['FedAvg', 'FedYogi', 'FedAdam', *reversed(methods[1:6])],
     )
 
   def test_profiles_over_the_tasks_are_steps(self):

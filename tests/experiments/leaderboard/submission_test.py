@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of a method of your own that says how it is tuned."""
 
-import sys
 from unittest import mock
 
 from absl import flags
@@ -31,8 +30,7 @@ class SubmissionTest(parameterized.TestCase):
     """Returns the method of a new module with a constant."""
     folder = folder_testing.new(self)
     (folder / f'{name}.py').write_text(constant + _RULE, encoding='utf-8')
-    path = mock.patch.object(sys, 'path', [str(folder), *sys.path])
-    self.enter_context(path)
+    folder_testing.import_from(self, folder)
     return board.create_method(registry.CLIENT_OPTIMIZER, f'{name}:build_own')
 
   def test_the_example_joins_the_default_methods(self):
@@ -74,8 +72,7 @@ class SubmissionTest(parameterized.TestCase):
   def test_the_constant_may_be(self, constant):
     folder = folder_testing.new(self)
     (folder / 'own_submission.py').write_text('OF_OWN = {"name": "Mine"}')
-    path = mock.patch.object(sys, 'path', [str(folder), *sys.path])
-    self.enter_context(path)
+    folder_testing.import_from(self, folder)
     name = self.id().rpartition('_be_')[2]
     self.assertEqual(self._read(constant, name).name, 'Mine')
 

@@ -1,12 +1,21 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of tables and their cells."""
+"""Tests of tables and their cells, and of the flags and commands of these."""
 
 import dataclasses
+import shlex
 
+from absl import flags
+from absl.testing import absltest
 from absl.testing import parameterized
+import pytest
 
+from experiments import flag_table
+from experiments import published
+from experiments import registry
+from experiments.published import commands
 from experiments.published import tables
+from tests.experiments.report import made_up_runs
 
 
 def _cell(group, row, column):
@@ -83,3 +92,159 @@ class TablesTest(parameterized.TestCase):
     table = _table('paper', 'table_1', cells[:1])
     with self.assertRaisesRegex(tables.PublishedError, 'table_1 has no cells'):
       table.restrict(rows=['Adam'])
+
+
+_SPECIFIED = tables.Origin.SPECIFIED
+_ASSUMED = tables.Origin.ASSUMED
+_LOST = tables.Origin.LOST
+_METHOD = '--preset=delta_sgd/delta_sgd'
+
+
+def _found_cell(specified=(), lost=()):
+  given = tables.FlagsByOrigin(specified=specified, lost=lost).given
+  return tables.Cell('paper', 'table_1', '', 'SGD', 'MNIST', flags=given)
+
+
+def _origins(cell):
+  found = commands.hyperparameters(cell)
+  return {found.name: (found.value, found.origin) for found in found}
+
+
+def _parse(*arguments):
+  values = flags.FlagValues()
+  flag_table.define(commands.AxisFlags, values)
+  values(['report', *arguments])
+  return values
+
+
+class AxisFlagsTest(absltest.TestCase):
+
+  def test_names_are_separated_by_commas_and_tables_are_there_once(self):
+    table = made_up_runs.build_table(
+        groups=['alpha = 1', 'h'], rows=['a', 'b', 'c']
+    )
+    (found,) = commands.restrict(
+        [table, table], _parse('--rows=c,a', '--groups=alpha = 1')
+    )
+    self.assertEqual(
+        [cell.key for cell in found.cells],
+        [('alpha = 1', 'a', 'digits'), ('alpha = 1', 'c', 'digits')],
+    )
+    self.assertEqual(commands.restrict([table], _parse()), [table])
+
+  def test_a_flag_that_is_given_twice_is_refused(self):
+    with self.assertRaisesRegex(flags.Error, 'rows=b: already defined'):
+      _parse('--rows=a', '--rows=b')
+
+  @pytest.mark.slow
+  def test_no_published_name_has_a_comma(self):
+    for table in published.load_tables():
+      for axis in published.AXES:
+        for entry in getattr(table, axis):
+          self.assertNotIn(',', entry.name)
+
+
+class CommandsTest(parameterized.TestCase):
+
+  def test_command_is_a_line_for_a_shell(self):
+    command = commands.build_command(
+        _found_cell(['--task=mnist']),
+        seed=2,
+        data_dir='my data',
+        output_dir='out',
+    )
+    self.assertEqual(
+        shlex.split(command),
+        [
+            '.venv/bin/python',
+            '-m',
+            'experiments.train',
+            '--task=mnist',
+            '--seed=2',
+            '--data_dir=my data',
+            '--output_dir=out',
+            '--experiment_name=paper/table_1/sgd.mnist/seed_2',
+        ],
+    )
+
+  def test_command_of_several_seeds_names_the_folder_of_runs(self):
+    command = commands.build_sweep_command(
+        _found_cell(['--task=mnist']), [1, 2], output_dir='my runs'
+    )
+    self.assertEqual(
+        shlex.split(command)[3:],
+        [
+            '--table=paper/table_1',
+            '--rows=SGD',
+            '--columns=MNIST',
+            '--seeds=1,2',
+            '--data_dir=data',
+            '--output_dir=my runs',
+        ],
+    )
+
+  def test_made_up_data_have_no_folder(self):
+    arguments = commands.train_arguments(
+        _found_cell(['--task=mnist', '--use_synthetic_data']),
+        data_dir=None,
+    )
+    self.assertFalse([a for a in arguments if a.startswith('--data_dir')])
+    _, settings = commands.parse_flags(arguments)
+    self.assertTrue(settings.use_synthetic_data)
+
+  def test_flags_of_one_command_are_not_those_of_the_next(self):
+    commands.parse_flags(['--client_epochs=3', '--evaluations=per_client'])
+    with self.assertRaises(flags.Error):
+      commands.parse_flags(['--total_rounds=7', '--client_epochs=none'])
+    choices, settings = commands.parse_flags(['--client_optimizer=sgd'])
+    self.assertIsNone(settings.client_epochs)
+    self.assertIsNone(settings.total_rounds)
+    self.assertEqual(settings.evaluations, ('central',))
+    self.assertEmpty(choices[registry.CLIENT_OPTIMIZER].given)
+
+  def test_every_value_has_an_origin(self):
+    found = _origins(
+        _found_cell(
+            ['--task=mnist', '--client_optimizer=sgd', '--total_rounds=500'],
+            lost=['--client_learning_rate=0.5'],
+        )
+    )
+    self.assertEqual(found['task'], ('mnist', _SPECIFIED))
+    self.assertEqual(found['total_rounds'], (500, _SPECIFIED))
+    self.assertEqual(found['client_learning_rate'], (0.5, _LOST))
+    self.assertEqual(found['sgd_momentum'], (0.0, _ASSUMED))
+    self.assertEqual(found['client_batch_size'], (None, _ASSUMED))
+
+  def test_runs_that_are_not_compared_are_left_out(self):
+    found = _origins(
+        _found_cell(['--task=mnist', '--rounds_per_evaluation=10'])
+    )
+    self.assertEqual(found['rounds_per_evaluation'], (10, _SPECIFIED))
+    for name in ('runtime', 'data_dir', 'output_dir', 'rounds_per_checkpoint'):
+      self.assertNotIn(name, found)
+
+  def test_preset_gives_its_origins(self):
+    found = _origins(_found_cell(['--task=digits', _METHOD]))
+    self.assertEqual(found['delta_sgd_gamma'], (2.0, _SPECIFIED))
+    self.assertEqual(found['delta_sgd_amplify_first'], (False, _LOST))
+
+  def test_last_flag_has_the_last_word_on_the_origin(self):
+    cell = _found_cell(
+        ['--task=digits', _METHOD], lost=['--delta_sgd_gamma=1']
+    )
+    self.assertEqual(_origins(cell)['delta_sgd_gamma'], (1.0, _LOST))
+
+  @parameterized.parameters(False, True)
+  def test_negated_flag_overrides_and_is_overridden(self, value):
+    given = ['--delta_sgd_amplify_first', '--nodelta_sgd_amplify_first']
+    if value:
+      given.reverse()
+    cell = _found_cell(['--task=digits', given[0]], lost=[given[1]])
+    self.assertEqual(_origins(cell)['delta_sgd_amplify_first'], (value, _LOST))
+
+  def test_parts_have_the_origin_of_their_algorithm(self):
+    found = _origins(
+        _found_cell(['--task=digits', '--algorithm=fedcada'])
+    )
+    self.assertEqual(found['client_optimizer'], ('fedcada_adam', _SPECIFIED))
+    self.assertEqual(found['server_optimizer'], ('fedavg', _ASSUMED))

@@ -155,8 +155,7 @@ class ComparisonTest(page_testing.PageTestCase):
         columns={'evaluation/clients/auc_mean': 0.5},
     )
     with self.assertRaisesRegex(
-        run_folder.RunError,
-        ' they have drift, evaluation/clients/auc_mean$',
+        run_folder.RunError, ' they have drift, evaluation/clients/auc_mean$'
     ):
       self._compare('a', metric='clients/auc_mean')
 

@@ -36,8 +36,7 @@ class PageTestCase(parameterized.TestCase):
 
   def write(self, *tables: published.Table) -> str:
     """Writes the pages of tables; returns what is printed."""
-    out = io.StringIO()
-    with contextlib.redirect_stdout(out):
+    with contextlib.redirect_stdout(io.StringIO()) as out:
       page.write_tables(
           tables,
           self.runs_dir,

@@ -104,8 +104,7 @@ class DrawsTest(parameterized.TestCase):
     )
     values = _draw(num_trials=3)
     self.assertEqual(
-        found,
-        [(('a', a), (_RATE, value)) for a in '12' for value in values],
+        found, [(('a', a), (_RATE, value)) for a in '12' for value in values]
     )
 
   def test_the_same_draw_is_tried_once(self):

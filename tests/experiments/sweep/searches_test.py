@@ -54,8 +54,7 @@ class SearchesTest(folder_testing.FolderTestCase):
     )
 
   def _run(self, search):
-    out = io.StringIO()
-    with contextlib.redirect_stdout(out):
+    with contextlib.redirect_stdout(io.StringIO()) as out:
       searches.run(search, num_at_once=2)
     return out.getvalue().splitlines()
 
@@ -106,8 +105,7 @@ class SearchesTest(folder_testing.FolderTestCase):
   def test_a_failed_trial_is_named_and_the_others_continue(self):
     flagfile = self._flagfile('other.flags', '--digits_alpha=1\n')
     search = self._build('13', '0.1', seeds=[0], transfer_to=[flagfile])
-    out = io.StringIO()
-    with contextlib.redirect_stdout(out):
+    with contextlib.redirect_stdout(io.StringIO()) as out:
       with self.assertRaisesRegex(
           command_line.EnvironmentalError,
           r'1 of 2 trials failed, .*=13/seed_0 \(.*=13\.seed_0\.log\)',
@@ -170,10 +168,7 @@ class SearchesTest(folder_testing.FolderTestCase):
   def test_the_best_of_each_value_is_carried(self):
     flagfile = self._flagfile('b.flags', '--digits_alpha=10\n')
     search = self._build(
-        '0.01',
-        '0.1',
-        best_per='client_learning_rate',
-        transfer_to=[flagfile],
+        '0.01', '0.1', best_per='client_learning_rate', transfer_to=[flagfile]
     )
     self._run(search)
     self.assertLen(folder_testing.read_rows(self.home / 'best.csv'), 2)

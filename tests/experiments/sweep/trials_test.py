@@ -4,7 +4,6 @@
 
 import dataclasses
 import pathlib
-import sys
 import tempfile
 from unittest import mock
 
@@ -145,8 +144,7 @@ class RecordsTest(folder_testing.FolderTestCase):
     )
     place = 'own_of_trials:build_small'
     rows = registry.ROWS[registry.CLIENT_OPTIMIZER]
-    path = [str(self.folder), *sys.path]
-    self.enter_context(mock.patch.object(sys, 'path', path))
+    folder_testing.import_from(self, self.folder)
     self.enter_context(mock.patch.dict(rows))
     trial = trials_lib.build_trial(
         {},
@@ -345,10 +343,7 @@ class TableTrialsTest(parameterized.TestCase):
 
   def _build(self, seeds=None, given=None, **names):
     return trials_lib.build_table_trials(
-        self.table.restrict(**names),
-        given or {},
-        seeds=seeds,
-        output_dir='out',
+        self.table.restrict(**names), given or {}, seeds=seeds, output_dir='out'
     )
 
   def test_all_cells_lie_where_their_commands_put_them(self):

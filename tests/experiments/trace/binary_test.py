@@ -56,12 +56,11 @@ class TraceTest(folder_testing.FolderTestCase):
     self.assertNotIn('\n', str(caught.exception))
 
   def test_a_checkpoint_that_cannot_be_opened_is_not_compared(self):
-    out = io.StringIO()
     with (
         mock.patch.object(
             checkpoints, 'read_leaves', side_effect=PermissionError
         ),
-        contextlib.redirect_stdout(out),
+        contextlib.redirect_stdout(io.StringIO()) as out,
     ):
       views._compare(mock.Mock(), 1, pathlib.Path('checkpoint'))
     self.assertEqual(out.getvalue(), '')
@@ -77,10 +76,9 @@ class TraceTest(folder_testing.FolderTestCase):
     }
     found = mock.Mock()
     found.state.global_model_weights = weights
-    out = io.StringIO()
     with (
         mock.patch.object(checkpoints, 'read_leaves', return_value=leaves),
-        contextlib.redirect_stdout(out),
+        contextlib.redirect_stdout(io.StringIO()) as out,
     ):
       views._compare(found, 1, pathlib.Path('checkpoint'))
     self.assertIn(f' {verdict} ', out.getvalue())
@@ -262,13 +260,11 @@ class TraceTest(folder_testing.FolderTestCase):
 
   def test_rounds_that_are_not_there(self):
     self._assert_refused(
-        r'^--round=4 is beyond the 3 finished rounds of .*/run$',
-        round_num=4,
+        r'^--round=4 is beyond the 3 finished rounds of .*/run$', round_num=4
     )
     (self.run_dir / 'metrics.csv').unlink()
     self._assert_refused(
-        r'^--round=1 is beyond the 0 finished rounds of .*/run$',
-        round_num=1,
+        r'^--round=1 is beyond the 0 finished rounds of .*/run$', round_num=1
     )
 
   def test_runs_that_are_not_known(self):

@@ -148,10 +148,9 @@ class CompareTest(folder_testing.FolderTestCase):
 
   def _run(self, *arguments):
     """Compares runs that are made up; returns what is printed."""
-    out = io.StringIO()
     with (
         mock.patch.object(running, 'TRAIN', sweep_testing.FAKE_TRAIN),
-        contextlib.redirect_stdout(out),
+        contextlib.redirect_stdout(io.StringIO()) as out,
     ):
       compare.run(self._parse(*arguments))
     return out.getvalue()

@@ -1,18 +1,22 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of the flags of evaluations, and of what they build and write."""
+"""Tests of evaluations, from the flags to what is built and written."""
 
+import collections
 import contextlib
 import functools
 import io
 import json
+import tempfile
 from unittest import mock
 
+from absl.testing import absltest
 from absl.testing import parameterized
 import attrs
 import numpy as np
 import pytest
 
+from experiments.train import evaluation_results
 from experiments.train import evaluations
 from experiments.train import run_parts
 from tests import folder_testing
@@ -22,6 +26,7 @@ from tff_adaptive import _metric_modes
 from tff_adaptive import evaluation
 from tff_adaptive.analysis import training_curve
 from tff_adaptive.data import batching
+from tff_adaptive.simulation import run_directory
 
 
 def _read(*arguments):
@@ -180,8 +185,7 @@ class BuildTest(parameterized.TestCase):
             evaluations, _MAX_WHOLE_EXAMPLES=20, _SAMPLED_EXAMPLES=10
         )
     )
-    out = io.StringIO()
-    with contextlib.redirect_stdout(out):
+    with contextlib.redirect_stdout(io.StringIO()) as out:
       found = evaluations._examples_during_training(task, settings)
     self.assertLen(found['y'], 10)
     self.assertIn('10 of ', out.getvalue())
@@ -251,3 +255,55 @@ class RunTest(folder_testing.FolderTestCase):
           '--evaluation_examples=40',
       )
     self.assertEqual(plot.call_args.kwargs['data'], 'test clients')
+
+
+def _metrics(accuracy):
+  return evaluation.ClientMetrics(
+      ['a', 'b'], [1, 3], {'loss': [0.5, np.nan], 'accuracy': accuracy}
+  )
+
+
+class WriteTest(absltest.TestCase):
+
+  def test_writes_file_pictures_and_table(self):
+    folder = self.enter_context(tempfile.TemporaryDirectory())
+    directory = run_directory.RunDirectory(folder, 'run')
+    directory.open({})
+    found = {
+        'central': {'test': collections.OrderedDict(loss=0.5, accuracy=0.75)},
+        'per_client': _metrics([0.5, 1.0]),
+        'personalized': evaluation.PersonalizedMetrics(
+            _metrics([0.5, 1.0]), _metrics([1.0, 1.0])
+        ),
+    }
+    with contextlib.redirect_stdout(io.StringIO()) as out:
+      evaluation_results.write(found, 7, directory, 'A title')
+    content = json.loads((directory.path / 'evaluation.json').read_text())
+    self.assertEqual(content['round_num'], 7)
+    self.assertEqual(content['central']['test']['accuracy'], 0.75)
+    per_client = content['per_client']
+    self.assertEqual(per_client['num_clients'], 2)
+    self.assertEqual(per_client['summary']['accuracy_weighted_mean'], 0.875)
+    self.assertIsNone(per_client['summary']['loss_mean'])
+    self.assertEqual(
+        per_client['clients']['b'],
+        {'num_examples': 3, 'loss': None, 'accuracy': 1.0},
+    )
+    after = content['personalized']['after']['summary']
+    self.assertEqual(after['accuracy_worst_decile'], 1.0)
+    self.assertEqual(
+        {path.name for path in directory.plots.iterdir()},
+        {
+            'clients_loss.png',
+            'clients_accuracy.png',
+            'personalized_loss.png',
+            'personalized_accuracy.png',
+        },
+    )
+    lines = out.getvalue().splitlines()
+    self.assertEqual(lines[0], 'central, test: loss 0.5, accuracy 0.75')
+    self.assertRegex(lines[1], '^by client +clients +metric +mean +by examples')
+    self.assertRegex(
+        lines[3], r'^per client +2 +accuracy +0\.75 +0\.875 +0\.75 +0\.5$'
+    )
+    self.assertRegex(lines[7], r'^after fine-tuning +2 +accuracy +1 +1 +1 +1$')

@@ -230,10 +230,7 @@ class TrainerTest(folder_testing.FolderTestCase):
           self.train(*arguments, '--total_rounds=8')
 
   @parameterized.parameters(
-      (
-          '--algorithm=fedli_ls',
-          ['server_step_size', 'clients/backtracks_mean'],
-      ),
+      ('--algorithm=fedli_ls', ['server_step_size', 'clients/backtracks_mean']),
       ('--algorithm=fedli_lu', ['gamma', 'objective']),
       ('--server_optimizer=fedexp', ['server_step_size']),
   )

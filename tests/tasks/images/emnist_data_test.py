@@ -104,11 +104,13 @@ class EmnistDataTest(folder_testing.FolderTestCase):
     wanted = emnist_testing.splits()['all_test']
     for max_bytes in (0, 1 << 20):
       data = _load(self.folder, max_bytes)
-      for name in ('label', 'pixels'):
-        np.testing.assert_array_equal(
-            data.central_test[name],
-            np.concatenate([wanted[i][name] for i in sorted(wanted)]),
-        )
+      np.testing.assert_equal(
+          data.central_test,
+          {
+              name: np.concatenate([wanted[i][name] for i in sorted(wanted)])
+              for name in ('label', 'pixels')
+          },
+      )
 
   def test_input_and_target_of_the_autoencoder_share_their_memory(self):
     raw = emnist_testing.examples(3, seed=1)
