@@ -167,7 +167,9 @@ class DrawingTest(page_testing.PageTestCase):
     table = published.find_table('delta_sgd/figure_8')
     self.addCleanup(os.chdir, os.getcwd())
     os.chdir(self.runs_dir)
-    with self.assertRaisesRegex(command_line.UserError, 'mnist.npz could not be'):
+    with self.assertRaisesRegex(
+        command_line.UserError, 'mnist.npz could not be'
+    ):
       drawing.draw(
           results_lib.without_runs(table.restrict(columns=['MNIST'])),
           self.output_dir / 'clients.png',
