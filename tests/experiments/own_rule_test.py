@@ -265,7 +265,7 @@ class OwnRuleTest(parameterized.TestCase):
       ('own_rules.rules:build_mixed', 'the `Literal` of mode must have texts'),
       ('own_rules.wrong:build_x', r'wrong.py, line 2: .*expected'),
       ('own_rules.rules.build_typed', 'a name or package.module:build_NAME$'),
-      ('own_rules/rules.py:build_x', 'expected package.module:build_NAME$'),
+      ('own_rules/rules.py:build_x', 'mean own_rules.rules:build_x[?]$'),
   )
   def test_what_cannot_be_had_is_one_sentence(self, place, message):
     with self.assertRaisesRegex(hparams.HparamError, message):

@@ -127,7 +127,7 @@ class ImportsTest(parameterized.TestCase):
     self.assertNoCommonElements(imported, _SLOW)
     self.assertEqual(
         _packages_of_ours(imported),
-        {'', '_files', '_stack', '_tff_internals', 'data'},
+        {'', '_error_texts', '_files', '_stack', '_tff_internals', 'data'},
     )
 
   def test_runtime_can_be_taken_alone(self):

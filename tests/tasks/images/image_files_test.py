@@ -98,11 +98,11 @@ class ImageFilesTest(parameterized.TestCase):
   def test_file_that_is_damaged(self, damage):
     np.savez_compressed(self.npz, **_small())
     self.npz.write_bytes(damage(self.npz.read_bytes()))
-    self._assert_refused(f'{self.npz} is damaged')
+    self._assert_refused(str(self.npz), 'could not be read (')
 
   def test_pickled_objects_are_not_loaded(self):
     np.savez(self.npz, **_small(x_test=np.array([{}], object)))
-    self._assert_refused(f'{self.npz} is damaged', 'allow_pickle=False')
+    self._assert_refused(str(self.npz), 'allow_pickle=False')
 
   @parameterized.parameters(
       ('x_train', np.zeros([20, 28, 28], np.float32), 'float32'),
