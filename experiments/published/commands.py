@@ -132,7 +132,7 @@ def build_sweep_command(
 
     >>> cell = published.find_table('delta_sgd/table_7').cells[0]
     >>> build_sweep_command(cell, [1, 2])
-    '... -m experiments.sweep --table=delta_sgd/table_7 ...'
+    "... -m experiments.sweep --table=delta_sgd/table_7 ..."
   """
   if len(seeds) == 1:
     return build_command(cell, seed=seeds[0], output_dir=output_dir)
