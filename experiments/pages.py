@@ -156,4 +156,9 @@ def write_page(path: pathlib.Path, title: str, blocks: Sequence[str]):
   Raises:
     OSError: If the file cannot be written.
   """
-  _files.write(path.with_suffix('.md'), to_markdown(title, blocks))
+  _files.write(with_suffix(path, '.md'), to_markdown(title, blocks))
+
+
+def with_suffix(path: pathlib.Path, suffix: str) -> pathlib.Path:
+  """Returns a path with a suffix after its name, which may have dots."""
+  return path.with_name(path.name + suffix)

@@ -62,7 +62,7 @@ def write_tables(
       results = results_lib.collect(table, runs_dir)
     else:
       results = results_lib.without_runs(table)
-    pictures = drawing.draw(results, path.with_suffix('.png'), data_dir)
+    pictures = drawing.draw(results, pages.with_suffix(path, '.png'), data_dir)
     if has_runs:
       blocks = [
           *_introduce(results),
@@ -72,7 +72,7 @@ def write_tables(
           *_missing(results, runs_dir, times),
           *pages.origin(list(results.runs.run), command),
       ]
-      _write_csv(path.with_suffix('.csv'), results, runs_dir)
+      _write_csv(pages.with_suffix(path, '.csv'), results, runs_dir)
       told = (
           f'{results.cells.was_run.sum()} of {len(table.cells)} cells measured'
       )

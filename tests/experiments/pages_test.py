@@ -67,6 +67,17 @@ run <this> && that
     self.assertIn('make page', blocks[1])
 
 
+class PageFilesTest(folder_testing.FolderTestCase):
+
+  def test_names_may_have_dots(self):
+    for name in ('table_1.5', 'table_1.6'):
+      pages.write_page(self.folder / name, name, [])
+    self.assertCountEqual(
+        [path.name for path in self.folder.iterdir()],
+        ['table_1.5.md', 'table_1.6.md'],
+    )
+
+
 class CsvFilesTest(parameterized.TestCase):
 
   @parameterized.parameters(
