@@ -109,30 +109,13 @@ def _check_import(name: str) -> _Report:
   return [_line(f'import {name}', 'works')], []
 
 
-def _cuda_packages() -> str:
-  """Returns pip's arguments for GPU support, with TensorFlow's own versions."""
-  return f"'tensorflow[and-cuda]=={_stack.PACKAGES['tensorflow']}'"
-
-
 def _check_devices() -> _Report:
-  """Lists the CPUs and the GPUs that TensorFlow sees; GPUs are optional."""
+  """Lists the CPUs, and the devices of JAX, which are optional."""
   if hasattr(os, 'sched_getaffinity'):
     cpus = len(os.sched_getaffinity(0))
   else:
     cpus = os.cpu_count() or 1
-  note = ''
-  try:
-    tf = importlib.import_module('tensorflow')
-    devices = tf.config.list_physical_devices('GPU')
-    gpus = ', '.join(device.name for device in devices)
-    if not gpus:
-      command = f'{sys.executable} -m pip install {_cuda_packages()}'
-      note = f'(to use GPUs: {command})'
-  except Exception:  # pylint: disable=broad-exception-caught
-    # `_check_import` has reported the error.
-    gpus = 'unknown, TensorFlow cannot be imported'
-  lines = [_line('CPUs', str(cpus)), _line('GPUs', gpus or 'none', note)]
-  return [*lines, *_list_jax_devices()], []
+  return [_line('CPUs', str(cpus)), *_list_jax_devices()], []
 
 
 def _list_jax_devices() -> list[str]:

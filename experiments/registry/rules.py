@@ -169,7 +169,7 @@ _NUM_PARALLEL_CLIENTS = rows.Argument(
     'num_parallel_clients',
     None,
     'The number of clients that run at once. By default the number of cores on '
-    'a CPU, and 1 on a GPU.',
+    'a CPU; on a GPU or TPU 16 or 1, by the model.',
     type=int,
     flag='num_parallel_clients',
     minimum=1,

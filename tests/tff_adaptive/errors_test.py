@@ -332,7 +332,7 @@ test_contexts_are_refused = error_testing.refused(
     *(
         _value(named, _context, devices=devices)
         for named, names in (
-            (r"one of \['CPU:0'", ('CPU:1', '/device:GPU:99', '')),
+            ("'CPU', 'GPU'", ('CPU:1', 'CPUs', '/device:GPU:99', '')),
             ('pip install', ('XLA:CPU:9', 'XLA:CPU:0-1', 'TPU:1', 'TPUs')),
             ('pip install', ('GPU', 'XLA:GPU')),
             ("pass `devices='XLA:CPU'`", ('XLA:CPUs', 'xla:cpus')),

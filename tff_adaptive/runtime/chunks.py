@@ -20,13 +20,11 @@ from tensorflow.python.ops import list_ops
 import tensorflow_federated as tff
 
 from tff_adaptive import _error_texts
+from tff_adaptive.runtime import computations
 from tff_adaptive.runtime import values
 from tff_adaptive.runtime.datasets import client_tensors
 from tff_adaptive.runtime.graphs import graph_functions
 
-# The parts of a `tff.backends.mapreduce.MapReduceForm` other than the clients'
-# work. A part's index keys its random numbers.
-NAMES = ('prepare', 'zero', 'accumulate', 'merge', 'report', 'update')
 # The parts that add to a sum.
 _ADDING = ('accumulate', 'merge')
 
@@ -38,17 +36,15 @@ class ServerParts:
   return only these rows, see `graph_functions.GraphFunction.appending`.
   """
 
-  def __init__(
-      self, computations: Mapping[str, tff.framework.ConcreteComputation]
-  ):
-    """Converts the parts given by name, some or all of `NAMES`.
+  def __init__(self, parts: Mapping[str, tff.framework.ConcreteComputation]):
+    """Converts the parts given by name, some or all of `SERVER_PARTS`.
 
     Raises:
       UnsupportedComputationError: If one cannot be compiled.
     """
     self._functions = {
         name: graph_functions.build_graph_function(computation)
-        for name, computation in computations.items()
+        for name, computation in parts.items()
     }
     self._full_merge = self._functions.get('merge')
     for name in _ADDING:
@@ -82,7 +78,9 @@ class ServerParts:
       return part
     if number is not None:
       seed = tf.random.experimental.stateless_fold_in(seed, number)
-    return functools.partial(part, seed=seed + (NAMES.index(name) + 1))
+    return functools.partial(
+        part, seed=seed + (computations.SERVER_PARTS.index(name) + 1)
+    )
 
   @functools.cached_property
   def sum_specs(self) -> list[tf.TensorSpec]:

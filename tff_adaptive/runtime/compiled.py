@@ -160,11 +160,10 @@ class CompiledContext(contexts.OwnContext):
         `'GPU:1'`. On an accelerator JAX runs each round as one program of XLA,
         on `'XLA:CPU'` likewise, for tests and comparisons; `'GPUs'` shares
         the clients of a round out among all GPUs, `'GPU:0-1'` among some.
-        Defaults to the first accelerator that JAX sees, else TensorFlow's
-        first GPU, else the CPU.
+        Defaults to the first accelerator that JAX sees, else the CPU.
       num_parallel_clients: The number of clients that run at once, a positive
         integer. Defaults to the number of cores on a CPU; on a device of JAX to
-        16 or 1, by the model; to 1 on a GPU of TensorFlow.
+        16 or 1, by the model.
       strict: Whether to raise if a computation cannot be compiled or clients'
         data cannot be kept as arrays. Otherwise, the default, a warning gives
         the reason, and TFF's native runtime takes over, whose random numbers
@@ -386,7 +385,7 @@ class CompiledContext(contexts.OwnContext):
       # Most programs are rounds alone.
       from tff_adaptive.runtime.steps import steps  # pylint: disable=import-outside-toplevel
 
-      program = steps.Steps(prepared, self._setting().on_tensorflow())
+      program = steps.Steps(prepared, self._setting().on_cpu())
     program.add_datasets = add_datasets
     return program
 
@@ -398,15 +397,16 @@ class CompiledContext(contexts.OwnContext):
     if computations.is_tensorflow(computation):
       return rounds.CompiledFunction(computation, signature, self._cache)
     if computations.takes_clients(signature):
-      program = self._compile_to_xla(computation) if may_be_xla else None
+      form = computations.get_round_form(computation)
+      program = self._compile_to_xla(form) if may_be_xla else None
       if program is None:
-        program = self._compile_round(computation)
+        program = self._compile_round(form, self._setting().on_cpu())
       if names := program.untrained():
         self._warn_once(_error_texts.untrained_weights(names))
+      number = program.plan.num_parallel_clients  # 0 if workers choose it.
+      at_once = f', {number} at once' if number else ''
       self._log_once(
-          "The clients' work runs on %s, %d at once.",
-          program.plan.device,
-          program.plan.num_parallel_clients,
+          "The clients' work runs on %s%s.", program.plan.device, at_once
       )
       return program
     if signature.parameter is None:
@@ -415,26 +415,28 @@ class CompiledContext(contexts.OwnContext):
       )
     raise computations.UnsupportedComputationError('it is not one graph')
 
-  def _compile_round(
-      self, computation: tff.framework.ConcreteComputation
-  ) -> rounds.Round:
-    """Compiles a computation over clients."""
-    return rounds.CompiledRound(computation, self._setting().on_tensorflow())
-
   def _compile_to_xla(
-      self, computation: tff.framework.ConcreteComputation
+      self, form: computations.RoundForm
   ) -> Optional[rounds.Round]:
     """Compiles a computation over clients for JAX; None if that cannot be."""
     if not self._plan.runs_xla:
       return None
-    # Most programs need no JAX.
-    from tff_adaptive.runtime.accelerators import xla_rounds  # pylint: disable=import-outside-toplevel
-
     try:
-      return xla_rounds.XlaRound(computation, self._setting())
+      return self._compile_round(form, self._setting())
     except computations.NoLoweringError as error:
       self._note_no_xla(str(error))
       return None
+
+  def _compile_round(
+      self, form: computations.RoundForm, setting: rounds.Setting
+  ) -> rounds.Round:
+    """Compiles a computation over clients for where they run."""
+    if not setting.plan.runs_xla:
+      return rounds.CompiledRound(form, setting)
+    # Most programs need no JAX.
+    from tff_adaptive.runtime.accelerators import xla_rounds  # pylint: disable=import-outside-toplevel
+
+    return xla_rounds.XlaRound(form, setting)
 
   def _setting(self) -> rounds.Setting:
     """Returns the setting of a program."""

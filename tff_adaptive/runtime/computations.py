@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads TFF computations: their graphs and the parts of a round."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 import contextlib
 from typing import Any, Optional
 
@@ -17,6 +17,10 @@ from tff_adaptive.runtime import values
 _COMPUTATION = 'tensorflow_federated.v0.Computation'
 _TYPE = 'tensorflow_federated.v0.Type'
 _SEQUENCE_TYPE = 'tensorflow_federated.v0.SequenceType'
+
+# The parts of a round besides the clients' work, as in TFF's MapReduce form. A
+# part's index keys its random numbers.
+SERVER_PARTS = ('prepare', 'zero', 'accumulate', 'merge', 'report', 'update')
 
 
 class UnsupportedComputationError(Exception):
@@ -182,7 +186,8 @@ class RoundForm:
   """A computation split into the parts of a MapReduce round.
 
   Attributes:
-    form: The parts of a computation from (state, clients) to (state, result).
+    parts: The parts of a computation from (state, clients) to (state, result):
+      `'work'` and `SERVER_PARTS`.
     split: Maps the computation's argument to (state, clients); clients is None
       if they have no value of their own.
     state_type: The type at the server; an empty struct without one.
@@ -192,7 +197,7 @@ class RoundForm:
       result.
   """
 
-  form: tff.backends.mapreduce.MapReduceForm
+  parts: Mapping[str, tff.framework.ConcreteComputation]
   split: Callable[[Any], tuple[Any, Any]]
   state_type: tff.Type
   clients_type: tff.Type
@@ -357,7 +362,7 @@ def get_round_form(
         whole, _no_optimization()
     )
   return RoundForm(
-      form,
+      {name: getattr(form, name) for name in ('work', *SERVER_PARTS)},
       _build_split(computation.type_signature.parameter),
       state_type.member,
       clients_type.member,

@@ -129,7 +129,8 @@ def export_rounds(
       lambda reason: None,
   )
   try:
-    program = xla_rounds.XlaRound(process.next, setting)
+    form = computations.get_round_form(process.next)
+    program = xla_rounds.XlaRound(form, setting)
     return program.until_traced(
         lambda: exported_rounds.to_npz(program, state, rounds_of_file)
     )

@@ -7,6 +7,7 @@ import math
 import os
 from typing import Optional
 
+from absl import logging
 import attrs
 import tensorflow as tf
 
@@ -15,6 +16,11 @@ from tff_adaptive.runtime.accelerators import devices as jax_devices
 
 # Selects the device automatically.
 AUTO = 'auto'
+_CPU = 'CPU:0'
+_UNUSED_GPU = (
+    'TensorFlow sees a GPU, but rounds run on the CPU: on a GPU JAX runs them, '
+    'so `pip install "jax[cuda13]"`; `devices=\'CPU\'` does without.'
+)
 
 # The ways that a computation can take, see `CompiledContext.path_of`.
 XLA = 'xla'
@@ -70,9 +76,8 @@ def num_cores() -> int:
 def choose(device: str, num_parallel_clients: Optional[int] = None) -> Plan:
   """Chooses the plan for a device.
 
-  A GPU of TensorFlow runs one client after the other: one client already uses
-  all of it. A CPU runs as many clients at once as it has cores. On a device of
-  JAX the number depends on the model.
+  A CPU runs as many clients at once as it has cores. On a device of JAX the
+  number depends on the model.
   `experiments.benchmark --num_parallel_clients=...` measures other numbers.
 
   Args:
@@ -90,7 +95,7 @@ def choose(device: str, num_parallel_clients: Optional[int] = None) -> Plan:
   if num_parallel_clients is None:
     if device.startswith(jax_devices.PREFIX):
       return Plan(device, 0)
-    num_parallel_clients = num_cores() if device == 'CPU:0' else 1
+    num_parallel_clients = num_cores()
   specs.check_positive('num_parallel_clients', num_parallel_clients)
   return Plan(device, num_parallel_clients)
 
@@ -98,8 +103,8 @@ def choose(device: str, num_parallel_clients: Optional[int] = None) -> Plan:
 def _choose_device(devices: str) -> str:
   """Chooses the device of the clients' work.
 
-  The memory of all GPUs of TensorFlow will grow on demand, also for work on the
-  CPU, because TensorFlow places tensors on the first GPU by default.
+  The memory of GPUs that TensorFlow sees will grow on demand: it places tensors
+  on the first one by default, and JAX needs the rest.
 
   Args:
     devices: See `CompiledContext`.
@@ -111,29 +116,18 @@ def _choose_device(devices: str) -> str:
     ValueError: If the device is unknown.
   """
   gpus = tf.config.list_physical_devices('GPU')
-  names = ['CPU:0', *(f'GPU:{number}' for number in range(len(gpus)))]
-  if devices == AUTO:
-    device = jax_devices.find_accelerator() or names[min(len(gpus), 1)]
-  elif jax_devices.is_of_jax(devices, names):
-    device = jax_devices.choose(devices)
-  else:
-    device = _short_name(devices)
-    if device not in names:
-      raise ValueError(
-          f'`devices` must name one of {names}, or be {AUTO!r}; found '
-          f'{devices!r}.'
-      )
   for gpu in gpus:
     # TensorFlow raises it if it has initialized the GPU already.
     with contextlib.suppress(RuntimeError):
       tf.config.experimental.set_memory_growth(gpu, True)
-  return device
-
-
-def _short_name(device: str) -> str:
-  """Returns 'CPU:0' for 'cpu', 'CPU:0' and '/device:CPU:0'."""
-  name = device.upper().split('/')[-1].removeprefix('DEVICE:')
-  return name if ':' in name else f'{name}:0'
+  if devices == AUTO:
+    found = jax_devices.find_accelerator()
+    if gpus and not found:
+      logging.log_first_n(logging.WARNING, _UNUSED_GPU, 1)
+    return found or _CPU
+  if devices.upper().removeprefix('/DEVICE:') in ('CPU', _CPU):
+    return _CPU
+  return jax_devices.choose(devices)
 
 
 def choose_plan(
@@ -160,7 +154,7 @@ def set_threads(
 
   Then each client has its own core, which is faster than several clients whose
   ops share the cores, and stays fast on a busy machine. If clients run one
-  after the other, or on a GPU, TensorFlow's default is best.
+  after the other, or on an accelerator, TensorFlow's default is best.
 
   Call it before TensorFlow runs anything; threads cannot be changed later. The
   arguments are those of `CompiledContext`.
@@ -179,7 +173,7 @@ def set_threads(
     ```
   """
   chosen = choose_plan(devices, num_parallel_clients)
-  if chosen.num_parallel_clients == 1 or chosen.device != 'CPU:0':
+  if chosen.num_parallel_clients == 1 or chosen.device != _CPU:
     return
   tf.config.threading.set_inter_op_parallelism_threads(num_cores())
   tf.config.threading.set_intra_op_parallelism_threads(1)

@@ -50,11 +50,8 @@ class Setting:
     self.cache = cache
     self._note_pipelines = note_pipelines
 
-  def on_tensorflow(self) -> 'Setting':
-    """Returns the setting for rounds that TensorFlow runs: on the CPU, for JAX.
-
-    TensorFlow's own devices stay.
-    """
+  def on_cpu(self) -> 'Setting':
+    """Returns the setting for rounds that TensorFlow runs, on the CPU."""
     if not self.plan.runs_xla:
       return self
     return Setting(plans.choose('CPU:0'), self.cache, self._note_pipelines)
@@ -134,28 +131,24 @@ class Round(Program):
 
   takes_clients = True
 
-  def __init__(
-      self, computation: tff.framework.ConcreteComputation, setting: Setting
-  ):
+  def __init__(self, form: computations.RoundForm, setting: Setting):
     """Converts the computation; no graph is built yet.
 
     Args:
-      computation: A computation with an argument at the clients.
+      form: The computation's parts.
       setting: Where its clients run.
 
     Raises:
-      UnsupportedComputationError: If the computation cannot be compiled.
+      UnsupportedComputationError: If a part cannot be compiled.
     """
-    self._form = computations.get_round_form(computation)
+    self._form = form
     self._setting = setting
-    form = self._form.form
-    self._work = graph_functions.build_graph_function(form.work)
+    parts = dict(form.parts)
+    self._work = graph_functions.build_graph_function(parts.pop('work'))
     self._pipelines = client_tensors.why_pipelines(
         self._work, self._form.clients_type
     )
-    self._parts = chunks.ServerParts(
-        {name: getattr(form, name) for name in chunks.NAMES}
-    )
+    self._parts = chunks.ServerParts(parts)
     self.takes_client_seeds = (
         self._work.takes_seed or self._parts['accumulate'].takes_seed
     )
@@ -205,11 +198,9 @@ class Round(Program):
 class CompiledRound(Round):
   """A computation over clients, compiled to one graph."""
 
-  def __init__(
-      self, computation: tff.framework.ConcreteComputation, setting: Setting
-  ):
+  def __init__(self, form: computations.RoundForm, setting: Setting):
     """Converts the computation; the graph is built in the first round."""
-    super().__init__(computation, setting)
+    super().__init__(form, setting)
     self._merges_chunks = self._parts.has_neutral_zero
     self._functions: dict[Any, Any] = {}
     self._run = running.Runner()

@@ -256,7 +256,7 @@ class DifferentiableRound(rounds.Round):
       UnsupportedComputationError: If it cannot be compiled or differentiated.
     """
     super().__init__(
-        computation,
+        computations.get_round_form(computation),
         rounds.Setting(
             plans.Plan('CPU:0', num_parallel_clients=1),
             dataset_cache.DatasetCache(),
@@ -275,7 +275,7 @@ class DifferentiableRound(rounds.Round):
     )
     total_specs = values.tensor_specs(parts['accumulate'].type_signature.result)
     report_specs = values.tensor_specs(
-        self._form.form.work.type_signature.result
+        self._form.parts['work'].type_signature.result
     )
     appends = parts['accumulate'].appends
 

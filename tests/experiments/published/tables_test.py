@@ -229,9 +229,7 @@ class CommandsTest(parameterized.TestCase):
     self.assertEqual(found['delta_sgd_amplify_first'], (False, _LOST))
 
   def test_last_flag_has_the_last_word_on_the_origin(self):
-    cell = _found_cell(
-        ['--task=digits', _METHOD], lost=['--delta_sgd_gamma=1']
-    )
+    cell = _found_cell(['--task=digits', _METHOD], lost=['--delta_sgd_gamma=1'])
     self.assertEqual(_origins(cell)['delta_sgd_gamma'], (1.0, _LOST))
 
   @parameterized.parameters(False, True)
@@ -243,8 +241,6 @@ class CommandsTest(parameterized.TestCase):
     self.assertEqual(_origins(cell)['delta_sgd_amplify_first'], (value, _LOST))
 
   def test_parts_have_the_origin_of_their_algorithm(self):
-    found = _origins(
-        _found_cell(['--task=digits', '--algorithm=fedcada'])
-    )
+    found = _origins(_found_cell(['--task=digits', '--algorithm=fedcada']))
     self.assertEqual(found['client_optimizer'], ('fedcada_adam', _SPECIFIED))
     self.assertEqual(found['server_optimizer'], ('fedavg', _ASSUMED))

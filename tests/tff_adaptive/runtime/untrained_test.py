@@ -70,7 +70,7 @@ def _copied_gru(copy):
 
 def _untrained(process):
   form = computations.get_round_form(process.next)
-  work = graph_functions.build_graph_function(form.form.work)
+  work = graph_functions.build_graph_function(form.parts['work'])
   return variables.find_untrained(work.serialized)
 
 

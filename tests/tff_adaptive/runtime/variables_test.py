@@ -168,7 +168,7 @@ class ReadOrderTest(equality_testing.TestCase):
         testing.variable_model_fn(batch_norm=True),
         tff.learning.optimizers.build_sgdm(0.1),
     )
-    work = computations.get_round_form(process.next).form.work
+    work = computations.get_round_form(process.next).parts['work']
     serialized = computations.read(work)
     before = computations.read(work).graph_def
     variables.read_assigned_values(serialized)

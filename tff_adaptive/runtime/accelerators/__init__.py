@@ -12,7 +12,8 @@ the result of one compiled program goes out. Read in this order:
   `list_`, `variable_` and `control_lowerings`, its entries.
 - `padding`: batches with room for more rows than they have; `padded_rules`, the
   table of ops that meet them, and `padded_*_lowerings`, its entries.
-- `client_shards`: the clients of several devices, and the sum of their sums.
+- `client_shards`: the clients of several devices, and the sum of their sums;
+  `xla_sums`: the sum of some of a round's clients, for a worker.
 - `kept_rows`, `tokens`: rows of a number not known before, and strings.
 - `device_values`: values on devices; `devices`: their names.
 - `exported_rounds`: the same programs as files.

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The devices of JAX, by the names that `CompiledContext` takes."""
 
-from collections.abc import Collection
 import importlib.util
 import re
 from typing import Any, Optional
@@ -18,7 +17,8 @@ _CPU = 'CPU'
 _PLATFORMS = {_CPU: 'cpu', 'GPU': 'gpu', 'TPU': 'tpu'}
 
 _NAME = re.compile(
-    rf'(?:{PREFIX})?({"|".join(_PLATFORMS)})(?:(S)|:(\d+)(?:-(\d+))?)?'
+    rf'({PREFIX}{_CPU}|(?:{PREFIX})?(?:{"|".join(ACCELERATORS)}))'
+    r'(?:(S)|:(\d+)(?:-(\d+))?)?'
 )
 _FORCE = (
     'for tests, XLA_FLAGS=--xla_force_host_platform_device_count=4 makes four '
@@ -48,21 +48,6 @@ def find_accelerator() -> Optional[str]:
   return next(
       (f'{PREFIX}{kind}:0' for kind in ACCELERATORS if _devices_of(kind)), None
   )
-
-
-def is_of_jax(name: str, others: Collection[str]) -> bool:
-  """Returns whether a name is that of a device of JAX.
-
-  Args:
-    name: The name.
-    others: The names of TensorFlow's devices, which come second.
-  """
-  upper = name.upper()
-  if upper.startswith((PREFIX[:-1], 'TPU')):
-    return True
-  if not upper.startswith('GPU'):
-    return False
-  return _may_see_accelerators() or not any('GPU' in one for one in others)
 
 
 def _devices_of(kind: str) -> list[Any]:
@@ -134,11 +119,12 @@ def _split(name: str) -> tuple[str, int, Optional[int]]:
   match = _NAME.fullmatch(name.upper())
   if match is None:
     raise ValueError(
-        "`devices` must be 'XLA:CPU', 'GPU' or 'TPU', with a number behind a "
-        "colon if it is not the first one, 'GPUs' for all of them, or "
-        f"'GPU:0-1' for some; found {name!r}."
+        "`devices` must be 'auto', 'CPU', 'GPU', 'TPU' or 'XLA:CPU', with a "
+        "number behind a colon for another one than the first, 'GPUs' for all "
+        f"of them, or 'GPU:0-1' for some; found {name!r}."
     )
   kind, are_all, first, last = match.groups()
+  kind = kind.removeprefix(PREFIX)
   if are_all:
     return kind, 0, None
   return kind, int(first or 0), int(last or first or 0)

@@ -9,7 +9,7 @@ some of them side by side and adds their results in the order of the cohort.
 
 from collections.abc import Callable, Sequence
 import functools
-from typing import Any, Optional
+from typing import Any
 
 from absl import logging
 import attrs
@@ -20,7 +20,7 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_adaptive.runtime import chunks
+from tff_adaptive.runtime import computations
 from tff_adaptive.runtime import plans
 from tff_adaptive.runtime import round_keys
 from tff_adaptive.runtime import rounds
@@ -35,6 +35,7 @@ from tff_adaptive.runtime.accelerators import kept_rows
 from tff_adaptive.runtime.accelerators import lowerings
 from tff_adaptive.runtime.accelerators import padding
 from tff_adaptive.runtime.accelerators import tokens
+from tff_adaptive.runtime.datasets import client_tensors
 from tff_adaptive.runtime.graphs import graph_functions
 
 # The number of clients that train at once if their steps are small.
@@ -198,20 +199,20 @@ class XlaRound(rounds.Round):
 
   def __init__(
       self,
-      computation: tff.framework.ConcreteComputation,
+      form: computations.RoundForm,
       setting: rounds.Setting,
   ):
     """Reads the computation; the program is compiled in the first round.
 
     Args:
-      computation: The computation.
+      form: The computation's parts.
       setting: Where its clients run: a device of JAX, or several.
 
     Raises:
-      UnsupportedComputationError: If the computation is not a round.
+      UnsupportedComputationError: If a part cannot be read.
       NoLoweringError: If an op has no form in XLA.
     """
-    super().__init__(computation, setting)
+    super().__init__(form, setting)
     # Whether the server computes with what clients report row by row.
     self._joins_rows = False
     self._devices = devices.find(setting.plan.device)
@@ -221,17 +222,21 @@ class XlaRound(rounds.Round):
     # of the one before.
     self._returns_state = self._result_types[: len(state_types)] == state_types
     self._client_work = _Part(self._work)
-    functions = {name: self._parts[name] for name in chunks.NAMES}
+    functions = {name: self._parts[name] for name in self._parts}
     # Strings are numbers here.
-    for name in ('accumulate', 'merge'):
+    for name in functions.keys() & {'accumulate', 'merge'}:
       functions[name] = functions[name].appending(takes_strings=True)
     self._appends = functions['accumulate'].appends
     self._server_parts = {
         name: _Part(functions[name], place + 1)
-        for place, name in enumerate(chunks.NAMES)
-        if name != 'merge' or len(self._devices) > 1
+        for place, name in enumerate(computations.SERVER_PARTS)
+        if name in functions and (name != 'merge' or len(self._devices) > 1)
     }
-    self._shards = self._build_shards(functions['merge'])
+    self._shards = (
+        self._build_shards(functions['merge'])
+        if len(self._devices) > 1
+        else None
+    )
     self._placement = (
         self._shards.everywhere
         if self._shards
@@ -254,10 +259,8 @@ class XlaRound(rounds.Round):
 
   def _build_shards(
       self, merge: graph_functions.GraphFunction
-  ) -> Optional[client_shards.ClientShards]:
-    """Returns what shares clients out; None if there is one device."""
-    if len(self._devices) == 1:
-      return None
+  ) -> client_shards.ClientShards:
+    """Returns what shares clients out among several devices."""
     if merge.takes_seed or merge.appends != self._appends:
       raise lowerings.NoLoweringError('sums of several devices are not merged')
     if not self._parts.has_neutral_zero:
@@ -315,12 +318,10 @@ class XlaRound(rounds.Round):
     The arguments are those of `arguments`.
     """
     server_seed, client_seeds = seeds
-    parts = {
-        name: functools.partial(part, seed=server_seed)
-        for name, part in self._server_parts.items()
-    }
-    broadcast = parts['prepare'](*state)
-    zero = control_lowerings.as_arrays(parts['zero']())
+    broadcast = self._prepare(state, server_seed)
+    zero = control_lowerings.as_arrays(
+        self._server_parts['zero'](seed=server_seed)
+    )
 
     def train(number):
       leaves = layout.client(rows, numbers, number)
@@ -353,9 +354,18 @@ class XlaRound(rounds.Round):
     if self._joins_rows:
       for place in self._appends:
         total[place] = _join(zero[place], total[place])
-    return control_lowerings.as_arrays(
-        parts['update'](*state, *parts['report'](*total))
-    )
+    return control_lowerings.as_arrays(self._finish(state, total, server_seed))
+
+  def _prepare(self, state: Sequence[Any], seed: Any) -> Sequence[Any]:
+    """Returns what the clients get, while JAX traces."""
+    return self._server_parts['prepare'](*state, seed=seed)
+
+  def _finish(
+      self, state: Sequence[Any], total: Sequence[Any], seed: Any
+  ) -> Sequence[Any]:
+    """Returns the result after all clients, while JAX traces."""
+    report = self._server_parts['report'](*total, seed=seed)
+    return self._server_parts['update'](*state, *report, seed=seed)
 
   def _sum_clients(
       self,
@@ -407,7 +417,45 @@ class XlaRound(rounds.Round):
 
   def __call__(self, state, clients, key):
     """Runs a round; raises also a `NoLoweringError`, at its first time."""
-    return self.until_traced(lambda: self._run(state, clients, key))
+    collected = self._collect(clients, key)
+    seeds = self._seeds(len(clients), key)
+    leaves = self.run(state, collected, len(clients), seeds)
+    self.path = plans.XLA
+    return self._to_result(leaves)
+
+  def run(
+      self,
+      state: Any,
+      collected: client_tensors.Clients,
+      num_clients: int,
+      seeds: round_keys.Seeds,
+  ) -> list[Any]:
+    """Returns the leaves of the round's result.
+
+    Args:
+      state: The state at the server.
+      collected: The data of the clients.
+      num_clients: The number of clients.
+      seeds: The seeds of random numbers.
+
+    Raises:
+      NoLoweringError: If the round, traced for the first time, has no form in
+        XLA.
+    """
+
+    def run():
+      layout, arguments = self._arguments(state, collected, num_clients, seeds)
+      return self._program(layout)(*arguments)
+
+    with jax.enable_x64(True), jax.default_device(self._devices[0]):
+      result = self.until_traced(run)
+    # All leaves are on their way before the first is waited for.
+    for array in jax.tree.leaves(result):
+      array.copy_to_host_async()
+    return [
+        _to_numpy(leaf, leaf_type.dtype.type is np.str_)
+        for leaf, leaf_type in zip(result, self._result_types)
+    ]
 
   def until_traced(self, run: Callable[[], Any]) -> Any:
     """Runs what traces the round; again in another form if one has to be."""
@@ -424,18 +472,6 @@ class XlaRound(rounds.Round):
       logging.info('Each size of a batch is compiled by itself: %s', error)
       self._arrays.pads = False
       return self.until_traced(run)
-
-  def _run(
-      self, state: Any, clients: Sequence[Any], key: round_keys.RoundKey
-  ) -> Any:
-    with jax.enable_x64(True), jax.default_device(self._devices[0]):
-      layout, arguments = self.arguments(state, clients, key)
-      result = self._program(layout)(*arguments)
-    self.path = plans.XLA
-    return self._to_result(
-        _to_numpy(leaf, leaf_type.dtype.type is np.str_)
-        for leaf, leaf_type in zip(result, self._result_types)
-    )
 
   @property
   def result_type(self) -> tff.Type:
@@ -463,14 +499,26 @@ class XlaRound(rounds.Round):
     Raises:
       NoLoweringError: If clients' pipelines would have to run.
     """
-    collected = self._collect(clients, key)
+    return self._arguments(
+        state,
+        self._collect(clients, key),
+        len(clients),
+        self._seeds(len(clients), key),
+    )
+
+  def _arguments(
+      self,
+      state: Any,
+      collected: client_tensors.Clients,
+      num_clients: int,
+      seeds: round_keys.Seeds,
+  ) -> tuple[cohort_arrays.Layout, tuple[Any, ...]]:
+    """Returns what `arguments` does, from the clients' data that were read."""
     if collected.pipelines is not None:
       raise lowerings.NoLoweringError(collected.pipelines)
-    num_clients = len(clients)
     layout, rows, numbers = self._arrays.of(
         collected.leaves, num_clients, self._joins_rows
     )
-    seeds = self._seeds(num_clients, key)
     return layout, (
         self._to_device(state),
         rows,

@@ -11,6 +11,7 @@ import tensorflow_federated as tff
 
 from tff_adaptive.data import specs
 from tff_adaptive.runtime import compiled
+from tff_adaptive.runtime import computations
 from tff_adaptive.runtime import plans
 from tff_adaptive.runtime import rounds
 from tff_adaptive.runtime.datasets import dataset_cache
@@ -20,9 +21,8 @@ from tff_adaptive.runtime.scale_out import messages
 # The value that TensorFlow uses. Later changes of the environment do not affect
 # this process, but would affect workers.
 _USES_ONEDNN = _pywrap_util_port.IsMklEnabled()
-_CPU = 'CPU'
-_GPU = 'GPU'
-_DEVICES = (_CPU, _GPU)
+# By the names that users give. A worker sees its own GPU alone.
+_DEVICES = {'CPU': 'CPU:0', 'GPU': 'XLA:GPU:0', 'XLA:CPU': 'XLA:CPU:0'}
 
 
 class RayContext(compiled.CompiledContext):
@@ -56,7 +56,7 @@ class RayContext(compiled.CompiledContext):
       address: Optional[str] = None,
       num_workers: Optional[int] = None,
       cpus_per_worker: int = 1,
-      devices: str = _CPU,
+      devices: str = 'CPU',
       num_parallel_clients: Optional[int] = None,
       strict: bool = False,
       seed: Optional[int] = None,
@@ -76,9 +76,11 @@ class RayContext(compiled.CompiledContext):
         with `devices='GPU'`, else by cores.
       cpus_per_worker: The number of cores of a worker, each for one client at a
         time. Defaults to 1.
-      devices: `'CPU'`, the default, or `'GPU'` for workers with a GPU each.
-      num_parallel_clients: See `CompiledContext`, for computations that this
-        process runs step by step. Workers do not use it.
+      devices: `'CPU'`, the default, or `'GPU'` for workers with a GPU each, on
+        which JAX runs programs of XLA; `'XLA:CPU'` runs them on the CPU, for
+        tests.
+      num_parallel_clients: See `CompiledContext`, for programs of XLA and for
+        computations that this process runs step by step.
       strict: See `CompiledContext`.
       seed: See `CompiledContext`.
       default_num_clients: See `CompiledContext`.
@@ -116,7 +118,7 @@ class RayContext(compiled.CompiledContext):
 
       settings = workers.WorkerSettings(
           cpus_per_worker,
-          self.device.startswith(_GPU),
+          'GPU' in self.device,
           tf_config.is_op_determinism_enabled(),
           _USES_ONEDNN,
           max_cache_bytes,
@@ -162,12 +164,12 @@ class RayContext(compiled.CompiledContext):
     return getattr(self._programs.get(id(computation)), 'costs', None)
 
   def _compile_round(
-      self, computation: tff.framework.ConcreteComputation
+      self, form: computations.RoundForm, setting: rounds.Setting
   ) -> rounds.Round:
     from tff_adaptive.runtime.scale_out import scaled_rounds  # pylint: disable=import-outside-toplevel
 
     self._check_open()
-    return scaled_rounds.ScaledRound(computation, self._setting(), self.pool)
+    return scaled_rounds.ScaledRound(form, setting, self.pool)
 
   def _run(self, program: Any, arg: Any) -> Any:
     if not isinstance(program, rounds.Round):
@@ -185,7 +187,7 @@ class RayContext(compiled.CompiledContext):
 
 
 def choose_ray_plan(
-    devices: str = _CPU, num_parallel_clients: Optional[int] = None
+    devices: str = 'CPU', num_parallel_clients: Optional[int] = None
 ) -> plans.Plan:
   """Chooses the plan of the clients' work.
 
@@ -203,4 +205,4 @@ def choose_ray_plan(
     raise ValueError(
         f'`devices` must be one of {list(_DEVICES)}, found {devices!r}.'
     )
-  return plans.choose(f'{name}:0', num_parallel_clients)
+  return plans.choose(_DEVICES[name], num_parallel_clients)

@@ -17,6 +17,8 @@ import tensorflow_federated as tff
 from tff_adaptive import _error_texts
 from tff_adaptive.data import client_data
 from tff_adaptive.data import cohort as cohort_lib
+from tff_adaptive.runtime import computations
+from tff_adaptive.runtime import plans
 from tff_adaptive.runtime import round_keys
 from tff_adaptive.runtime import rounds
 from tff_adaptive.runtime import values
@@ -39,25 +41,25 @@ class ScaledRound(rounds.Round):
 
   def __init__(
       self,
-      computation: tff.framework.ConcreteComputation,
+      form: computations.RoundForm,
       setting: rounds.Setting,
       pool: worker_pools.WorkerPool,
   ):
     """Converts the computation and sends it to the workers.
 
     Args:
-      computation: See `rounds.Round`.
+      form: See `rounds.Round`.
       setting: Likewise.
       pool: The workers.
 
     Raises:
       UnsupportedComputationError: If the computation cannot be compiled.
     """
-    super().__init__(computation, setting)
+    super().__init__(form, setting)
     self.costs: Optional[messages.RoundCosts] = None
     self._pool = pool
-    self._sum_type = self._form.form.accumulate.type_signature.result
-    spec = workers.build_spec(self._form, self.plan)
+    self._sum_type = form.parts['accumulate'].type_signature.result
+    spec = workers.build_spec(form, self.plan)
     self._key = pool.rounds.key_of(self, spec)
     self._prepare = self._build('prepare', [self._form.state_type])
     self._zero = self._build('zero', [])
@@ -92,6 +94,10 @@ class ScaledRound(rounds.Round):
       with _timing(costs, 'server_seconds'):
         tensors = self._finish(*state_leaves, *total, seed)
         result = self._to_result(map(values.to_array, tensors))
+    if self.plan.runs_xla:
+      self.path = plans.XLA
+    elif self.path is None:
+      self.path = plans.COMPILED
     costs['num_chunks'] = len(chunks)
     costs['broadcast_bytes'] = _bytes(broadcast)
     costs['chunk_bytes'] = sum(map(messages.num_bytes, chunks))

@@ -18,40 +18,37 @@ from tff_adaptive.data import client_data
 from tff_adaptive.runtime import chunks
 from tff_adaptive.runtime import computations
 from tff_adaptive.runtime import plans
+from tff_adaptive.runtime import round_keys
 from tff_adaptive.runtime import values
 from tff_adaptive.runtime.datasets import client_tensors
 from tff_adaptive.runtime.datasets import dataset_cache
 from tff_adaptive.runtime.graphs import graph_functions
 from tff_adaptive.runtime.scale_out import messages
 
-_PARTS = ('zero', 'accumulate')
+_PARTS = ('work', 'zero', 'accumulate')
 
 
 class PartialRoundSpec(NamedTuple):
   """The specification of a round's partial sums, as it is sent to workers.
 
   Attributes:
-    work: The serialized `work` part of a MapReduce round.
-    parts: The serialized parts `zero` and `accumulate`, by name.
+    parts: The serialized parts `work`, `zero` and `accumulate`, by name.
     clients_type: The type of one client's argument, with its containers.
     plan: The plan of the clients' work.
   """
 
-  work: bytes
   parts: Mapping[str, bytes]
   clients_type: tff.Type
   plan: plans.Plan
 
 
 def build_spec(
-    round_form: computations.RoundForm, plan: plans.Plan
+    form: computations.RoundForm, plan: plans.Plan
 ) -> PartialRoundSpec:
   """Returns the specification of a round for workers."""
-  form = round_form.form
   return PartialRoundSpec(
-      _serialize(form.work),
-      {name: _serialize(getattr(form, name)) for name in _PARTS},
-      round_form.clients_type,
+      {name: _serialize(form.parts[name]) for name in _PARTS},
+      form.clients_type,
       plan,
   )
 
@@ -65,30 +62,100 @@ def _deserialize(serialized: bytes) -> tff.framework.ConcreteComputation:
   return tff.framework.deserialize_computation(proto)
 
 
-class PartialRound:
-  """Sums over chunks, as in a `rounds.CompiledRound`."""
+class _GraphSum:
+  """Sums over clients, as in a `rounds.CompiledRound`.
 
-  def __init__(self, spec: PartialRoundSpec, cache: dataset_cache.DatasetCache):
+  Attributes:
+    pipelines: Why clients' `tf.data` pipelines run; None if they do not.
+  """
+
+  def __init__(
+      self,
+      parts: dict[str, tff.framework.ConcreteComputation],
+      clients_type: tff.Type,
+  ):
     """Converts the parts; graphs are built when clients arrive.
 
     Raises:
       UnsupportedComputationError: If a part cannot be compiled.
     """
-    work = _deserialize(spec.work)
+    work = parts.pop('work')
     _, self._broadcast_type = work.type_signature.parameter
-    self._clients_type = spec.clients_type
     self._work = graph_functions.build_graph_function(work)
-    self._pipelines = client_tensors.why_pipelines(
-        self._work, self._clients_type
-    )
-    self._parts = chunks.ServerParts(
-        {name: _deserialize(part) for name, part in spec.parts.items()}
-    )
-    self._plan = spec.plan
-    self._cache = cache
+    self.pipelines = client_tensors.why_pipelines(self._work, clients_type)
+    self._parts = chunks.ServerParts(parts)
     self._functions: dict[client_tensors.Layouts, Any] = {}
     # Several threads may sum chunks.
     self._lock = threading.Lock()
+
+  def __call__(
+      self,
+      broadcast: Sequence[np.ndarray],
+      clients: client_tensors.Clients,
+      num_clients: int,
+      seeds: round_keys.Seeds,
+  ) -> list[np.ndarray]:
+    """Returns the tensors of a sum, see `PartialRound`."""
+    layouts = clients.layouts()
+    with self._lock:
+      if layouts not in self._functions:
+        self._functions[layouts] = self._build(layouts)
+    with chunks.errors_of_round(self._work, self._parts):
+      result = self._functions[layouts](
+          *map(tf.constant, broadcast),
+          *tf.nest.flatten(clients.leaves),
+          tf.constant(num_clients),
+          *map(tf.constant, seeds),
+      )
+      return [tensor.numpy() for tensor in result]
+
+  def _build(self, layouts: client_tensors.Layouts) -> Any:
+    """Builds the function of a chunk for clients of a layout."""
+    arguments = (
+        values.tensor_specs(self._broadcast_type),
+        layouts,
+        tf.TensorSpec([], tf.int32),
+        tf.TensorSpec([2], tf.int32),
+        tf.TensorSpec([None, 2], tf.int32),
+    )
+
+    def run(*flat):
+      broadcast, clients, num_clients, server_seed, client_seeds = (
+          tf.nest.pack_sequence_as(arguments, flat)
+      )
+      chunk_sum = chunks.ChunkSum(
+          work=self._work.for_leaves(layouts),
+          parts=self._parts,
+          clients=clients,
+          broadcast=broadcast,
+          server_seed=server_seed,
+          client_seeds=client_seeds,
+      )
+      return chunk_sum(tf.zeros([], tf.int32), num_clients)
+
+    return graph_functions.build(run, tf.nest.flatten(arguments))
+
+
+class PartialRound:
+  """Sums over chunks, on the CPU by TensorFlow or elsewhere by JAX."""
+
+  def __init__(self, spec: PartialRoundSpec, cache: dataset_cache.DatasetCache):
+    """Converts the parts; programs are built when clients arrive.
+
+    Raises:
+      UnsupportedComputationError: If a part cannot be compiled for the device.
+    """
+    self._clients_type = spec.clients_type
+    self._cache = cache
+    parts = {name: _deserialize(part) for name, part in spec.parts.items()}
+    self._sum: Any
+    if spec.plan.runs_xla:
+      # Most workers need no JAX.
+      from tff_adaptive.runtime.accelerators import xla_sums  # pylint: disable=import-outside-toplevel
+
+      self._sum = xla_sums.XlaSum(parts, spec.clients_type, spec.plan)
+    else:
+      self._sum = _GraphSum(parts, spec.clients_type)
 
   def __call__(
       self,
@@ -110,6 +177,7 @@ class PartialRound:
       The tensors of the sum.
 
     Raises:
+      NoLoweringError: If JAX is to sum, and cannot.
       TypeError: If the clients' data do not match the computation.
       ValueError: If TensorFlow rejects them.
     """
@@ -118,48 +186,10 @@ class PartialRound:
         member_type=self._clients_type,
         sources=sources,
         cache=self._cache,
-        pipelines=self._pipelines,
+        pipelines=self._sum.pipelines,
     )
-    layouts = clients.layouts()
-    with self._lock:
-      if layouts not in self._functions:
-        self._functions[layouts] = self._build(layouts)
-    with chunks.errors_of_round(self._work, self._parts):
-      result = self._functions[layouts](
-          *map(tf.constant, broadcast),
-          *tf.nest.flatten(clients.leaves),
-          tf.constant(chunk.num_clients),
-          tf.constant(server_seed),
-          tf.constant(chunk.seeds),
-      )
-      return [tensor.numpy() for tensor in result]
-
-  def _build(self, layouts: client_tensors.Layouts) -> Any:
-    """Builds the function of a chunk for clients of a layout."""
-    arguments = (
-        values.tensor_specs(self._broadcast_type),
-        layouts,
-        tf.TensorSpec([], tf.int32),
-        tf.TensorSpec([2], tf.int32),
-        tf.TensorSpec([None, 2], tf.int32),
-    )
-
-    def run(*flat):
-      broadcast, clients, num_clients, server_seed, client_seeds = (
-          tf.nest.pack_sequence_as(arguments, flat)
-      )
-      with tf.device(f'/device:{self._plan.device}'):
-        chunk_sum = chunks.ChunkSum(
-            work=self._work.for_leaves(layouts),
-            parts=self._parts,
-            clients=clients,
-            broadcast=broadcast,
-            server_seed=server_seed,
-            client_seeds=client_seeds,
-        )
-        return chunk_sum(tf.zeros([], tf.int32), num_clients)
-
-    return graph_functions.build(run, tf.nest.flatten(arguments))
+    seeds = round_keys.Seeds(server_seed, chunk.seeds)
+    return self._sum(broadcast, clients, chunk.num_clients, seeds)
 
 
 class WorkerSettings(NamedTuple):
@@ -167,7 +197,7 @@ class WorkerSettings(NamedTuple):
 
   Attributes:
     num_cpus: The number of chunks that run at once, with one thread per op.
-    uses_gpu: Whether it has a GPU, on which chunks run one after the other.
+    uses_gpu: Whether it has a GPU, to which chunks go one after the other.
     is_deterministic: Whether ops give the same bits at every run.
     uses_onednn: Whether TensorFlow uses oneDNN's CPU kernels, which give other
       bits. TensorFlow reads this from the environment at its import.
@@ -238,11 +268,9 @@ class Worker:
 
   def __init__(self, settings: WorkerSettings):
     """Configures TensorFlow before it runs anything."""
-    if settings.uses_gpu:
-      for gpu in tf.config.list_physical_devices('GPU'):
-        tf.config.experimental.set_memory_growth(gpu, True)
-    else:
-      tf.config.set_visible_devices([], 'GPU')
+    # What a GPU does, JAX does.
+    tf.config.set_visible_devices([], 'GPU')
+    if not settings.uses_gpu:
       tf.config.threading.set_inter_op_parallelism_threads(settings.num_cpus)
       tf.config.threading.set_intra_op_parallelism_threads(1)
     if settings.is_deterministic:

@@ -274,7 +274,10 @@ class StepFunctions:
     if key not in self._rounds:
       try:
         self._rounds[key] = rounds.CompiledRound(
-            _build_stacking(block, columns, clients_type), self.setting
+            computations.get_round_form(
+                _build_stacking(block, columns, clients_type)
+            ),
+            self.setting,
         )
       except computations.UnsupportedComputationError as e:
         self.setting.note(str(e))

@@ -531,6 +531,61 @@ class RayContextTest(compiled_testing.TestCase):
       scale_out.RayContext(num_workers=1, devices='GPU')
 
 
+class XlaWorkersTest(compiled_testing.TestCase):
+  """Workers that run programs of XLA, as they do on their GPUs."""
+
+  @classmethod
+  def setUpClass(cls):
+    super().setUpClass()
+    cls.context = scale_out.RayContext(num_workers=2, devices='XLA:CPU', seed=1)
+    cls.addClassCleanup(cls.context.close)
+
+  def _installed(self):
+    return tff.framework.get_context_stack().install(self.context)
+
+  @parameterized.named_parameters(
+      (name, _ROUNDS[name])
+      for name in ('cohorts', 'dropout', 'lists_of_datasets', 'kept_states')
+  )
+  @pytest.mark.sample(2)
+  def test_results_are_those_of_the_compiled_context(self, build):
+    process, rounds = build()
+    with compiled_testing.installed():
+      expected = _train(process, rounds)
+    with self._installed():
+      found = _train(process, rounds)
+    self.assertEqual(self.context.path_of(process.next), 'xla')
+    self.assertEqual(
+        self.context.plan_of(process.next).device, self.context.device
+    )
+    for one, other in zip(
+        *map(tf.nest.flatten, (found, expected)), strict=True
+    ):
+      if isinstance(other, np.ndarray) and other.dtype == object:
+        self.assertAllEqual(one, other)
+      else:
+        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-5)
+
+  def test_what_has_no_form_is_summed_by_tensorflow(self):
+    take = tff.tensorflow.computation(
+        lambda x: tf.math.real(tf.signal.rfft(x)),
+        tff.TensorType(np.float32, [4]),
+    )
+    rows_type = tff.TensorType(np.float32, [4])
+
+    @tff.federated_computation(tff.FederatedType(rows_type, tff.CLIENTS))
+    def add_up(rows):
+      return tff.federated_sum(tff.federated_map(take, rows))
+
+    rows = list(np.eye(4, dtype=np.float32))
+    with self._installed():
+      with self.assertWarnsRegex(RuntimeWarning, 'XLA has no form of .*FFT'):
+        first = add_up(rows)
+      self.assertAllClose(first, [4.0, 0.0, 0.0])
+      self.assertAllClose(add_up(rows), first)
+    self.assertEqual(self.context.path_of(add_up), 'compiled')
+
+
 class ClustersTest(parameterized.TestCase):
 
   @parameterized.parameters((True, 0, False), (False, 1, True))
@@ -568,7 +623,7 @@ class PlansTest(compiled_testing.TestCase):
 
   def test_the_plan_follows_the_device(self):
     plan = scale_out.choose_ray_plan(devices='GPU')
-    self.assertEqual((plan.num_parallel_clients, plan.device), (1, 'GPU:0'))
+    self.assertEqual((plan.num_parallel_clients, plan.device), (0, 'XLA:GPU:0'))
     self.assertEqual(scale_out.choose_ray_plan(), runtime.choose_plan('CPU'))
 
 
