@@ -403,10 +403,10 @@ class CompiledContext(contexts.OwnContext):
         program = self._compile_round(form, self._setting().on_cpu())
       if names := program.untrained():
         self._warn_once(_error_texts.untrained_weights(names))
-      number = program.plan.num_parallel_clients  # 0 if workers choose it.
-      at_once = f', {number} at once' if number else ''
       self._log_once(
-          "The clients' work runs on %s%s.", program.plan.device, at_once
+          "The clients' work runs on %s, %d at once.",
+          program.plan.device,
+          program.plan.num_parallel_clients,
       )
       return program
     if signature.parameter is None:

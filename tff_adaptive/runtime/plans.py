@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Chooses how and where a compiled round runs its clients."""
 
+from collections.abc import Collection
 import contextlib
 import math
 import os
@@ -37,6 +38,13 @@ _MIN_CHUNKS = 16
 _CLIENTS_PER_CHUNK = 8
 _MAX_CHUNKS = 128
 
+# The number of clients that train at once on a device of JAX if their steps are
+# small.
+_SIDE_BY_SIDE = 16
+# Steps with one of these ops are not, nor those of a state with more numbers.
+_LARGE_OPS = frozenset({'Conv2D', 'While', 'StatelessWhile', 'BatchMatMulV2'})
+_MANY_NUMBERS = 2**20
+
 
 @attrs.frozen
 class Plan:
@@ -65,7 +73,25 @@ class Plan:
     """Returns the number of clients in a chunk of a cohort."""
     num_chunks = num_clients // _CLIENTS_PER_CHUNK
     num_chunks = min(max(num_chunks, _MIN_CHUNKS), _MAX_CHUNKS)
-    return max(1, math.ceil(num_clients / num_chunks))
+    # A program of XLA trains as many at once, whether they are there or not.
+    fewest = self.num_parallel_clients if self.runs_xla else 1
+    return max(fewest, math.ceil(num_clients / num_chunks))
+
+  def for_model(self, ops: Collection[str], num_numbers: int) -> 'Plan':
+    """Returns the plan with the number of clients at once that suits a model.
+
+    On a device of JAX, a step of few small products leaves it idle; one of
+    convolutions, of a recurrent layer or of many weights does not, and would
+    need the memory of several.
+
+    Args:
+      ops: The ops of the clients' work.
+      num_numbers: The number of numbers in the state at the server.
+    """
+    is_large = num_numbers > _MANY_NUMBERS or not _LARGE_OPS.isdisjoint(ops)
+    return attrs.evolve(
+        self, num_parallel_clients=1 if is_large else _SIDE_BY_SIDE
+    )
 
 
 def num_cores() -> int:

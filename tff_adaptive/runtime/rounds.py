@@ -145,6 +145,12 @@ class Round(Program):
     self._setting = setting
     parts = dict(form.parts)
     self._work = graph_functions.build_graph_function(parts.pop('work'))
+    if not setting.plan.num_parallel_clients:
+      specs = values.tensor_specs(form.state_type)
+      setting.plan = setting.plan.for_model(
+          {node.op for node in self._work.nodes()},
+          sum(spec.shape.num_elements() or 0 for spec in specs),
+      )
     self._pipelines = client_tensors.why_pipelines(
         self._work, self._form.clients_type
     )

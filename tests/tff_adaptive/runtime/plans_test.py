@@ -103,6 +103,13 @@ class PlansTest(compiled_testing.TestCase):
     self.assertEqual(size, expected)
     self.assertEqual(-(-num_clients // size), num_chunks)
 
+  def test_chunks_on_accelerators_fill_them(self):
+    plan = plans.choose('XLA:GPU:0').for_model({'MatMul'}, 1000)
+    self.assertEqual(plan.chunk_size_of(10), 16)
+    self.assertEqual(plan.chunk_size_of(10_000), 79)
+    large = plans.choose('XLA:GPU:0').for_model({'MatMul', 'Conv2D'}, 1000)
+    self.assertEqual(large.chunk_size_of(10), 1)
+
   @parameterized.parameters(
       ('CPU:0', plans.num_cores()), ('XLA:CPU:0', 0), ('XLA:GPU:1', 0)
   )

@@ -38,14 +38,8 @@ from tff_adaptive.runtime.accelerators import tokens
 from tff_adaptive.runtime.datasets import client_tensors
 from tff_adaptive.runtime.graphs import graph_functions
 
-# The number of clients that train at once if their steps are small.
-_SIDE_BY_SIDE = 16
 # The most bytes of results of clients that wait for their sum.
 _MAX_RESULT_BYTES = 2**28
-# Steps with one of these ops are not, nor those of a state with more numbers.
-_LARGE_OPS = frozenset({'Conv2D', 'While', 'StatelessWhile', 'BatchMatMulV2'})
-_MANY_NUMBERS = 2**20
-
 
 # How to do without ops that no program has.
 _HINTS = {
@@ -245,12 +239,9 @@ class XlaRound(rounds.Round):
     self._to_device = device_values.build_conversion(
         self._form.state_type, self._placement
     )
-    if not setting.plan.num_parallel_clients:
-      number = self._choose_num_side_by_side()
-      setting.plan = attrs.evolve(setting.plan, num_parallel_clients=number)
     self._arrays = cohort_arrays.CohortArrays(
         self._placement,
-        setting.plan.num_parallel_clients,
+        self.plan.num_parallel_clients,
         cohort_arrays.find_max_bytes(self._devices[0]),
     )
     self._programs: dict[Any, Any] = {}
@@ -288,20 +279,6 @@ class XlaRound(rounds.Round):
       raise lowerings.NoLoweringError(
           f'XLA has no form of {", ".join(missing)} here{"".join(hints[:1])}'
       )
-
-  def _choose_num_side_by_side(self) -> int:
-    """Returns how many clients train at once, by what their steps are.
-
-    A step of few small products leaves a device idle; one of convolutions, of a
-    recurrent layer or of many weights does not, and would need the memory of
-    several.
-    """
-    specs = values.tensor_specs(self._form.state_type)
-    num_numbers = sum(spec.shape.num_elements() or 0 for spec in specs)
-    is_large = num_numbers > _MANY_NUMBERS or bool(
-        self._client_work.ops() & _LARGE_OPS
-    )
-    return 1 if is_large else _SIDE_BY_SIDE
 
   def trace(
       self,

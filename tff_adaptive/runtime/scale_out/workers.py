@@ -20,6 +20,7 @@ from tff_adaptive.runtime import computations
 from tff_adaptive.runtime import plans
 from tff_adaptive.runtime import round_keys
 from tff_adaptive.runtime import values
+from tff_adaptive.runtime.accelerators import devices
 from tff_adaptive.runtime.datasets import client_tensors
 from tff_adaptive.runtime.datasets import dataset_cache
 from tff_adaptive.runtime.graphs import graph_functions
@@ -150,6 +151,7 @@ class PartialRound:
     parts = {name: _deserialize(part) for name, part in spec.parts.items()}
     self._sum: Any
     if spec.plan.runs_xla:
+      devices.find(spec.plan.device)  # Else the import's error is shown.
       # Most workers need no JAX.
       from tff_adaptive.runtime.accelerators import xla_sums  # pylint: disable=import-outside-toplevel
 

@@ -555,8 +555,9 @@ class XlaWorkersTest(compiled_testing.TestCase):
     with self._installed():
       found = _train(process, rounds)
     self.assertEqual(self.context.path_of(process.next), 'xla')
+    plan = self.context.plan_of(process.next)
     self.assertEqual(
-        self.context.plan_of(process.next).device, self.context.device
+        (plan.num_parallel_clients, plan.device), (16, 'XLA:CPU:0')
     )
     for one, other in zip(
         *map(tf.nest.flatten, (found, expected)), strict=True
