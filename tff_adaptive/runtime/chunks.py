@@ -273,8 +273,6 @@ class ChunkSum:
     unread = {place: self._zero[place] for place in held}
     shapes = _put(self._shapes, dict.fromkeys(held, tf.TensorShape([])))
 
-    # Numbers are int32: even for a GPU, TensorFlow keeps them on the CPU, which
-    # controls the loop.
     def turn(number, carried):
       number, total = body(number, _put(carried, unread))
       added = {

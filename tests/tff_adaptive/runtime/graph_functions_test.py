@@ -241,12 +241,12 @@ class AppendedRowsTest(equality_testing.TestCase):
     part = graph_functions.build_graph_function(add)
     self.assertEqual(part.appending().appends, places)
 
-  def test_strings_are_copied(self):
+  def test_strings_are_rows_too(self):
     add = tff.tensorflow.computation(
         _append, tff.TensorType(np.str_, [None]), tff.TensorType(np.str_, [1])
     )
     part = graph_functions.build_graph_function(add).appending()
-    self.assertEmpty(part.appends)
+    self.assertEqual(part.appends, {0})
 
   @case_testing.named(
       rows=_grow,

@@ -216,21 +216,13 @@ class XlaRound(rounds.Round):
     # of the one before.
     self._returns_state = self._result_types[: len(state_types)] == state_types
     self._client_work = _Part(self._work)
-    functions = {name: self._parts[name] for name in self._parts}
-    # Strings are numbers here.
-    for name in functions.keys() & {'accumulate', 'merge'}:
-      functions[name] = functions[name].appending(takes_strings=True)
-    self._appends = functions['accumulate'].appends
+    self._appends = self._parts['accumulate'].appends
     self._server_parts = {
-        name: _Part(functions[name], place + 1)
+        name: _Part(self._parts[name], place + 1)
         for place, name in enumerate(computations.SERVER_PARTS)
-        if name in functions and (name != 'merge' or len(self._devices) > 1)
+        if name in self._parts and (name != 'merge' or len(self._devices) > 1)
     }
-    self._shards = (
-        self._build_shards(functions['merge'])
-        if len(self._devices) > 1
-        else None
-    )
+    self._shards = self._build_shards() if len(self._devices) > 1 else None
     self._placement = (
         self._shards.everywhere
         if self._shards
@@ -248,10 +240,9 @@ class XlaRound(rounds.Round):
 
     self._check_lowerings()
 
-  def _build_shards(
-      self, merge: graph_functions.GraphFunction
-  ) -> client_shards.ClientShards:
+  def _build_shards(self) -> client_shards.ClientShards:
     """Returns what shares clients out among several devices."""
+    merge = self._parts['merge']
     if merge.takes_seed or merge.appends != self._appends:
       raise lowerings.NoLoweringError('sums of several devices are not merged')
     if not self._parts.has_neutral_zero:

@@ -42,7 +42,6 @@ _graph_numbers = itertools.count()
 # The switch for TensorFlow's kind of control flow is global to the process.
 _building_lock = threading.Lock()
 _PYTHON_OPS = ('EagerPyFunc', 'PyFunc', 'PyFuncStateless')
-_STRING = tf.string.as_datatype_enum
 SEED_NAME = f'{_random_ops.SEED_ARGUMENT}:0'
 
 
@@ -124,22 +123,18 @@ class GraphFunction:
     """Yields the nodes of the graph and its functions, to read or change."""
     return _graph_defs.all_nodes(self.serialized.graph_def)
 
-  def appending(self, *, takes_strings: bool = False) -> 'GraphFunction':
+  def appending(self) -> 'GraphFunction':
     """Returns this function for sums whose row lists are kept elsewhere.
 
     TFF adds the clients one after another. If a sum is a concatenation, such as
     that of `aggregators.stack_at_server`, every client would copy the rows of
     all clients before it, at a cost quadratic in the cohort's size.
 
-    Args:
-      takes_strings: Whether rows may be strings. Defaults to False, as
-        TensorFlow has no lists of strings on a GPU.
-
     Returns:
       The function, of a sum and another value: where it only appends rows to a
       leaf of the sum, it does not read the leaf and returns these rows.
     """
-    appended = _find_appended(self.serialized, takes_strings)
+    appended = _find_appended(self.serialized)
     results = [
         appended.get(place, name)
         for place, name in enumerate(self.serialized.results)
@@ -159,9 +154,7 @@ def holds_datasets(leaves: Sequence[Any]) -> bool:
   )
 
 
-def _find_appended(
-    serialized: computations.Serialized, takes_strings: bool
-) -> dict[int, str]:
+def _find_appended(serialized: computations.Serialized) -> dict[int, str]:
   """Finds the leaves of a sum to which a part of a round only appends rows.
 
   The part maps a sum and another value to the next sum. Returns the names of
@@ -191,7 +184,6 @@ def _find_appended(
     concat = source(result)
     if (
         concat.op == 'ConcatV2'
-        and (takes_strings or concat.attr['T'].type != _STRING)
         and len(concat.input) == 3
         and is_zero(source(concat.input[2]))
         and source(concat.input[0]) is parameter
