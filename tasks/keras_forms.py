@@ -13,8 +13,8 @@ import tensorflow_federated as tff
 
 from tff_adaptive import losses
 from tff_adaptive import models
+from tff_adaptive.client_works import local_models
 from tff_adaptive.client_works import loss_terms
-from tff_adaptive.client_works import model_adapter
 from tff_adaptive.data import specs
 from tff_adaptive.losses import keras_3 as losses_of_keras_3
 from tff_adaptive.models import keras_versions
@@ -103,7 +103,7 @@ class KerasForms:
     return _VariableForm(self.functional)
 
   @property
-  def representation_fn(self) -> Optional[model_adapter.RepresentationFn]:
+  def representation_fn(self) -> Optional[local_models.RepresentationFn]:
     """Maps weights and a batch to the inputs of the last layer."""
     model = self.functional.keras_model
     if model.non_trainable_weights:

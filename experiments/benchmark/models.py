@@ -17,7 +17,7 @@ from tff_adaptive import client_works
 from tff_adaptive import layers as keras_2_layers
 from tff_adaptive import models as keras_models
 from tff_adaptive import optimizers
-from tff_adaptive.client_works import model_adapter
+from tff_adaptive.client_works import local_functional_models
 from tff_adaptive.data import client_data
 from tff_adaptive.data import random_streams
 from tff_adaptive.data import specs
@@ -141,7 +141,7 @@ class Model(NamedTuple):
     """Builds a new model."""
     layer_input, *layers = self.make_layers(version)
     outputs = layer_input
-    with model_adapter.inference_by_default():
+    with local_functional_models.inference_by_default():
       for layer in layers:
         outputs = layer(outputs)
     return version.keras.Model(layer_input, outputs)

@@ -13,6 +13,7 @@ from tff_adaptive import ranges
 from tff_adaptive.aggregators import reports as reports_lib
 from tff_adaptive.aggregators import weighting
 from tff_adaptive.client_works import client_update as client_update_lib
+from tff_adaptive.client_works import local_models
 from tff_adaptive.client_works import local_training
 from tff_adaptive.client_works import loss_terms
 from tff_adaptive.client_works import model_adapter
@@ -78,7 +79,7 @@ def build_local_training_client_work(
     ),
     reports: Optional[totals.Reports] = None,
     client_update: Optional[
-        Callable[[client_reports.ClientRoundEnd], model_adapter.Weights]
+        Callable[[client_reports.ClientRoundEnd], local_models.Weights]
     ] = None,
     shared_aggregators: Optional[Mapping[str, weighting.Aggregator]] = None,
     num_expected_clients: Optional[int] = None,

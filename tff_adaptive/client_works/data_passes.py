@@ -8,7 +8,7 @@ from typing import Any, Optional
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_adaptive.client_works import model_adapter
+from tff_adaptive.client_works import local_models
 from tff_adaptive.optimizers import federated_optimizer
 from tff_adaptive.optimizers import optimizer as optimizer_lib
 from tff_adaptive.optimizers import vectors
@@ -26,11 +26,11 @@ class DataSurvey(federated_optimizer.Survey):
 
   def __init__(
       self,
-      model: model_adapter.LocalModel,
+      model: local_models.LocalModel,
       weights: tff.learning.models.ModelWeights,
       run_loop: RunLoop,
       dataset: tf.data.Dataset,
-      loss_term: Optional[model_adapter.BatchLossTerm],
+      loss_term: Optional[local_models.BatchLossTerm],
       adjust: Callable[[Any, Any], Any],
   ):
     """Initializes the look; nothing is read yet.
@@ -104,8 +104,8 @@ class DataSurvey(federated_optimizer.Survey):
 
 
 def mean_loss(
-    model: model_adapter.LocalModel,
-    trainable: model_adapter.Weights,
+    model: local_models.LocalModel,
+    trainable: local_models.Weights,
     run_loop: RunLoop,
     dataset: tf.data.Dataset,
 ) -> tf.Tensor:

@@ -21,8 +21,8 @@ from tff_adaptive import _autograph
 from tff_adaptive import _random_ops
 from tff_adaptive import ranges
 from tff_adaptive.client_works import data_passes
+from tff_adaptive.client_works import local_models
 from tff_adaptive.client_works import loss_terms
-from tff_adaptive.client_works import model_adapter
 from tff_adaptive.client_works import totals as totals_lib
 from tff_adaptive.models import moved_weights
 from tff_adaptive.optimizers import arguments
@@ -157,8 +157,8 @@ class LocalResult(NamedTuple):
     is_healthy: Whether `rejection` is `Rejection.NONE`.
   """
 
-  update: model_adapter.Weights
-  moved_update: model_adapter.Weights
+  update: local_models.Weights
+  moved_update: local_models.Weights
   num_examples: tf.Tensor
   sent: Any
   kept: Any
@@ -173,20 +173,20 @@ class LocalResult(NamedTuple):
 class _LoopState(NamedTuple):
   """The state that a local step updates."""
 
-  weights: model_adapter.Weights
-  moved: model_adapter.Weights
+  weights: local_models.Weights
+  moved: local_models.Weights
   optimizer_state: Any
   metrics: Any
   totals: totals_lib.Totals
 
 
 def _subtract(
-    received: model_adapter.Weights, trained: model_adapter.Weights
-) -> model_adapter.Weights:
+    received: local_models.Weights, trained: local_models.Weights
+) -> local_models.Weights:
   return tuple(r - t for r, t in zip(received, trained))
 
 
-def _specs(weights: model_adapter.Weights) -> tuple[tf.TensorSpec, ...]:
+def _specs(weights: local_models.Weights) -> tuple[tf.TensorSpec, ...]:
   return tuple(tf.TensorSpec(w.shape, w.dtype) for w in weights)
 
 
@@ -224,7 +224,7 @@ class LocalTraining:
 
   def __call__(
       self,
-      model: model_adapter.LocalModel,
+      model: local_models.LocalModel,
       weights: tff.learning.models.ModelWeights,
       hparams: Any,
       dataset: tf.data.Dataset,
@@ -283,8 +283,8 @@ class LocalTraining:
 
   def initial_kept(
       self,
-      received: model_adapter.Weights,
-      kept_weights: model_adapter.Weights = (),
+      received: local_models.Weights,
+      kept_weights: local_models.Weights = (),
   ) -> Any:
     """Returns the parts that a client holds in its first participation.
 
@@ -315,7 +315,7 @@ class LocalTraining:
 
   def survey(
       self,
-      model: model_adapter.LocalModel,
+      model: local_models.LocalModel,
       weights: tff.learning.models.ModelWeights,
       dataset: tf.data.Dataset,
       start: RoundStart = RoundStart(),
@@ -336,8 +336,8 @@ class LocalTraining:
     return found, data
 
   def _batch_term(
-      self, received: model_adapter.Weights, start: RoundStart
-  ) -> Optional[model_adapter.BatchLossTerm]:
+      self, received: local_models.Weights, start: RoundStart
+  ) -> Optional[local_models.BatchLossTerm]:
     """Returns the loss term of this round."""
     term: Any = self.loss_term
     if term is None:
@@ -351,9 +351,9 @@ class LocalTraining:
 
   def _step(
       self,
-      model: model_adapter.LocalModel,
-      loss_term: Optional[model_adapter.BatchLossTerm],
-      received: model_adapter.Weights,
+      model: local_models.LocalModel,
+      loss_term: Optional[local_models.BatchLossTerm],
+      received: local_models.Weights,
       state: _LoopState,
       batch: Any,
   ) -> _LoopState:
@@ -415,7 +415,7 @@ class LocalTraining:
     return build(model.value_and_grad), build(model.value_and_grad_again)
 
   def _start_optimizer(
-      self, received: model_adapter.Weights, hparams: Any, start: RoundStart
+      self, received: local_models.Weights, hparams: Any, start: RoundStart
   ) -> Any:
     """Returns the optimizer's state before the first step."""
     state = _autograph.call(self.optimizer.initialize, _specs(received))
@@ -431,7 +431,7 @@ class LocalTraining:
     return tf.nest.map_structure(tf.convert_to_tensor, state)
 
   def _finish_optimizer(
-      self, update: model_adapter.Weights, state: Any, specs: Any
+      self, update: local_models.Weights, state: Any, specs: Any
   ) -> tuple[Any, _OrderedDict[str, Any], _OrderedDict[str, Any]]:
     """Returns the update and payloads to send, and what the client keeps."""
     if not isinstance(self.optimizer, federated_optimizer.FederatedOptimizer):
@@ -452,10 +452,10 @@ class LocalTraining:
 
   def _finish(
       self,
-      model: model_adapter.LocalModel,
-      start: tuple[model_adapter.Weights, model_adapter.Weights],
-      trained: model_adapter.Weights,
-      mean_loss: Callable[[model_adapter.Weights], tf.Tensor],
+      model: local_models.LocalModel,
+      start: tuple[local_models.Weights, local_models.Weights],
+      trained: local_models.Weights,
+      mean_loss: Callable[[local_models.Weights], tf.Tensor],
       final: _LoopState,
   ) -> LocalResult:
     """Returns the result of the training, zeros for an unhealthy client."""

@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from tff_adaptive import _autograph
 from tff_adaptive import ranges
-from tff_adaptive.client_works import model_adapter
+from tff_adaptive.client_works import local_models
 from tff_adaptive.models import forward as forward_lib
 from tff_adaptive.models import keras_checks
 from tff_adaptive.models import keras_classes
@@ -20,7 +20,7 @@ from tff_adaptive.optimizers import vectors
 
 # Maps (trainable weights, received weights, batch) to a scalar.
 PlainLossTerm = Callable[
-    [model_adapter.Weights, model_adapter.Weights, Any], tf.Tensor
+    [local_models.Weights, local_models.Weights, Any], tf.Tensor
 ]
 
 
@@ -34,11 +34,11 @@ class PreviousModelLossTerm(abc.ABC):
   @abc.abstractmethod
   def __call__(
       self,
-      weights: model_adapter.Weights,
-      received: model_adapter.Weights,
+      weights: local_models.Weights,
+      received: local_models.Weights,
       batch: Any,
       *,
-      previous_model: model_adapter.Weights,
+      previous_model: local_models.Weights,
   ) -> tf.Tensor:
     """Returns the term.
 
@@ -147,7 +147,7 @@ class _Moon(PreviousModelLossTerm):
 
   def __init__(
       self,
-      representation_fn: model_adapter.RepresentationFn,
+      representation_fn: local_models.RepresentationFn,
       mu: float,
       temperature: float,
   ):
@@ -170,7 +170,7 @@ class _Moon(PreviousModelLossTerm):
     terms = tf.math.softplus((to_previous - to_global) / self._temperature)
     return self._mu * tf.reduce_mean(terms)
 
-  def _represent(self, weights: model_adapter.Weights, batch: Any) -> tf.Tensor:
+  def _represent(self, weights: local_models.Weights, batch: Any) -> tf.Tensor:
     """Returns the representations of a batch's examples, one per row."""
     represented = _autograph.call(self._representation_fn, weights, batch)
     size = tf.shape(represented)[0]
@@ -183,7 +183,7 @@ class _Moon(PreviousModelLossTerm):
 
 @arguments.checked
 def build_moon(
-    representation_fn: model_adapter.RepresentationFn,
+    representation_fn: local_models.RepresentationFn,
     mu: ranges.NotNegative = 1.0,
     temperature: ranges.Positive = 0.5,
 ) -> PreviousModelLossTerm:
@@ -239,7 +239,7 @@ def build_moon(
 
 def build_keras_representation(
     keras_model: Any, input_spec: Any, layer: Optional[str] = None
-) -> model_adapter.RepresentationFn:
+) -> local_models.RepresentationFn:
   """Builds a function from a Keras model's weights to representations.
 
   Args:
@@ -297,12 +297,12 @@ def build_keras_representation(
       id(v): place for place, v in enumerate(keras_model.trainable_weights)
   }
   used = [places[id(variable)] for variable in part.trainable_weights]
-  features, _ = model_adapter.features_and_labels(input_spec)
+  features, _ = local_models.features_and_labels(input_spec)
   with keras_classes.kept_usable(), keras_checks.named_state(part):
     forward = forward_lib.Forward(keras, part, features)
 
   def represent(weights, batch):
-    x, _ = model_adapter.features_and_labels(batch)
+    x, _ = local_models.features_and_labels(batch)
     weights = ([weights[place] for place in used], [])
     return forward(weights, x, training=False).outputs
 

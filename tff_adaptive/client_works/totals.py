@@ -12,7 +12,7 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_adaptive import _autograph
-from tff_adaptive.client_works import model_adapter
+from tff_adaptive.client_works import local_models
 from tff_adaptive.optimizers import client_reports
 from tff_adaptive.optimizers import optimizer as optimizer_lib
 from tff_adaptive.optimizers import vectors
@@ -37,7 +37,7 @@ class Rejection(enum.IntEnum):
 def judge_client(
     num_examples: tf.Tensor,
     is_finite: tf.Tensor,
-    update: model_adapter.Weights,
+    update: local_models.Weights,
     max_update_norm: Optional[float],
 ) -> tf.Tensor:
   """Returns whether and why a client is rejected, in the current graph.
@@ -83,9 +83,9 @@ class Step(NamedTuple):
     report: The optimizer's report of the step, names to float32 scalars.
   """
 
-  evaluation: model_adapter.Evaluation
-  received: model_adapter.Weights
-  loss_at: Optional[Callable[[model_adapter.Weights], tf.Tensor]]
+  evaluation: local_models.Evaluation
+  received: local_models.Weights
+  loss_at: Optional[Callable[[local_models.Weights], tf.Tensor]]
   num_gradient_evaluations: tf.Tensor
   report: Scalars
 

@@ -14,6 +14,7 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_adaptive.aggregators import reports as reports_lib
+from tff_adaptive.client_works import local_models
 from tff_adaptive.client_works import local_training
 from tff_adaptive.client_works import model_adapter
 from tff_adaptive.client_works import model_checks
@@ -39,7 +40,7 @@ class _Counts(NamedTuple):
 
 
 def _count(
-    model: model_adapter.LocalModel,
+    model: local_models.LocalModel,
     weights: tff.learning.models.ModelWeights,
     dataset: tf.data.Dataset,
 ) -> _Counts:
@@ -109,7 +110,7 @@ def _to_numbers(name: str, value: Any) -> list[tuple[str, tf.Tensor]]:
 
 def _train(
     training: local_training.LocalTraining,
-    model: model_adapter.LocalModel,
+    model: local_models.LocalModel,
     weights: tff.learning.models.ModelWeights,
     dataset: tf.data.Dataset,
 ) -> Any:

@@ -11,7 +11,7 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_adaptive.client_works import model_adapter
+from tff_adaptive.client_works import local_models
 from tff_adaptive.data import batching
 from tff_adaptive.data import client_data
 from tff_adaptive.data import feature_arrays
@@ -96,7 +96,7 @@ class Task:
       default=None,
       validator=attrs.validators.optional(specs.positive_integer),
   )
-  representation_fn: Optional[model_adapter.RepresentationFn] = _optional(
+  representation_fn: Optional[local_models.RepresentationFn] = _optional(
       Callable
   )
   validation: Optional[feature_arrays.Examples] = attrs.field(

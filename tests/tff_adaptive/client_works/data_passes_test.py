@@ -8,7 +8,7 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_adaptive.client_works import data_passes
-from tff_adaptive.client_works import model_adapter
+from tff_adaptive.client_works import local_models
 
 _EXAMPLES = np.array([3.0, -1.0, 2.0, 8.0, 5.0, 1.0], np.float32)
 
@@ -31,7 +31,7 @@ class _Model:
     if self._sums:
       scale = tf.cast(size, tf.float32)
       loss, gradient = scale * mean, scale * gradient
-    return model_adapter.Evaluation(loss, (gradient,), (), size, mean, loss)
+    return local_models.Evaluation(loss, (gradient,), (), size, mean, loss)
 
 
 def _loop(step, batches, initial):
