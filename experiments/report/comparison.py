@@ -13,7 +13,6 @@ import numpy as np
 import pandas as pd
 
 from experiments import formatting
-from experiments import markup
 from experiments import pages
 from experiments import settings as settings_lib
 from experiments.report import bands
@@ -150,12 +149,12 @@ def write_comparison(
   missing = f'Left out, as runs failed: {", ".join(failed)}.' if failed else ''
   advice = _ADVICE if data.startswith(settings_lib.TEST) else ''
   blocks = [
-      *([pages.paragraph(markup.text(missing))] if missing else []),
-      pages.paragraph(_LEGEND.format(data=markup.text(data)) + advice),
+      *([pages.paragraph(pages.text(missing))] if missing else []),
+      pages.paragraph(_LEGEND.format(data=pages.text(data)) + advice),
       pages.table(columns, rows),
       pages.figure(
           picture,
-          f'{markup.text(label)} by round; the band is the range of the seeds.',
+          f'{pages.text(label)} by round; the band is the range of the seeds.',
           command,
       ),
       *pages.origin(list(runs.run), command),

@@ -11,7 +11,6 @@ import numpy as np
 import pandas as pd
 
 from experiments import formatting
-from experiments import markup
 from experiments import pages
 from experiments import published
 from experiments.report import results as results_lib
@@ -173,7 +172,7 @@ def build_gaps(results: results_lib.Results, column: str) -> list[str]:
     text = formatting.format_number(getattr(cell, column), cell.decimals)
     gap = formatting.format_number(cell.gap, cell.decimals)
     text = f'**{text}**' if good else text
-    texts[cell.Index] = markup.Markup(f'{text} ({gap}){" †" if far else ""}')
+    texts[cell.Index] = pages.Markup(f'{text} ({gap}){" †" if far else ""}')
   legend = _GAP_LEGEND
   legend += _PERCENT_LEGEND if results.cells.in_percent.any() else '.'
   tables = build_tables(
