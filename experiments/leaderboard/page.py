@@ -11,7 +11,6 @@ from experiments import registry
 from experiments.leaderboard import board
 from experiments.leaderboard import drawing
 from experiments.leaderboard import execution
-from experiments.leaderboard import plans
 from experiments.leaderboard import results as results_lib
 from experiments.leaderboard import views
 from experiments.sweep import trials as trials_lib
@@ -77,8 +76,8 @@ _DEFAULTS_LEGEND = (
 
 
 def write(
-    plan: plans.Plan,
-    catalogue: plans.Plan,
+    plan: results_lib.Plan,
+    catalogue: results_lib.Plan,
     results_dir: pathlib.Path,
     command: str,
 ):
@@ -202,7 +201,7 @@ def _task_blocks(
   return blocks or [pages.paragraph('No method has all its runs yet.')]
 
 
-def _describe(plan: plans.Plan) -> str:
+def _describe(plan: results_lib.Plan) -> str:
   """Returns a paragraph on the rules."""
   protocol = plan.board.protocol
   rules = (f for f in plan.given if not f.startswith('--results_dir='))

@@ -15,7 +15,7 @@ import pandas as pd
 from experiments import formatting
 from experiments import pages
 from experiments import settings as settings_lib
-from experiments.report import bands
+from experiments.report import drawing
 from experiments.run_results import run_folder
 from experiments.run_results import statistics
 from tff_adaptive import _files
@@ -365,7 +365,7 @@ def _draw(
 ):
   """Plots the metric by round, one line per folder."""
   curves = {
-      name: bands.over_seeds(
+      name: drawing.curve_over_seeds(
           [run for run in found if not run.awaits_evaluation],
           metric.column,
           scale=metric.scale,
