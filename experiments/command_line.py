@@ -150,6 +150,24 @@ def errors_as(
     raise kind(str(error)) from error
 
 
+@contextlib.contextmanager
+def errors_reported(*caught: type[BaseException]) -> Iterator[None]:
+  """Converts an OSError to an `EnvironmentalError`, others to a `UserError`.
+
+  Args:
+    *caught: The exceptions to convert to a `UserError`; see `errors_as`.
+
+  Yields:
+    Nothing.
+
+  Raises:
+    EnvironmentalError: If a file cannot be read or written.
+    UserError: If one of `caught` was raised.
+  """
+  with errors_as(EnvironmentalError, OSError), errors_as(UserError, *caught):
+    yield
+
+
 def _sentence(error: BaseException) -> str:
   """Returns the line that reports an error to the user."""
   text = ' '.join(str(error).split())

@@ -224,10 +224,9 @@ def export(run: pathlib.Path, checkpoint: str, form: str, output: pathlib.Path):
   directory = run_directory.RunDirectory(run.parent, run.name)
   with (
       command_line.errors_as(
-          command_line.EnvironmentalError, OSError, tf.errors.OpError
+          command_line.EnvironmentalError, tf.errors.OpError
       ),
-      command_line.errors_as(
-          command_line.UserError,
+      command_line.errors_reported(
           FileNotFoundError,
           checkpoints.CheckpointError,
           run_directory.RunDirectoryError,

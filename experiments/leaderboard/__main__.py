@@ -227,11 +227,7 @@ def main(flag_values: flags.FlagValues = flags.FLAGS):
         print(command_line.build_command('train', trial.arguments))
     return
   command_line.prepare_libraries()
-  with (
-      command_line.errors_as(command_line.EnvironmentalError, OSError),
-      # A run may be damaged.
-      command_line.errors_as(command_line.UserError, ValueError),
-  ):
+  with command_line.errors_reported(ValueError):  # A run may be damaged.
     if flag_values.list:
       _print_list(plan)
       return

@@ -221,8 +221,7 @@ def main(flag_values: flags.FlagValues = flags.FLAGS):
 
   output_dir = pathlib.Path(flag_values.output_dir)
   with (
-      command_line.errors_as(command_line.EnvironmentalError, OSError),
-      command_line.errors_as(command_line.UserError, run_folder.RunError),
+      command_line.errors_reported(run_folder.RunError),
       folders.locked(output_dir),
   ):
     if flag_values.runs:

@@ -429,8 +429,7 @@ def _write(results: Sequence[scores.RunResult], flag_values: flags.FlagValues):
   # The folder may also have the seeds of another command.
   seeds = {result.trial.seed for result in results}
   with (
-      command_line.errors_as(command_line.EnvironmentalError, OSError),
-      command_line.errors_as(command_line.UserError, run_folder.RunError),
+      command_line.errors_reported(run_folder.RunError),
       folders.locked(home),
   ):
     comparison.write_comparison(

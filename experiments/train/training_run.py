@@ -18,7 +18,6 @@ from experiments import registry
 from experiments import settings as settings_lib
 from experiments.run_results import environments
 from experiments.run_results import inputs
-from experiments.train import evaluation_results
 from experiments.train import evaluations as evaluations_lib
 from experiments.train import run_parts
 from experiments.train import warm_start
@@ -298,9 +297,9 @@ def _errors_of_user(*caught: type[Exception]) -> Iterator[None]:
   """Converts errors of a block to those that a binary reports in a sentence."""
   with (
       command_line.errors_as(
-          command_line.EnvironmentalError, OSError, scale_out.ClusterError
+          command_line.EnvironmentalError, scale_out.ClusterError
       ),
-      command_line.errors_as(command_line.UserError, *caught),
+      command_line.errors_reported(*caught),
   ):
     yield
 
@@ -451,7 +450,7 @@ def _evaluate_at_end(
       name: evaluate(weights) for name, evaluate in evaluations.final.items()
   }
   if found:
-    evaluation_results.write(
+    evaluations_lib.write_results(
         found, result.round_num, directory, describe(run.choices)
     )
   if evaluations.includes_test:
