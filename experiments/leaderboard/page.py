@@ -262,20 +262,18 @@ def _method_of(trial: trials_lib.Trial) -> str:
 
 def _failure_blocks(failed: Sequence[trials_lib.Trial]) -> list[str]:
   """Returns the section of failed runs with their logs."""
-  if not failed:
-    return []
   rows = [
       [trial.home.name, pages.code(trial.name), pages.code(trial.log)]
       for trial in failed
   ]
-  return [
-      pages.heading('Failed runs'),
+  return pages.section(
+      'Failed runs',
       pages.paragraph(
           'These runs ended with an error when last tried. The same command '
           'tries them again.'
       ),
-      pages.table(['task', 'run', 'log'], rows, num_labels=3),
-  ]
+      pages.table(['task', 'run', 'log'], rows, num_labels=3) if rows else '',
+  )
 
 
 def _search_blocks(rules: board.Leaderboard) -> list[str]:

@@ -364,21 +364,16 @@ class Results:
     """Returns the final runs of the methods whose runs are all finished."""
     of_task, runs = self.plan.board.tasks[task], []
     for method, assignment in assignments.items():
-      if assignment is not None:
-        trials = self.plan.finals(task, method, assignment)
-        if not self.unfinished(trials):
-          for trial in trials:
-            run = self._read(trial)
-            labels = (method, assignment, trial.seed, _score(run, of_task))
-            runs.append(
-                (
-                    {
-                        **dict(zip(_LABELS, labels)),
-                        **_measure_target(run, of_task),
-                    },
-                    run,
-                )
-            )
+      if assignment is None:
+        continue
+      trials = self.plan.finals(task, method, assignment)
+      if self.unfinished(trials):
+        continue
+      for trial in trials:
+        run = self._read(trial)
+        labels = (method, assignment, trial.seed, _score(run, of_task))
+        found = {**dict(zip(_LABELS, labels)), **_measure_target(run, of_task)}
+        runs.append((found, run))
     return statistics.build_frame(
         runs, labels=[*_LABELS, 'rounds_to_target', *_TO_TARGET]
     )

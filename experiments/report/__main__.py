@@ -125,12 +125,10 @@ def _check(flag_values: flags.FlagValues):
 
 def _find_tables(flag_values: flags.FlagValues) -> list[published.Table]:
   """Returns the restricted tables, whose figure options are valid."""
-  tables = []
-  for paper in flag_values.paper:
-    tables += published.load_tables(paper)
+  # Without a name, all of all papers.
+  papers = flag_values.paper or ([] if flag_values.table else ['*'])
+  tables = [table for name in papers for table in published.load_tables(name)]
   tables += map(published.find_table, flag_values.table)
-  if not (flag_values.paper or flag_values.table):
-    tables = published.load_tables()
   for table in tables:
     figures.read_options(table)
   return published.restrict(tables, flag_values)

@@ -372,17 +372,14 @@ def _draw(
       )
       for name, found in runs.groupby('name', sort=False).run
   }
-  if not any(curves.values()):
+  shown = {name: curve for name, curve in curves.items() if curve is not None}
+  if not shown:
     raise run_folder.RunError(
         f'there is no curve of {metric.column}: no run has a round in which '
         'all of its seeds measured it'
     )
   analysis.plot_band_curves(
-      {
-          '': {
-              name: curve for name, curve in curves.items() if curve is not None
-          }
-      },
+      {'': shown},
       path,
       title=title,
       y_label=label,

@@ -235,13 +235,8 @@ def pairs_apart(cells: pd.DataFrame) -> pd.DataFrame:
   found = cells[cells.was_run & cells.theirs.notna()].reset_index()
   columns = ['row', 'theirs', 'ours', 'setting', 'margin', 'decimals']
   # Settings in the order of the table, and the best row first.
-  ordered = pd.concat(
-      [
-          setting.sort_values('theirs', ascending=False, kind='stable')
-          for _, setting in found.groupby(_SETTING, sort=False)
-      ]
-      or [found]
-  )
+  found['place'] = found.groupby(_SETTING, sort=False).ngroup()
+  ordered = found.sort_values(['place', 'theirs'], ascending=[True, False])
   pairs = ordered[[*_SETTING, *columns]].merge(
       ordered[[*_SETTING, 'row', 'theirs', 'ours']],
       on=_SETTING,

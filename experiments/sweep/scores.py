@@ -249,7 +249,7 @@ def rank(
     `trial`, that of its first seed. Those without a finite score come last.
   """
   labels = list(results[0].trial.labels)
-  measured = ('score', run_folder.LAST_10_EVALUATIONS)
+  last_10 = run_folder.LAST_10_EVALUATIONS
   runs = pd.DataFrame(
       [
           {
@@ -258,7 +258,7 @@ def rank(
               'trial': result.trial,
               'is_finished': result.status == FINISHED,
               'score': result.score,
-              **{n: result.measured.get(n, math.nan) for n in measured[1:]},
+              last_10: result.measured.get(last_10, math.nan),
           }
           for result in results
       ]
@@ -267,7 +267,7 @@ def rank(
   aggregated['num_seeds'] = ('trial', 'size')
   aggregated['num_finished'] = ('is_finished', 'sum')
   aggregated['trial'] = ('trial', 'first')
-  for name in measured:
+  for name in ('score', last_10):
     aggregated[f'{name}_mean'] = (name, lambda v: v.mean(skipna=False))
     aggregated[f'{name}_std'] = (name, statistics.std)
   found = runs.groupby('configuration', sort=False).agg(**aggregated)
