@@ -76,8 +76,7 @@ def _export(
   with runtime.CompiledContext(devices='CPU', strict=True, seed=0):
     state = first = tf.nest.map_structure(_shorten, process.initialize())
     for cohort in cohorts:
-      output = process.next(state, cohort)
-      state = output.state
+      state = process.next(state, cohort).state
   exported = runtime.export_rounds(
       process,
       cohorts,

@@ -184,8 +184,7 @@ def _profiles(results: results_lib.Results) -> _Curves:
   for task in results.plan.board.tasks:
     runs = results.tuned(task)
     if len(runs):
-      standings = results.rank(task, runs)
-      costs[task] = standings.gradient_evaluations_to_target
+      costs[task] = results.rank(task, runs).gradient_evaluations_to_target
   if len(costs) < 2:
     return {}
   profile = statistics.profile(pd.DataFrame(costs).fillna(np.inf))

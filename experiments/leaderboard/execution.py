@@ -58,8 +58,7 @@ def list_missing(
       )
       if num_runs:
         missing.setdefault(task, []).append(num_runs)
-        about = _describe_missing(plan, {task: num_runs}, [name])
-        yield [task, name, *about]
+        yield [task, name, *_describe_missing(plan, {task: num_runs}, [name])]
   if sum(map(len, missing.values())) > 1:
     counts = {task: sum(numbers) for task, numbers in missing.items()}
     about = _describe_missing(plan, counts, list(groups))

@@ -292,8 +292,7 @@ class Results:
     if self.budget_done(task, method) < budget:
       return None
     selection = list(self.trials(task, method).selection[:budget])
-    place = statistics.choose(selection)
-    return self.plan.assignments(method)[place]
+    return self.plan.assignments(method)[statistics.choose(selection)]
 
   def budget(self, task: str) -> int:
     """Returns the number of trials with which tuned methods are compared.
@@ -353,8 +352,7 @@ class Results:
       if the run diverged. `rounds_to_target`, `seconds_to_target` and so on are
       infinite if the run did not reach the target.
     """
-    assignments = dict.fromkeys(self.plan.board.methods, DEFAULTS)
-    return self._finals(task, assignments)
+    return self._finals(task, dict.fromkeys(self.plan.board.methods, DEFAULTS))
 
   def _finals(
       self,

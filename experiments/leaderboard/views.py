@@ -52,9 +52,7 @@ def format_quantity(value: float) -> str:
     return NONE
   if math.isinf(value):
     return 'never'
-  if abs(value) >= 100:
-    return f'{value:,.0f}'
-  return f'{value:.3g}'
+  return f'{value:,.0f}' if abs(value) >= 100 else f'{value:.3g}'
 
 
 def format_points(margin: float) -> str:
@@ -193,8 +191,7 @@ def _show_mean(standings: pd.DataFrame, method: str) -> str:
     return NONE
   found = standings.loc[method]
   text = formatting.format_mean(found['mean'], found['std'], 2)
-  is_good = found.verdict in _GOOD
-  return pages.Markup(f'**{text}**') if is_good else text
+  return pages.Markup(f'**{text}**') if found.verdict in _GOOD else text
 
 
 def tuned_table(

@@ -246,8 +246,7 @@ def find(
         if entry.flagfile is not None:
           found += _find_in_file(str(entry.flagfile), including)
     elif flag == 'flagfile':
-      path = os.path.expanduser(value.strip())
-      found += _find_in_file(path, including)
+      found += _find_in_file(os.path.expanduser(value.strip()), including)
   return found
 
 

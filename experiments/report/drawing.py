@@ -180,8 +180,7 @@ def _draw_partitions(
     place = _join(cell.column, cell.group)
     num_classes = task.num_classes or 0
     analysis.plot_client_labels(task.train_data, num_classes, path, place)
-    caption = figures.KINDS[figures.PARTITION].caption
-    drawn[path] = f'{caption}: {place}.'
+    drawn[path] = f'{figures.KINDS[figures.PARTITION].caption}: {place}.'
   return drawn
 
 

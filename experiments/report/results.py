@@ -183,8 +183,7 @@ def collect(table: published.Table, runs_dir: pathlib.Path) -> Results:
       )
       labels = {**dict(zip(KEYS, cell.key)), 'seed': seed, 'number': number}
       valid.append((labels, run))
-  runs = statistics.build_frame(valid, labels=_LABELS)
-  return Results(table, runs, problems)
+  return Results(table, statistics.build_frame(valid, labels=_LABELS), problems)
 
 
 def _find_problem(cell: published.Cell, seed: int, run: run_folder.Run) -> str:

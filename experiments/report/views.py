@@ -118,8 +118,7 @@ def build_tables(
 def build_numbers(results: results_lib.Results) -> list[str]:
   """Returns every cell as 'measured (published)'."""
   cells = results.cells
-  ran = cells[cells.was_run]
-  shows_count = ran.seeds.map(frozenset).nunique() > 1
+  shows_count = cells.seeds[cells.was_run].map(frozenset).nunique() > 1
   texts = {
       cell.Index: _format_cell(
           cell, results.numbers(cell.cell).values(), shows_count

@@ -155,8 +155,7 @@ def _find_method(
     return board.Method(name, tuple(of_file.values()), ())
   method = known.get(board.to_key(entry.name))
   if registry.is_own(entry.name):
-    kind = registry.kind_of_own(entry.name)
-    method = board.create_method(kind, entry.name)
+    method = board.create_method(registry.kind_of_own(entry.name), entry.name)
   if method is None:
     near = difflib.get_close_matches(
         board.to_key(entry.name), known, cutoff=0.5
