@@ -151,7 +151,7 @@ def errors_as(
 
 
 @contextlib.contextmanager
-def errors_reported(*caught: type[BaseException]) -> Iterator[None]:
+def reporting(*caught: type[BaseException]) -> Iterator[None]:
   """Converts an OSError to an `EnvironmentalError`, others to a `UserError`.
 
   Args:

@@ -208,21 +208,16 @@ def main():
   with command_line.errors_as(command_line.UserError, ValueError):
     settings.apply()
   if flags.FLAGS.export is not None:
-    _export(chosen, settings)
+    from experiments.benchmark import bundle  # pylint: disable=import-outside-toplevel
+
+    for line in bundle.write(chosen, flags.FLAGS.export, settings):
+      print(line, flush=True)
     return
   for workload in chosen:
     for lines in _measure(workload, settings):
       print(reports.format_table(lines, peers), end='\n\n', flush=True)
       if flags.FLAGS.json is not None:
         reports.append(flags.FLAGS.json, lines)
-
-
-def _export(chosen: Sequence[workloads.Workload], settings) -> None:
-  """Writes the workloads to a folder."""
-  from experiments.benchmark import bundle  # pylint: disable=import-outside-toplevel
-
-  for line in bundle.write(chosen, flags.FLAGS.export, settings):
-    print(line, flush=True)
 
 
 def _measure(workload: workloads.Workload, settings) -> Iterator[list[Any]]:

@@ -226,7 +226,7 @@ def export(run: pathlib.Path, checkpoint: str, form: str, output: pathlib.Path):
       command_line.errors_as(
           command_line.EnvironmentalError, tf.errors.OpError
       ),
-      command_line.errors_reported(
+      command_line.reporting(
           FileNotFoundError,
           checkpoints.CheckpointError,
           run_directory.RunDirectoryError,

@@ -227,7 +227,7 @@ def main(flag_values: flags.FlagValues = flags.FLAGS):
         print(command_line.build_command('train', trial.arguments))
     return
   command_line.prepare_libraries()
-  with command_line.errors_reported(ValueError):  # A run may be damaged.
+  with command_line.reporting(ValueError):  # A run may be damaged.
     if flag_values.list:
       _print_list(plan)
       return

@@ -218,10 +218,7 @@ def main(flag_values: flags.FlagValues = flags.FLAGS):
   from experiments.report import page  # pylint: disable=import-outside-toplevel
 
   output_dir = pathlib.Path(flag_values.output_dir)
-  with (
-      command_line.errors_reported(run_folder.RunError),
-      folders.locked(output_dir),
-  ):
+  with command_line.reporting(run_folder.RunError), folders.locked(output_dir):
     if flag_values.runs:
       comparison.write_comparison(
           flag_values.runs,

@@ -320,7 +320,7 @@ def measure(
     UserError: If a file of the run is damaged.
     EnvironmentalError: If a file of the run cannot be read.
   """
-  with command_line.errors_reported(run_folder.RunError):
+  with command_line.reporting(run_folder.RunError):
     run = run_folder.read_run(trial.folder)
   measured = {
       estimate: run.summarize(

@@ -309,7 +309,7 @@ def open_run(
       data is unsuitable; also for such errors raised in the block.
     EnvironmentalError: If a file cannot be read or written.
   """
-  with command_line.errors_reported(
+  with command_line.reporting(
       TypeError,
       ValueError,
       FileNotFoundError,

@@ -427,10 +427,7 @@ def _write(results: Sequence[scores.RunResult], flag_values: flags.FlagValues):
   home = results[0].trial.home
   # The folder may also have the seeds of another command.
   seeds = {result.trial.seed for result in results}
-  with (
-      command_line.errors_reported(run_folder.RunError),
-      folders.locked(home),
-  ):
+  with command_line.reporting(run_folder.RunError), folders.locked(home):
     comparison.write_comparison(
         list(map(str, paths)),
         home,

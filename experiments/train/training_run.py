@@ -299,7 +299,7 @@ def _errors_of_user(*caught: type[Exception]) -> Iterator[None]:
       command_line.errors_as(
           command_line.EnvironmentalError, scale_out.ClusterError
       ),
-      command_line.errors_reported(*caught),
+      command_line.reporting(*caught),
   ):
     yield
 
