@@ -50,7 +50,7 @@ def write(
   folder.mkdir(parents=True, exist_ok=True)
   shutil.copy(RUNNER, folder)
   for workload in chosen:
-    if workload.kind != workloads.RUNTIMES_OF_A_MODEL:
+    if workload.kind != workloads.COMPARE_RUNTIMES:
       continue
     for clients_per_round in workload.clients_per_round:
       name = f'{workload.name}_{clients_per_round}'
