@@ -255,9 +255,7 @@ class Results:
       done = self.budget_done(task, method) if pair_task == task else 0
       if done:
         trials = self.trials(task, method)
-        found = statistics.expected_scores(
-            list(trials.selection), list(trials.score)
-        )
+        found = statistics.expected_scores(trials.selection, trials.score)
         # With few values to choose from there are fewer trials; more would
         # change nothing.
         scores[method] = found + found[-1:] * (done - len(found))
@@ -269,14 +267,12 @@ class Results:
         for method, found in scores.items()
         if len(found) >= budget > 1
     }
-    order = sorted(areas, key=lambda method: -areas[method])
+    areas = dict(sorted(areas.items(), key=lambda item: -item[1]))
     spreads = {}
-    for method in order:
+    for method in areas:
       trials = self.trials(task, method)[:budget]
-      spreads[method] = statistics.spread(
-          list(trials.selection), list(trials.score)
-      )
-    return Curves(budget, scores, {m: areas[m] for m in order}, spreads)
+      spreads[method] = statistics.spread(trials.selection, trials.score)
+    return Curves(budget, scores, areas, spreads)
 
   def chosen(
       self, task: str, method: str, budget: Optional[int] = None
@@ -291,7 +287,7 @@ class Results:
     budget = budget or self.plan.board.protocol.num_trials
     if self.budget_done(task, method) < budget:
       return None
-    selection = list(self.trials(task, method).selection[:budget])
+    selection = self.trials(task, method).selection[:budget]
     return self.plan.assignments(method)[statistics.choose(selection)]
 
   def budget(self, task: str) -> int:
