@@ -328,7 +328,6 @@ def measure(
       )
       for estimate in _ESTIMATES
   }
-  for name, column in run_folder.TOTALS.items():
-    measured[name] = run.total(column)
+  measured |= {n: run.total(of) for n, of in run_folder.TOTALS.items()}
   score = compute_score(selection, run, metric) if selection else math.nan
   return RunResult(trial, FINISHED, metric, score, measured)
