@@ -200,16 +200,8 @@ def _note_failed(results: Sequence[scores.RunResult]):
 
 def _read_failed(home: pathlib.Path) -> set[str]:
   """Returns the names of the runs of a task that failed when last tried."""
-  path = home / _FAILED
-  try:
-    return set(json.loads(path.read_text(encoding='utf-8')))
-  except FileNotFoundError:
-    return set()
-  except (TypeError, ValueError) as error:
-    raise command_line.UserError(
-        f'{path} is damaged ({error}); remove it, and run the leaderboard '
-        'again to find the failing runs'
-    ) from error
+  advice = 'run the leaderboard again to find the failing runs'
+  return trials_lib.read_json(home / _FAILED, set, advice)
 
 
 class Ending(NamedTuple):
