@@ -168,46 +168,39 @@ def write_comparison(
           for name, summary in summaries.items()
       ],
   )
-  _write_latex(path.with_suffix('.tex'), label, columns, rows, missing)
+  table = pd.DataFrame(rows, columns=columns)
+  _write_latex(path.with_suffix('.tex'), label, table, missing)
   print(f'{label}:')
   print(formatting.align([columns, *rows], num_labels=1))
   print(f'{path}.md: {len(summaries)} {kind}s compared.{advice}', flush=True)
 
 
 def _write_latex(
-    path: pathlib.Path,
-    label: str,
-    columns: Sequence[str],
-    rows: Sequence[Sequence[str]],
-    missing: str,
+    path: pathlib.Path, label: str, table: pd.DataFrame, missing: str
 ):
   """Writes the table without what a paper does not need.
 
   Args:
     path: The file.
     label: What its numbers are.
-    columns: The columns.
-    rows: The cells of the rows.
+    table: The cells of the page's table.
     missing: A sentence on what is not in it; may be empty.
   """
   # `best` is chosen on the data that it is reported on.
-  left_out = (_ESTIMATES['best'], 'rounds', 'time')
-  kept = [i for i, name in enumerate(columns) if name not in left_out]
-  header, *table = ([line[i] for i in kept] for line in (columns, *rows))
+  kept = table.drop(columns=[_ESTIMATES['best'], 'rounds', 'time'])
   comment = (
       f'It shows {label}: of the last evaluation, and the mean of the last '
       'ten, or of all if there are fewer; ± is the standard deviation over the '
       f'seeds. {missing}'.strip()
   )
-  place = columns.index('rounds')
   unfinished = [
-      f'{row[0]} ({row[place].removesuffix(_UNFINISHED)} rounds)'
-      for row in rows
-      if row[place].endswith(_UNFINISHED)
+      f'{name} ({rounds.removesuffix(_UNFINISHED)} rounds)'
+      for name, rounds in zip(table.iloc[:, 0], table.rounds)
+      if rounds.endswith(_UNFINISHED)
   ]
   if unfinished:
     comment += f' Not finished: {", ".join(unfinished)}.'
-  _files.write(path, formatting.to_latex(header, table, comment))
+  _files.write(path, formatting.to_latex(list(kept), kept.to_numpy(), comment))
 
 
 def _summarize(runs: pd.DataFrame, metric: _Metric) -> dict[str, Any]:
