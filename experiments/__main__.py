@@ -12,18 +12,13 @@ import sys
 
 # Program names to modules.
 PROGRAMS = {
-    **{
-        name: f'experiments.{name}'
-        for name in (
-            'train',
-            'sweep',
-            'report',
-            'leaderboard',
-            'export',
-            'trace',
-            'benchmark',
-        )
-    },
+    'train': 'experiments.train',
+    'sweep': 'experiments.sweep',
+    'report': 'experiments.report',
+    'leaderboard': 'experiments.leaderboard',
+    'export': 'experiments.export',
+    'trace': 'experiments.trace',
+    'benchmark': 'experiments.benchmark',
     'fetch': 'tasks.fetch',
     'doctor': 'tff_adaptive.doctor',
 }

@@ -22,20 +22,6 @@ from absl import flags
 
 from tasks import programs
 
-
-def kill_group(process: Any):
-  """Ends what a process has started, and itself if it is alive.
-
-  Args:
-    process: A subprocess.Popen, or what has its pid, kill and wait; started
-      with a session of its own, or about to begin one.
-  """
-  with contextlib.suppress(ProcessLookupError):
-    os.killpg(process.pid, signal.SIGKILL)
-  process.kill()
-  process.wait()
-
-
 _MAX_SUGGESTIONS = 3
 # Names of flags in other programs, and the ends of the names here.
 _SHORT_NAMES = {
@@ -148,6 +134,24 @@ def errors_as(
     if isinstance(error, (TypeError, ValueError)) and not _raised_by_us(error):
       raise
     raise kind(str(error)) from error
+
+
+@contextlib.contextmanager
+def reporting(*caught: type[BaseException]) -> Iterator[None]:
+  """Converts an OSError to an `EnvironmentalError`, others to a `UserError`.
+
+  Args:
+    *caught: The exceptions to convert to a `UserError`; see `errors_as`.
+
+  Yields:
+    Nothing.
+
+  Raises:
+    EnvironmentalError: If a file cannot be read or written.
+    UserError: If one of `caught` was raised.
+  """
+  with errors_as(EnvironmentalError, OSError), errors_as(UserError, *caught):
+    yield
 
 
 def _sentence(error: BaseException) -> str:
@@ -300,6 +304,19 @@ def check_run(run: pathlib.Path):
     raise UserError(
         f'--run={run} is not the folder of a run: it has no hparams.json'
     )
+
+
+def kill_group(process: Any):
+  """Ends what a process has started, and itself if it is alive.
+
+  Args:
+    process: A subprocess.Popen, or what has its pid, kill and wait; started
+      with a session of its own, or about to begin one.
+  """
+  with contextlib.suppress(ProcessLookupError):
+    os.killpg(process.pid, signal.SIGKILL)
+  process.kill()
+  process.wait()
 
 
 def prepare_libraries():

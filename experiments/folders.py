@@ -16,6 +16,8 @@ from experiments import command_line
 from tasks import programs
 from tff_adaptive import _files
 
+_CHECKPOINT = 'checkpoint_'
+
 
 def to_slug(text: str, kept: str = '') -> str:
   """Converts a text to the name of a folder.
@@ -33,9 +35,6 @@ def to_slug(text: str, kept: str = '') -> str:
     'alpha_0.1'
   """
   return re.sub(rf'[^\w.+{re.escape(kept)}-]+', '_', text, flags=re.ASCII)
-
-
-_CHECKPOINT = 'checkpoint_'
 
 
 def check_output_dir(output_dir: str):

@@ -128,8 +128,7 @@ def is_of_method(flag: str) -> bool:
   """
   if flag in registry.ROWS:
     return flag not in _NO_METHODS
-  uses = flags_of_rows().get(flag, ())
-  kinds = {kind for kind, _, _ in uses}
+  kinds = {kind for kind, _, _ in flags_of_rows().get(flag, ())}
   return flag in _OF_METHODS or bool(kinds.difference(_NO_METHODS))
 
 
@@ -581,8 +580,7 @@ def read_settings(
       field.name: flag_values[field.name].value
       for field in dataclasses.fields(Settings)
   }
-  task = choices[registry.TASK].row
-  _check_data(task, values)
+  _check_data(choices[registry.TASK].row, values)
   if values['experiment_name'] is None:
     values['experiment_name'] = _default_name(choices)
   parts = values['experiment_name'].split('/')

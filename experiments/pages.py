@@ -1,20 +1,22 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Pages of results as Markdown.
+"""Pages of results as Markdown, which runs no code of others.
 
 A page is a title and blocks of Markdown. Titles, headings and the cells of
-tables are text, unless they are `markup.Markup`; paragraphs and captions are
-the program's own sentences, in which values of others stand as `markup.text` or
-`markup.code`.
+tables are text, of which nothing is markup, unless they are `Markup`.
+Paragraphs and captions are the program's own sentences. Values from a run's
+folder may be those of somebody else: in sentences they stand as `text` or
+`code`, and whatever else gets into a sentence brings no tags, no pictures and
+no links but web addresses.
 """
 
 from collections.abc import Iterable, Sequence
 import math
 import pathlib
 import re
+from typing import Any
 
 from experiments import formatting
-from experiments import markup
 from experiments.run_results import environments
 from experiments.run_results import run_folder
 from tff_adaptive import _files
@@ -22,9 +24,76 @@ from tff_adaptive import _files
 _DATE = '%Y-%m-%d'
 
 
-def heading(text: str) -> str:
+class Markup(str):
+  """A sentence of the program with `code`, **bold** or [links](https://...)."""
+
+
+# An underscore within a word is no emphasis.
+_SPECIAL = re.compile(
+    r'\\(?![\w\s])|[`*<]|&(?=#?\w+;)|(?<![^\W_])_|_(?![^\W_])'
+    r'|~(?=~)|(?<=~)~|(?<=\])[(\[]'
+)
+_CODE = re.compile('(`[^`]*`)')
+# A tag or a picture; a link to anything but the web or another file, in place
+# or defined below.
+_ACTIVE = re.compile(
+    r'<|!(?=\[)|(?<=\]):'
+    r'|(?<=\])\((?=\s*(?!https?:)([a-z][\w+.-]*:|[^\w./#-]))',
+    re.I,
+)
+# Control characters, some of which Markdown uses for its own marks.
+_CONTROL = re.compile(r'[\x00-\x08\x0e-\x1b\x7f]')
+_ENTITIES = {'<': '&lt;', '&': '&amp;', '*': r'\*', '_': r'\_'}
+
+
+def text(value: Any) -> Markup:
+  """Returns a value as text in one line, of which nothing is markup.
+
+  Args:
+    value: The value, which may come from anywhere.
+
+  Example:
+    >>> text('**a** <b>')
+    '\\\\*\\\\*a\\\\*\\\\* &lt;b>'
+  """
+  return Markup(_SPECIAL.sub(_to_entity, _in_one_line(value)))
+
+
+def _in_one_line(value: Any) -> str:
+  return ' '.join(_CONTROL.sub('', str(value)).split())
+
+
+def _to_entity(match: re.Match) -> str:
+  return _ENTITIES.get(match[0], f'&#{ord(match[0])};')
+
+
+def code(value: Any) -> Markup:
+  """Returns a value as code in one line.
+
+  Args:
+    value: The value, which may come from anywhere; one that would end the code
+      is shown as text.
+  """
+  line = _in_one_line(value)
+  return text(line) if '`' in line or not line else Markup(f'`{line}`')
+
+
+def escape(sentence: str) -> str:
+  """Returns `Markup` as Markdown without tags, pictures and links to scripts.
+
+  Args:
+    sentence: The sentence.
+  """
+  # Only pairs of single backticks are code for every reader.
+  is_plain = '``' in sentence or '\\`' in sentence or sentence.count('`') % 2
+  parts = [sentence] if is_plain else _CODE.split(sentence)
+  parts[::2] = [_ACTIVE.sub(_to_entity, part) for part in parts[::2]]
+  return ''.join(parts)
+
+
+def heading(title: str) -> str:
   """Returns a second-level heading."""
-  return f'## {_line(text)}'
+  return f'## {_line(title)}'
 
 
 def section(title: str, *blocks: str) -> list[str]:
@@ -37,12 +106,12 @@ def section(title: str, *blocks: str) -> list[str]:
   return [heading(title), *blocks] if all(blocks) else []
 
 
-def paragraph(text: str) -> str:
+def paragraph(sentences: str) -> str:
   """Returns a paragraph of the program's own sentences."""
-  return markup.escape(text)
+  return escape(sentences)
 
 
-def code(text: str) -> str:
+def code_block(text: str) -> str:
   """Returns a code block."""
   ticks = max(map(len, re.findall('`+', text)), default=0)
   fence = '`' * max(3, ticks + 1)
@@ -57,9 +126,9 @@ def figure(path: pathlib.Path, caption: str, command: str) -> str:
     caption: The caption.
     command: The command that made the picture.
   """
-  caption = markup.escape(caption)
+  caption = escape(caption)
   alternative = caption.replace('[', '(').replace(']', ')')
-  below = f'{caption} Made by {markup.code(command)}.'
+  below = f'{caption} Made by {code(command)}.'
   return f'![{alternative}]({path.name})\n\n{below}'
 
 
@@ -80,8 +149,8 @@ def table(
 
 def text_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
   """Returns a table of the program's own `Markup`, as the lines of a file."""
-  marked = [[markup.Markup(cell) for cell in row] for row in rows]
-  names = [markup.Markup(name) for name in header]
+  marked = [[Markup(cell) for cell in row] for row in rows]
+  names = [Markup(name) for name in header]
   return table(names, marked, num_labels=len(header)) + '\n'
 
 
@@ -90,11 +159,9 @@ def _table_row(cells: Sequence[str]) -> str:
   return f'| {" | ".join(texts)} |'
 
 
-def _line(text: str) -> str:
+def _line(value: str) -> str:
   """Returns `Markup` or text as Markdown."""
-  if isinstance(text, markup.Markup):
-    return markup.escape(text)
-  return markup.text(text)
+  return escape(value) if isinstance(value, Markup) else text(value)
 
 
 def origin(runs: Sequence[run_folder.Run], command: str) -> list[str]:
@@ -136,7 +203,7 @@ def origin(runs: Sequence[run_folder.Run], command: str) -> list[str]:
   return [
       heading('How this page was made'),
       *(of_runs if runs else ()),
-      code(command),
+      code_block(command),
   ]
 
 

@@ -28,7 +28,6 @@ from experiments import formatting
 from experiments import pages
 from experiments.leaderboard import board
 from experiments.leaderboard import execution
-from experiments.leaderboard import plans
 from experiments.leaderboard import results as results_lib
 from experiments.leaderboard import views
 from experiments.run_results import statistics
@@ -83,7 +82,7 @@ def make_plans(
     output_dir: pathlib.Path,
     data_dir: str,
     tasks: Sequence[str] = TASKS,
-) -> tuple[plans.Plan, plans.Plan]:
+) -> tuple[results_lib.Plan, results_lib.Plan]:
   """Returns the plans of the pairs, and of all methods of these years.
 
   Args:
@@ -92,14 +91,16 @@ def make_plans(
     tasks: The tasks. Default: all.
   """
 
-  def build(methods: Iterable[str], num_seeds: Optional[int]) -> plans.Plan:
+  def build(
+      methods: Iterable[str], num_seeds: Optional[int]
+  ) -> results_lib.Plan:
     rules = board.load().restrict(
         tasks=tasks,
         methods=tuple(dict.fromkeys(methods)),
         num_trials=_NUM_TRIALS,
         num_seeds=num_seeds,
     )
-    return plans.Plan(rules, str(output_dir), data_dir)
+    return results_lib.Plan(rules, str(output_dir), data_dir)
 
   return (
       build((name for pair in PAIRS for name in pair), _NUM_SEEDS),

@@ -29,7 +29,6 @@ from typing import Optional, Union
 import xml.etree.ElementTree
 
 from experiments import command_line
-from experiments import markup
 from experiments import pages
 from experiments.run_results import environments
 
@@ -260,7 +259,7 @@ def to_page(outcomes: Mapping[str, Mapping[str, Outcome]]) -> str:
     found = differences(native, compiled)
     rows.append(
         [
-            markup.code(test),
+            pages.code(test),
             native.count(),
             compiled.count(),
             str(len(found)),
@@ -268,7 +267,7 @@ def to_page(outcomes: Mapping[str, Mapping[str, Outcome]]) -> str:
         ]
     )
     details += [
-        f'* {markup.code(test)}, {markup.text(name)}: {markup.text(what)}'
+        f'* {pages.code(test)}, {pages.text(name)}: {pages.text(what)}'
         for name, what in found.items()
     ]
   blocks = [

@@ -31,7 +31,6 @@ import numpy as np
 import psutil
 
 from benchmarks.peers import federation
-from experiments import markup
 from experiments import pages
 from experiments.benchmark import reports
 from experiments.benchmark import workloads
@@ -261,7 +260,7 @@ def format_section(lines: Sequence[reports.Line]) -> str:
         # 130, not 1.3e+02.
         cells.append(f'{seconds:.3g} ({float(f"{ratio:.2g}"):g})')
     rows.append([_label(framework, lines), *cells])
-  table = pages.table(['framework', *map(markup.code, names)], rows)
+  table = pages.table(['framework', *map(pages.code, names)], rows)
   num_rounds = lines[0]['rounds']
   return (
       f'{verdict}\n\nSeconds a round, medians of {num_rounds} rounds after '

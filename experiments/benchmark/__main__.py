@@ -43,7 +43,6 @@ from absl import flags
 from experiments import command_line
 from experiments import flag_table
 from experiments import registry
-from experiments.benchmark import algorithms
 from experiments.benchmark import reports
 from experiments.benchmark import workloads
 from experiments.flag_table import field
@@ -59,10 +58,10 @@ _ALL = 'all'
 _TASKS = registry.ROWS[registry.TASK]
 # Flags that not all workloads use, and the kinds of those that do.
 _USERS = {
-    'runtimes': (workloads.RUNTIMES_OF_A_MODEL, workloads.TASKS),
-    'algorithms': (workloads.ALGORITHMS,),
-    'tasks': (workloads.TASKS,),
-    'data_dir': (workloads.TASKS,),
+    'runtimes': (workloads.COMPARE_RUNTIMES, workloads.TRAIN_TASKS),
+    'algorithms': (workloads.COMPARE_ALGORITHMS,),
+    'tasks': (workloads.TRAIN_TASKS,),
+    'data_dir': (workloads.TRAIN_TASKS,),
 }
 _NOT_EXPORTED = (*_USERS, 'json', 'peers')
 
@@ -106,7 +105,7 @@ class _Flags:
 
   workload: Sequence[str] = ('tiny_many',)
   runtimes: Sequence[str] = ('native', 'compiled')
-  algorithms: Sequence[str] = tuple(algorithms.ALGORITHMS)
+  algorithms: Sequence[str] = tuple(workloads.ALGORITHMS)
   tasks: Sequence[str] = tuple(_TASKS)
   peers: Sequence[str] = ()
   json: Optional[str] = None
@@ -130,7 +129,7 @@ def define(flag_values: flags.FlagValues = flags.FLAGS):
           for name, workload in workloads.WORKLOADS.items()
       ),
       runtimes=', '.join(workloads.RUNTIMES),
-      algorithms=', '.join(algorithms.ALGORITHMS),
+      algorithms=', '.join(workloads.ALGORITHMS),
       tasks=', '.join(_TASKS),
   )
 
@@ -157,7 +156,7 @@ def _check_used(chosen: Sequence[workloads.Workload]):
   """Raises if a flag that was given, or an export, would have no effect."""
   exports = flags.FLAGS.export is not None
   kinds = {workload.kind for workload in chosen}
-  if exports and workloads.RUNTIMES_OF_A_MODEL not in kinds:
+  if exports and workloads.COMPARE_RUNTIMES not in kinds:
     names = ', '.join(workload.name for workload in chosen)
     raise command_line.UserError(
         f'--export writes {", ".join(workloads.OF_RUNTIMES)}, found {names}'
@@ -191,7 +190,7 @@ def main():
   chosen = _choose_workloads()
   # Fails on a typo before the seconds that importing TensorFlow takes.
   _choose('runtimes', workloads.RUNTIMES)
-  _choose('algorithms', algorithms.ALGORITHMS)
+  _choose('algorithms', workloads.ALGORITHMS)
   _choose('tasks', _TASKS)
   _check_used(chosen)
   peers = _read_peers()
@@ -208,21 +207,16 @@ def main():
   with command_line.errors_as(command_line.UserError, ValueError):
     settings.apply()
   if flags.FLAGS.export is not None:
-    _export(chosen, settings)
+    from experiments.benchmark import bundle  # pylint: disable=import-outside-toplevel
+
+    for line in bundle.write(chosen, flags.FLAGS.export, settings):
+      print(line, flush=True)
     return
   for workload in chosen:
     for lines in _measure(workload, settings):
       print(reports.format_table(lines, peers), end='\n\n', flush=True)
       if flags.FLAGS.json is not None:
         reports.append(flags.FLAGS.json, lines)
-
-
-def _export(chosen: Sequence[workloads.Workload], settings) -> None:
-  """Writes the workloads to a folder."""
-  from experiments.benchmark import bundle  # pylint: disable=import-outside-toplevel
-
-  for line in bundle.write(chosen, flags.FLAGS.export, settings):
-    print(line, flush=True)
 
 
 def _measure(workload: workloads.Workload, settings) -> Iterator[list[Any]]:
@@ -233,7 +227,7 @@ def _measure(workload: workloads.Workload, settings) -> Iterator[list[Any]]:
   # pylint: enable=import-outside-toplevel
 
   runtimes = _choose('runtimes', workloads.RUNTIMES)
-  if workload.kind == workloads.TASKS:
+  if workload.kind == workloads.TRAIN_TASKS:
     with tempfile.TemporaryDirectory() as synthetic_dir:
       for row in _choose('tasks', _TASKS):
         yield comparisons.measure_task(
@@ -246,8 +240,8 @@ def _measure(workload: workloads.Workload, settings) -> Iterator[list[Any]]:
     return
   for clients_per_round in workload.clients_per_round:
     able = [r for r in runtimes if clients_per_round <= r.max_clients_per_round]
-    if workload.kind == workloads.ALGORITHMS:
-      chosen = _choose('algorithms', algorithms.ALGORITHMS)
+    if workload.kind == workloads.COMPARE_ALGORITHMS:
+      chosen = _choose('algorithms', workloads.ALGORITHMS)
       yield comparisons.measure_algorithms(
           workload, clients_per_round, chosen, settings
       )

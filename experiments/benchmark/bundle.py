@@ -50,7 +50,7 @@ def write(
   folder.mkdir(parents=True, exist_ok=True)
   shutil.copy(RUNNER, folder)
   for workload in chosen:
-    if workload.kind != workloads.RUNTIMES_OF_A_MODEL:
+    if workload.kind != workloads.COMPARE_RUNTIMES:
       continue
     for clients_per_round in workload.clients_per_round:
       name = f'{workload.name}_{clients_per_round}'
@@ -76,8 +76,7 @@ def _export(
   with runtime.CompiledContext(devices='CPU', strict=True, seed=0):
     state = first = tf.nest.map_structure(_shorten, process.initialize())
     for cohort in cohorts:
-      output = process.next(state, cohort)
-      state = output.state
+      state = process.next(state, cohort).state
   exported = runtime.export_rounds(
       process,
       cohorts,

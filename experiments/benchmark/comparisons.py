@@ -13,7 +13,6 @@ import numpy as np
 
 from experiments import hparams
 from experiments import registry
-from experiments.benchmark import algorithms as algorithms_lib
 from experiments.benchmark import measurement
 from experiments.benchmark import models
 from experiments.benchmark import reports
@@ -28,7 +27,7 @@ _NUM_WARM_UP_TURNS = 1
 
 
 def _costs(
-    algorithm: algorithms_lib.Algorithm, trainer: measurement.Trainer
+    algorithm: workloads.Algorithm, trainer: measurement.Trainer
 ) -> dict[str, float]:
   """Returns the mean evaluations per step in the timed rounds."""
   counted = trainer.timed(trainer.measured)
@@ -51,7 +50,7 @@ def _costs(
 def measure_algorithms(
     workload: workloads.Workload,
     clients_per_round: int,
-    algorithms: Sequence[algorithms_lib.Algorithm],
+    algorithms: Sequence[workloads.Algorithm],
     settings: measurement.Settings,
 ) -> list[reports.Line]:
   """Trains a workload with all algorithms, two rounds each in turn.
@@ -178,7 +177,7 @@ def measure_task(
       workloads.WORKLOADS['tasks'], name=f'tasks/{task.name}'
   )
   build_process = functools.partial(
-      algorithms_lib.ALGORITHMS['fedavg'].build,
+      workloads.ALGORITHMS['fedavg'].build,
       task.model,
       len(task.train_data.client_ids),
       lambda: task.representation_fn,

@@ -60,14 +60,11 @@ class Settings:
   def apply(self) -> None:
     """Sets the numbers of threads, before any TensorFlow op runs."""
     runtime_lib.set_threads(self.devices, self.num_parallel_clients)
-    if self.inter_op_threads:
-      tf.config.threading.set_inter_op_parallelism_threads(
-          self.inter_op_threads
-      )
-    if self.intra_op_threads:
-      tf.config.threading.set_intra_op_parallelism_threads(
-          self.intra_op_threads
-      )
+    threading_config = tf.config.threading
+    if number := self.inter_op_threads:
+      threading_config.set_inter_op_parallelism_threads(number)
+    if number := self.intra_op_threads:
+      threading_config.set_intra_op_parallelism_threads(number)
 
 
 class _PeakMemory:

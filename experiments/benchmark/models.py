@@ -11,7 +11,6 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from experiments.benchmark import algorithms
 from experiments.benchmark import workloads
 from tff_adaptive import client_works
 from tff_adaptive import layers as keras_2_layers
@@ -309,7 +308,7 @@ def build_process(
 
 
 def build_algorithm(
-    algorithm: algorithms.Algorithm,
+    algorithm: workloads.Algorithm,
     workload: workloads.Workload,
     element_spec: Mapping[str, tf.TensorSpec],
 ) -> tff.learning.templates.LearningProcess:

@@ -37,6 +37,10 @@ _RAY = {
 }
 
 
+# The times of a `Prediction`: that of a round, and its parts.
+_PARTS = ('seconds', 'work_seconds', 'network_seconds', 'driver_seconds')
+
+
 @attrs.frozen
 class Prediction:
   """The predicted time of a round.
@@ -99,13 +103,8 @@ class ScalingModel:
     clients_ratio = num_clients / self.num_clients
     chunks_ratio = num_chunks / costs.num_chunks
     work = costs.work_seconds * clients_ratio / num_chunks
-    overhead = max(
-        0.0,
-        costs.seconds
-        - costs.server_seconds
-        - costs.merge_seconds
-        - costs.work_seconds,
-    )
+    known = costs.server_seconds + costs.merge_seconds + costs.work_seconds
+    overhead = max(0.0, costs.seconds - known)
     num_bytes = self._bytes(num_workers, clients_ratio, chunks_ratio)
     return Prediction(
         num_workers,
@@ -131,20 +130,16 @@ class ScalingModel:
 
 def _write_csv(predictions: Sequence[Prediction], path: pathlib.Path):
   """Writes one row per prediction."""
-  parts = ('seconds', 'work_seconds', 'network_seconds', 'driver_seconds')
-  formatting.write_csv(
-      path,
-      ['num_workers', 'num_clients', *parts, 'num_bytes'],
-      [
-          [
-              p.num_workers,
-              p.num_clients,
-              *(f'{getattr(p, part):.6f}' for part in parts),
-              p.num_bytes,
-          ]
-          for p in predictions
-      ],
-  )
+  rows = [
+      {
+          'num_workers': p.num_workers,
+          'num_clients': p.num_clients,
+          **{part: f'{getattr(p, part):.6f}' for part in _PARTS},
+          'num_bytes': p.num_bytes,
+      }
+      for p in predictions
+  ]
+  formatting.write_csv_rows(path, rows)
 
 
 def _draw(predictions: Sequence[Prediction], path: pathlib.Path, title: str):
@@ -243,17 +238,15 @@ def main(flag_values: flags.FlagValues = flags.FLAGS):
   predictions = [
       model.predict(number, num_clients, num_chunks) for number in predicted
   ]
-  print(f'{flag_values.clients} clients per round, predicted')
+  title = f'{num_clients} clients per round'
+  print(f'{title}, predicted')
   print(formatting.align(_format(predictions)))
   with command_line.errors_as(command_line.EnvironmentalError, OSError):
     path = folder / f'{workload.name}.csv'
     _write_csv(predictions, path)
-    _draw(
-        predictions,
-        path.with_suffix('.png'),
-        f'{workload.name}: {flag_values.clients} clients per round',
-    )
-  print(f'\ntable: {path}\npicture: {path.with_suffix(".png")}')
+    picture = path.with_suffix('.png')
+    _draw(predictions, picture, f'{workload.name}: {title}')
+  print(f'\ntable: {path}\npicture: {picture}')
 
 
 def _runtimes(names: list[str]) -> list[workloads.Runtime]:
@@ -300,9 +293,8 @@ def _format(predictions) -> Iterator[list[str]]:
   """Yields the rows of the predictions."""
   yield 'workers,seconds,work,network,driver,faster'.split(',')
   for p in predictions:
-    seconds = p.seconds, p.work_seconds, p.network_seconds, p.driver_seconds
     yield [
         str(p.num_workers),
-        *(f'{value:.3f}' for value in seconds),
+        *(f'{getattr(p, part):.3f}' for part in _PARTS),
         f'{predictions[0].seconds / p.seconds:.1f}',
     ]

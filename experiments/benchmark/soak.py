@@ -215,20 +215,19 @@ def main(flag_values: flags.FlagValues = flags.FLAGS):
         f'--rounds_per_sample={every}; set --rounds={4 * every} or more'
     )
   folders.check_output_dir(flag_values.output_dir)
-  folder = pathlib.Path(flag_values.output_dir)
   command_line.prepare_libraries()
-  name = f'{flag_values.workload}.{flag_values.runtime}'
+  workload, runtime = flag_values.workload, flag_values.runtime
+  folder = pathlib.Path(flag_values.output_dir)
+  table = folder / f'{workload}.{runtime}.csv'
+  picture = table.with_suffix('.png')
   samples = []
   for sample in _train(
-      workloads.WORKLOADS[flag_values.workload],
-      workloads.RUNTIMES[flag_values.runtime],
-      rounds,
-      every,
+      workloads.WORKLOADS[workload], workloads.RUNTIMES[runtime], rounds, every
   ):
     samples.append(sample)
     if len(samples) % 10 == 1:
       with command_line.errors_as(command_line.EnvironmentalError, OSError):
-        _write_csv(samples, folder / f'{name}.csv')
+        _write_csv(samples, table)
       print(
           f'round {sample.round_num}: {sample.megabytes:.0f} MB, '
           f'{sample.num_files} files, {sample.num_threads} threads',
@@ -236,17 +235,13 @@ def main(flag_values: flags.FlagValues = flags.FLAGS):
       )
   growth = compute_growth(samples)
   with command_line.errors_as(command_line.EnvironmentalError, OSError):
-    _write_csv(samples, folder / f'{name}.csv')
-    _draw(
-        samples,
-        folder / f'{name}.png',
-        f'{flag_values.workload} on {flag_values.runtime}',
-    )
+    _write_csv(samples, table)
+    _draw(samples, picture, f'{workload} on {runtime}')
   text = (
       f'{growth.megabytes_per_1000_rounds:+.2f} MB per 1,000 rounds, '
       f'{growth.num_files:+d} files, {growth.num_threads:+d} threads'
   )
-  print(f'table: {folder / name}.csv\npicture: {folder / name}.png\n{text}')
+  print(f'table: {table}\npicture: {picture}\n{text}')
   if (
       growth.megabytes_per_1000_rounds > _MAX_MEGABYTES_PER_1000_ROUNDS
       or growth.num_files > 0

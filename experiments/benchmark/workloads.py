@@ -1,20 +1,23 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The workloads and runtimes to measure; imports no TensorFlow."""
+"""The workloads, runtimes and algorithms to measure; imports no TensorFlow."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 import math
 from typing import Any, Optional
 
 import attrs
 
+from experiments import hparams
+from experiments import registry
+
 FUNCTIONAL = 'functional'
 VARIABLE = 'variable'
 KERAS_3 = 'keras_3'
 
-RUNTIMES_OF_A_MODEL = 'runtimes'
-ALGORITHMS = 'algorithms'
-TASKS = 'tasks'
+COMPARE_RUNTIMES = 'runtimes'
+COMPARE_ALGORITHMS = 'algorithms'
+TRAIN_TASKS = 'tasks'
 
 
 @attrs.frozen
@@ -40,9 +43,9 @@ class Workload:
       same name.
     num_rows: The number of distinct examples that the clients share, if their
       own would not fit into memory; None for no sharing.
-    kind: `RUNTIMES_OF_A_MODEL`; `ALGORITHMS`, to compare algorithms on the
-      compiled runtime, each with its own optimizers; or `TASKS`, to train every
-      task with its own protocol, ignoring the settings of the workload.
+    kind: `COMPARE_RUNTIMES`; `COMPARE_ALGORITHMS`, to compare algorithms on the
+      compiled runtime, each with its own optimizers; or `TRAIN_TASKS`, to train
+      every task with its own protocol, ignoring the settings of the workload.
   """
 
   name: str
@@ -59,7 +62,7 @@ class Workload:
   client_optimizer: str = 'tff_sgdm'
   peer_name: str = ''
   num_rows: Optional[int] = None
-  kind: str = RUNTIMES_OF_A_MODEL
+  kind: str = COMPARE_RUNTIMES
 
 
 _SO_LOGREG = Workload(
@@ -170,13 +173,13 @@ WORKLOADS: Mapping[str, Workload] = {
             _EMNIST_CNN,
             name='algorithms',
             summary='emnist_cnn with every algorithm that it compiles',
-            kind=ALGORITHMS,
+            kind=COMPARE_ALGORITHMS,
         ),
         attrs.evolve(
             _TINY_MANY,
             name='tasks',
             summary='every task of experiments.train, with FedAvg',
-            kind=TASKS,
+            kind=TRAIN_TASKS,
         ),
     )
 }
@@ -186,7 +189,7 @@ WORKLOADS: Mapping[str, Workload] = {
 OF_RUNTIMES = tuple(
     name
     for name, workload in WORKLOADS.items()
-    if workload.kind == RUNTIMES_OF_A_MODEL
+    if workload.kind == COMPARE_RUNTIMES
 )
 
 
@@ -226,6 +229,137 @@ RUNTIMES: Mapping[str, Runtime] = {
         *(
             Runtime(f'ray_{n}', {**_STRICT, 'num_workers': n}, row='ray')
             for n in (1, 2, 4)
+        ),
+    )
+}
+
+
+# The rows that an algorithm uses by default.
+_ROWS = {
+    registry.CLIENT_OPTIMIZER: 'sgd',
+    registry.SERVER_OPTIMIZER: 'fedavg',
+    registry.LOSS_TERM: 'none',
+}
+# In units of a gradient: a loss is a forward pass, and the backward pass has
+# twice its arithmetic.
+_COST_OF_LOSS = 1 / 3
+
+
+@attrs.frozen(kw_only=True)
+class Algorithm:
+  """An algorithm made of rows of the registry with their defaults.
+
+  Attributes:
+    name: The name on the command line and in the files.
+    algorithm: The row that builds the process.
+    rows: The names of other rows by kind.
+    client_arguments: Arguments of the client optimizer.
+    extra_gradients: Gradients per step that no metric counts, since they belong
+      to a term of the loss.
+    extra_losses: Forward passes per step that no metric counts, since they
+      belong to a term of the loss or to a report.
+  """
+
+  name: str
+  algorithm: str = 'fed_opt'
+  rows: Mapping[str, str] = attrs.field(factory=dict)
+  client_arguments: Mapping[str, Any] = attrs.field(factory=dict)
+  extra_gradients: int = 0
+  extra_losses: int = 0
+
+  def build(
+      self,
+      model: Any,
+      num_clients: int,
+      build_representation_fn: Callable[[], Any],
+  ) -> Any:
+    """Builds the learning process.
+
+    Args:
+      model: The model, in any form that TFF accepts.
+      num_clients: The number of clients.
+      build_representation_fn: Builds the representation of the model, called
+        only for algorithms that need it.
+
+    Returns:
+      The process.
+    """
+    row = registry.ROWS[registry.ALGORITHM][self.algorithm]
+    names = {**_ROWS, **row.part_names, **self.rows}
+    parts = {
+        kind: hparams.Choice(registry.ROWS[kind][name], {})
+        for kind, name in names.items()
+    }
+    client_optimizer = parts[registry.CLIENT_OPTIMIZER].with_values(
+        **self.client_arguments
+    )
+    term = parts[registry.LOSS_TERM]
+    needed = {}
+    if 'representation_fn' in term.row.supplied:
+      needed['representation_fn'] = build_representation_fn()
+    return hparams.Choice(row, {}).build(
+        model=model,
+        client_optimizer=client_optimizer.build(num_clients=num_clients),
+        server_optimizer=parts[registry.SERVER_OPTIMIZER].build(),
+        loss_term=term.build(**needed),
+    )
+
+  def explained_cost(
+      self, gradients_per_step: float, trials_per_step: float
+  ) -> float:
+    """Returns the cost of a step's evaluations, in units of a gradient.
+
+    Args:
+      gradients_per_step: The gradients counted by the metrics.
+      trials_per_step: The losses evaluated at trial step sizes.
+
+    Example:
+
+      >>> ALGORITHMS['fedavg'].explained_cost(1.0, 0.0)
+      1.0
+    """
+    losses = trials_per_step + self.extra_losses
+    return gradients_per_step + self.extra_gradients + _COST_OF_LOSS * losses
+
+
+_EXTRA: Mapping[str, Mapping[str, Any]] = {
+    # The representation of a step, and those of the two other models.
+    'moon': {'extra_gradients': 1, 'extra_losses': 2},
+    # The loss of every batch at the final model.
+    'fedexprox_stops': {'extra_losses': 1},
+}
+# Two exchanges a round, which the compiled runtime leaves to TFF's.
+_NOT_COMPILED = frozenset({'mime'})
+
+
+def _rules() -> Iterator[tuple[str, str]]:
+  """Yields kind and name of the rules that combine with any others."""
+  for kind, usual in _ROWS.items():
+    for name, row in registry.ROWS[kind].items():
+      needs_values = any(argument.is_required for argument in row.arguments)
+      if name != usual and name not in registry.FIXED | _NOT_COMPILED:
+        if not needs_values:
+          yield kind, name
+
+
+ALGORITHMS: Mapping[str, Algorithm] = {
+    algorithm.name: algorithm
+    for algorithm in (
+        # The first is the baseline of the comparison.
+        Algorithm(name='fedavg'),
+        *(
+            Algorithm(name=name, rows={kind: name}, **_EXTRA.get(name, {}))
+            for kind, name in _rules()
+        ),
+        Algorithm(
+            name='delta_sgd_reuse',
+            rows={registry.CLIENT_OPTIMIZER: 'delta_sgd'},
+            client_arguments={'previous_gradient': 'reuse'},
+        ),
+        *(
+            Algorithm(name=name, algorithm=name)
+            for name, row in registry.ROWS[registry.ALGORITHM].items()
+            if row.parts
         ),
     )
 }

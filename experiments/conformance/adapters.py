@@ -257,8 +257,7 @@ def create_adapter(value: str, timeout: float = DEFAULT_TIMEOUT) -> Adapter:
     ValueError: If the adapter is unknown, cannot be imported or is no function.
   """
   if is_command(value):
-    command = value[len(_COMMAND) :]
-    return CommandAdapter(command, timeout)
+    return CommandAdapter(value.removeprefix(_COMMAND), timeout)
   if value not in _BUILDERS and ':' not in value:
     raise ValueError(
         f'unknown adapter {value!r}; give one of {sorted(_BUILDERS)}, '

@@ -224,10 +224,9 @@ def export(run: pathlib.Path, checkpoint: str, form: str, output: pathlib.Path):
   directory = run_directory.RunDirectory(run.parent, run.name)
   with (
       command_line.errors_as(
-          command_line.EnvironmentalError, OSError, tf.errors.OpError
+          command_line.EnvironmentalError, tf.errors.OpError
       ),
-      command_line.errors_as(
-          command_line.UserError,
+      command_line.reporting(
           FileNotFoundError,
           checkpoints.CheckpointError,
           run_directory.RunDirectoryError,
@@ -244,5 +243,4 @@ def export(run: pathlib.Path, checkpoint: str, form: str, output: pathlib.Path):
   which = 'average in ' if checkpoint == 'average' else ''
   print(f'weights: {which}{stored.path}')
   keras = 'tf.keras' if isinstance(model, tf.keras.Model) else 'keras'
-  how = _how_to_load(form, output, keras)
-  print(f'{output} ({_size(output)}): {how}')
+  print(f'{output} ({_size(output)}): {_how_to_load(form, output, keras)}')

@@ -36,7 +36,6 @@ from experiments import registry
 from experiments.flag_table import field
 from experiments.leaderboard import board
 from experiments.leaderboard import execution
-from experiments.leaderboard import plans
 from experiments.leaderboard import results as results_lib
 from experiments.sweep import running
 from experiments.sweep import trials as trials_lib
@@ -109,7 +108,7 @@ def _build_plan(
     tasks: Optional[Sequence[str]],
     methods: Optional[Sequence[str]],
     data_dir: Optional[str],
-) -> plans.Plan:
+) -> results_lib.Plan:
   """Returns the plan of some tasks and methods, by the rules that flags give.
 
   Args:
@@ -129,12 +128,12 @@ def _build_plan(
         total_rounds=flag_values.total_rounds,
     )
   given = command_line.given_flags(flag_values, ('results_dir', *_RULES))
-  return plans.Plan(
+  return results_lib.Plan(
       rules, flag_values.output_dir, data_dir, tuple(given.values())
   )
 
 
-def _check(plan: plans.Plan):
+def _check(plan: results_lib.Plan):
   """Raises unless every trial fits, and there is the data that it needs."""
   for name in plan.board.tasks:
     row = registry.ROWS[registry.TASK][name]
@@ -152,14 +151,14 @@ def _command(flag_values: flags.FlagValues) -> str:
   return command_line.build_command('leaderboard', given.values())
 
 
-def _print_list(plan: plans.Plan):
+def _print_list(plan: results_lib.Plan):
   print('\t'.join(execution.HEADER))
   for row in execution.list_missing(results_lib.Results(plan), per_method=True):
     print('\t'.join(row))
 
 
 def _run(
-    plan: plans.Plan, flag_values: flags.FlagValues
+    plan: results_lib.Plan, flag_values: flags.FlagValues
 ) -> list[trials_lib.Trial]:
   """Runs what is not finished, says what is left, returns what failed."""
   folders.check_output_dir(flag_values.output_dir)
@@ -183,7 +182,7 @@ def _run(
   return ending.failed
 
 
-def _write(plan: plans.Plan, flag_values: flags.FlagValues):
+def _write(plan: results_lib.Plan, flag_values: flags.FlagValues):
   """Writes the page of what is finished."""
   # TensorFlow takes seconds to import: not for --help and not for a typo.
   from experiments.leaderboard import page  # pylint: disable=import-outside-toplevel
@@ -228,11 +227,7 @@ def main(flag_values: flags.FlagValues = flags.FLAGS):
         print(command_line.build_command('train', trial.arguments))
     return
   command_line.prepare_libraries()
-  with (
-      command_line.errors_as(command_line.EnvironmentalError, OSError),
-      # A run may be damaged.
-      command_line.errors_as(command_line.UserError, ValueError),
-  ):
+  with command_line.reporting(ValueError):  # A run may be damaged.
     if flag_values.list:
       _print_list(plan)
       return

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from experiments.leaderboard import results as results_lib
-from experiments.report import bands
+from experiments.report import drawing
 from experiments.run_results import run_folder
 from experiments.run_results import statistics
 from tff_adaptive import analysis
@@ -158,7 +158,7 @@ def _draw(
 def _over_rounds(results: results_lib.Results, task: str) -> _Curves:
   column = run_folder.column_of(results.plan.board.tasks[task].metric)
   found = {
-      method: bands.over_seeds(runs, column, scale=_PERCENT)
+      method: drawing.curve_over_seeds(runs, column, scale=_PERCENT)
       for method, runs in results.tuned(task).groupby('method', sort=False).run
   }
   return {method: band for method, band in found.items() if band is not None}
@@ -184,8 +184,7 @@ def _profiles(results: results_lib.Results) -> _Curves:
   for task in results.plan.board.tasks:
     runs = results.tuned(task)
     if len(runs):
-      standings = results.rank(task, runs)
-      costs[task] = standings.gradient_evaluations_to_target
+      costs[task] = results.rank(task, runs).gradient_evaluations_to_target
   if len(costs) < 2:
     return {}
   profile = statistics.profile(pd.DataFrame(costs).fillna(np.inf))

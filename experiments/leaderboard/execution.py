@@ -3,6 +3,7 @@
 """Lists and makes the missing runs of a leaderboard."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import itertools
 import json
 import pathlib
 import time
@@ -12,7 +13,6 @@ from experiments import command_line
 from experiments import formatting
 from experiments import registry
 from experiments.leaderboard import board
-from experiments.leaderboard import plans
 from experiments.leaderboard import results as results_lib
 from experiments.sweep import running
 from experiments.sweep import scores
@@ -47,9 +47,7 @@ def list_missing(
   plan = results.plan
   pairs = set(plan.pairs)
   methods = list(plan.board.methods)
-  groups = {name: [name] for name in methods}
-  if not per_method:
-    groups = {board.ALL: methods}
+  groups = {n: [n] for n in methods} if per_method else {board.ALL: methods}
   missing: dict[str, list[int]] = {}
   for task in plan.board.tasks:
     for name, group in groups.items():
@@ -60,8 +58,7 @@ def list_missing(
       )
       if num_runs:
         missing.setdefault(task, []).append(num_runs)
-        about = _describe_missing(plan, {task: num_runs}, [name])
-        yield [task, name, *about]
+        yield [task, name, *_describe_missing(plan, {task: num_runs}, [name])]
   if sum(map(len, missing.values())) > 1:
     counts = {task: sum(numbers) for task, numbers in missing.items()}
     about = _describe_missing(plan, counts, list(groups))
@@ -78,7 +75,7 @@ def describe_missing(results: results_lib.Results) -> str:
 
 
 def _describe_missing(
-    plan: plans.Plan, counts: Mapping[str, int], methods: Sequence[str]
+    plan: results_lib.Plan, counts: Mapping[str, int], methods: Sequence[str]
 ) -> list[str]:
   """Returns the end of a row of `list_missing`, of the runs by task."""
   times = [_expect_seconds(plan.board, *item) for item in counts.items()]
@@ -92,9 +89,7 @@ def _describe_missing(
 
 def _count_missing(results: results_lib.Results, task: str, method: str) -> int:
   """Returns the number of unfinished runs of a method on a task."""
-  stages = _find_stages(results, [(task, method)]).values()
-  known = plans.unite(trial for stage in stages for trial in stage)
-  num_runs = len(results.unfinished(known))
+  num_runs = len(results.unfinished(_find_runs(results, [(task, method)])))
   if results.chosen(task, method) is None:
     num_runs += results.plan.board.tasks[task].num_seeds
   return num_runs
@@ -113,7 +108,7 @@ def _expect_seconds(
 
 
 def _build_command(
-    plan: plans.Plan, tasks: Sequence[str], methods: Sequence[str]
+    plan: results_lib.Plan, tasks: Sequence[str], methods: Sequence[str]
 ) -> str:
   """Returns the command that runs methods on tasks."""
   places = {name: method.place for name, method in plan.board.methods.items()}
@@ -147,8 +142,19 @@ def _find_stages(
       if assignment is not None:
         finals = plan.finals(task, method, assignment)
         (tuned if source == task else carried).extend(finals)
-    defaults += plan.finals(task, method, plans.DEFAULTS)
-  return dict(zip(_STAGES, map(plans.unite, stages)))
+    defaults += plan.finals(task, method, results_lib.DEFAULTS)
+  # A run may be needed for several reasons.
+  return {
+      name: list(dict.fromkeys(stage)) for name, stage in zip(_STAGES, stages)
+  }
+
+
+def _find_runs(
+    results: results_lib.Results, pairs: Iterable[tuple[str, str]]
+) -> list[trials_lib.Trial]:
+  """Returns the runs of all stages that are known so far."""
+  stages = _find_stages(results, pairs).values()
+  return list(dict.fromkeys(itertools.chain(*stages)))
 
 
 def find_failed(results: results_lib.Results) -> list[trials_lib.Trial]:
@@ -167,11 +173,9 @@ def find_failed(results: results_lib.Results) -> list[trials_lib.Trial]:
       task: _read_failed(pathlib.Path(results.plan.output_dir) / task)
       for task in results.plan.board.tasks
   }
-  stages = _find_stages(results, results.plan.pairs).values()
-  known = [trial for stage in stages for trial in stage]
   return [
       trial
-      for trial in results.unfinished(plans.unite(known))
+      for trial in results.unfinished(_find_runs(results, results.plan.pairs))
       if trial.name in failed[trial.home.name]
   ]
 
@@ -196,16 +200,8 @@ def _note_failed(results: Sequence[scores.RunResult]):
 
 def _read_failed(home: pathlib.Path) -> set[str]:
   """Returns the names of the runs of a task that failed when last tried."""
-  path = home / _FAILED
-  try:
-    return set(json.loads(path.read_text(encoding='utf-8')))
-  except FileNotFoundError:
-    return set()
-  except (TypeError, ValueError) as error:
-    raise command_line.UserError(
-        f'{path} is damaged ({error}); remove it, and run the leaderboard '
-        'again to find the failing runs'
-    ) from error
+  advice = 'run the leaderboard again to find the failing runs'
+  return trials_lib.read_json(home / _FAILED, set, advice)
 
 
 class Ending(NamedTuple):
@@ -221,7 +217,7 @@ class Ending(NamedTuple):
 
 
 def run(
-    plan: plans.Plan,
+    plan: results_lib.Plan,
     *,
     num_at_once: int,
     max_seconds: float,

@@ -6,13 +6,11 @@ from collections.abc import Mapping, Sequence
 import pathlib
 
 from experiments import formatting
-from experiments import markup
 from experiments import pages
 from experiments import registry
 from experiments.leaderboard import board
 from experiments.leaderboard import drawing
 from experiments.leaderboard import execution
-from experiments.leaderboard import plans
 from experiments.leaderboard import results as results_lib
 from experiments.leaderboard import views
 from experiments.sweep import trials as trials_lib
@@ -78,8 +76,8 @@ _DEFAULTS_LEGEND = (
 
 
 def write(
-    plan: plans.Plan,
-    catalogue: plans.Plan,
+    plan: results_lib.Plan,
+    catalogue: results_lib.Plan,
     results_dir: pathlib.Path,
     command: str,
 ):
@@ -203,11 +201,11 @@ def _task_blocks(
   return blocks or [pages.paragraph('No method has all its runs yet.')]
 
 
-def _describe(plan: plans.Plan) -> str:
+def _describe(plan: results_lib.Plan) -> str:
   """Returns a paragraph on the rules."""
   protocol = plan.board.protocol
   rules = (f for f in plan.given if not f.startswith('--results_dir='))
-  changes: list[str] = [*map(markup.code, rules)]
+  changes: list[str] = [*map(pages.code, rules)]
   of_methods = (f for m in plan.board.methods.values() for f in m.flags)
   if any(map(registry.is_own, (*plan.board.tasks, *of_methods))):
     changes.append('those of your own tasks and methods')
@@ -232,12 +230,12 @@ def _tasks_table(rules: board.Leaderboard) -> str:
   rows = [
       [
           task.name,
-          markup.Markup(' '.join(map(markup.code, task.flags)) or views.NONE),
-          markup.code(task.metric),
+          pages.Markup(' '.join(map(pages.code, task.flags)) or views.NONE),
+          pages.code(task.metric),
           str(task.num_seeds),
           views.format_points(task.margin),
           f'{task.target:g} %',
-          markup.Markup(task.note or views.NONE),
+          pages.Markup(task.note or views.NONE),
       ]
       for task in rules.tasks.values()
   ]
@@ -250,7 +248,7 @@ def _warn_of(failed: Sequence[trials_lib.Trial]) -> list[str]:
   if not failed:
     return []
   names = dict.fromkeys(
-      markup.text(f'{_method_of(trial)} on {trial.home.name}')
+      pages.text(f'{_method_of(trial)} on {trial.home.name}')
       for trial in failed
   )
   text = 'These methods may be missing above, because runs failed: '
@@ -264,20 +262,18 @@ def _method_of(trial: trials_lib.Trial) -> str:
 
 def _failure_blocks(failed: Sequence[trials_lib.Trial]) -> list[str]:
   """Returns the section of failed runs with their logs."""
-  if not failed:
-    return []
   rows = [
-      [trial.home.name, markup.code(trial.name), markup.code(trial.log)]
+      [trial.home.name, pages.code(trial.name), pages.code(trial.log)]
       for trial in failed
   ]
-  return [
-      pages.heading('Failed runs'),
+  return pages.section(
+      'Failed runs',
       pages.paragraph(
           'These runs ended with an error when last tried. The same command '
           'tries them again.'
       ),
-      pages.table(['task', 'run', 'log'], rows, num_labels=3),
-  ]
+      pages.table(['task', 'run', 'log'], rows, num_labels=3) if rows else '',
+  )
 
 
 def _search_blocks(rules: board.Leaderboard) -> list[str]:
@@ -285,10 +281,10 @@ def _search_blocks(rules: board.Leaderboard) -> list[str]:
   rows = [
       [
           method.name,
-          markup.code(' '.join(method.flags)),
-          markup.code(f'--{item.flag}'),
-          markup.code(item.values),
-          markup.Markup(item.reason),
+          pages.code(' '.join(method.flags)),
+          pages.code(f'--{item.flag}'),
+          pages.code(item.values),
+          pages.Markup(item.reason),
       ]
       for method in rules.methods.values()
       for item in method.search
@@ -309,7 +305,7 @@ def _registration_blocks(results: results_lib.Results) -> list[str]:
       place = ['not registered', '', '']
       if rules is not None:
         entries = ', '.join(n for n in rules.entries if n in compared)
-        place = [markup.code(rules.commit), f'{rules.time:%F %R}', entries]
+        place = [pages.code(rules.commit), f'{rules.time:%F %R}', entries]
       rows.append([*place, str(len(found[rules])), str(sum(found[rules]))])
   num_early = sum(map(sum, found.values()))
   header = ['commit', 'time (UTC)', 'entries', 'runs', 'begun earlier']
@@ -329,7 +325,7 @@ def _missing_blocks(
   """Returns the section of missing runs, with the commands of all."""
   blocks = []
   rows = [
-      [*fields, markup.code(command)]
+      [*fields, pages.code(command)]
       for *fields, command in execution.list_missing(
           catalogue, per_method=False
       )

@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The finished runs of a leaderboard, as frames."""
+"""The runs of a leaderboard: those that its rules ask for, and the finished."""
 
 from collections.abc import Mapping, Sequence
 import dataclasses
@@ -11,8 +11,7 @@ from typing import Any, Optional
 
 import pandas as pd
 
-from experiments.leaderboard import board
-from experiments.leaderboard import plans
+from experiments.leaderboard import board as board_lib
 from experiments.run_results import run_folder
 from experiments.run_results import statistics
 from experiments.sweep import scores as scores_lib
@@ -31,6 +30,124 @@ _TO_TARGET = {
     'gradient_evaluations_to_target': [run_folder.GRADIENT_EVALUATIONS],
     'bytes_to_target': [run_folder.BYTES_UP, run_folder.BYTES_DOWN],
 }
+# The assignment of the library's defaults, and their folder.
+DEFAULTS: search_spaces.Assignment = ()
+_DEFAULTS_FOLDER = 'defaults'
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+  """The runs of a leaderboard.
+
+  A run lies in `<output_dir>/<task>/<method>/<assignment>/seed_<seed>`. Tuning
+  trials differ from final runs in the seed only, so a run needed for both, as
+  where the defaults are the best, is trained once.
+
+  Attributes:
+    board: The tasks, methods and rules.
+    output_dir: The folder of all runs.
+    data_dir: The folder of the data sets; None if no task needs one.
+    given: The flags that override rules of the data file, and that of the page.
+  """
+
+  board: board_lib.Leaderboard
+  output_dir: str
+  data_dir: Optional[str] = None
+  given: tuple[str, ...] = ()
+
+  @property
+  def pairs(self) -> list[tuple[str, str]]:
+    """The names of every task with every method of it, task by task."""
+    return [
+        (task, name)
+        for task in self.board.tasks
+        for name, method in self.board.methods.items()
+        if task not in method.not_on
+    ]
+
+  @property
+  def selection(self) -> scores_lib.Selection:
+    """The choice of the best trial, which ignores the test data."""
+    rounds = self.board.protocol.selection_rounds
+    return dataclasses.replace(
+        scores_lib.TRAIN_LOSS,
+        name=f'train_loss_last{rounds}',
+        num_rounds=rounds,
+    )
+
+  def assignments(self, method: str) -> list[search_spaces.Assignment]:
+    """Returns a method's assignments: the defaults, then random samples.
+
+    Args:
+      method: The name of the method.
+
+    Returns:
+      The assignments: a function of the method's ranges and the search seed.
+    """
+    protocol = self.board.protocol
+    drawn = search_spaces.build_assignments(
+        randoms=[item.text for item in self.board.methods[method].search],
+        num_trials=protocol.num_trials - 1,
+        search_seed=protocol.search_seed,
+    )
+    return list(dict.fromkeys([DEFAULTS, *drawn]))[: protocol.num_trials]
+
+  def tuning(self, task: str, method: str) -> list[trials_lib.Trial]:
+    """Returns the trials among which the best is chosen, in their order."""
+    seed = self.board.protocol.tuning_seed
+    return [
+        self._build(task, method, assignment, seed)
+        for assignment in self.assignments(method)
+    ]
+
+  def finals(
+      self, task: str, method: str, assignment: search_spaces.Assignment
+  ) -> list[trials_lib.Trial]:
+    """Returns the runs of an assignment with the final seeds."""
+    return [
+        self._build(task, method, assignment, seed)
+        for seed in self.board.tasks[task].seeds
+    ]
+
+  def _build(
+      self,
+      task: str,
+      method: str,
+      assignment: search_spaces.Assignment,
+      seed: int,
+  ) -> trials_lib.Trial:
+    protocol = self.board.protocol
+    slug = trials_lib.to_slug(assignment) or _DEFAULTS_FOLDER
+    return _build_trial(
+        (
+            f'--task={task}',
+            *self.board.tasks[task].flags,
+            *self.board.methods[method].flags,
+            f'--total_rounds={protocol.total_rounds}',
+            f'--rounds_per_evaluation={protocol.rounds_per_evaluation}',
+            *([] if self.data_dir is None else [f'--data_dir={self.data_dir}']),
+            *(f'--{flag}={value}' for flag, value in assignment),
+        ),
+        seed,
+        self.output_dir,
+        task,
+        f'{method}/{slug}',
+    )
+
+
+# A trial is compared by identity, and one run has one trial.
+@functools.lru_cache(maxsize=None)
+def _build_trial(
+    arguments: tuple[str, ...], seed: int, output_dir: str, home: str, name: str
+) -> trials_lib.Trial:
+  return trials_lib.build_trial(
+      {'run': name},
+      arguments,
+      seed=seed,
+      output_dir=output_dir,
+      home=home,
+      name=name,
+  )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,7 +181,7 @@ class Curves:
 class Results:
   """The finished runs of a plan; each is read once, when needed."""
 
-  def __init__(self, plan: plans.Plan):
+  def __init__(self, plan: Plan):
     """Reads which runs are finished now.
 
     Args:
@@ -138,9 +255,7 @@ class Results:
       done = self.budget_done(task, method) if pair_task == task else 0
       if done:
         trials = self.trials(task, method)
-        found = statistics.expected_scores(
-            list(trials.selection), list(trials.score)
-        )
+        found = statistics.expected_scores(trials.selection, trials.score)
         # With few values to choose from there are fewer trials; more would
         # change nothing.
         scores[method] = found + found[-1:] * (done - len(found))
@@ -152,14 +267,12 @@ class Results:
         for method, found in scores.items()
         if len(found) >= budget > 1
     }
-    order = sorted(areas, key=lambda method: -areas[method])
+    areas = dict(sorted(areas.items(), key=lambda item: -item[1]))
     spreads = {}
-    for method in order:
+    for method in areas:
       trials = self.trials(task, method)[:budget]
-      spreads[method] = statistics.spread(
-          list(trials.selection), list(trials.score)
-      )
-    return Curves(budget, scores, {m: areas[m] for m in order}, spreads)
+      spreads[method] = statistics.spread(trials.selection, trials.score)
+    return Curves(budget, scores, areas, spreads)
 
   def chosen(
       self, task: str, method: str, budget: Optional[int] = None
@@ -174,9 +287,8 @@ class Results:
     budget = budget or self.plan.board.protocol.num_trials
     if self.budget_done(task, method) < budget:
       return None
-    selection = list(self.trials(task, method).selection[:budget])
-    place = statistics.choose(selection)
-    return self.plan.assignments(method)[place]
+    selection = self.trials(task, method).selection[:budget]
+    return self.plan.assignments(method)[statistics.choose(selection)]
 
   def budget(self, task: str) -> int:
     """Returns the number of trials with which tuned methods are compared.
@@ -236,8 +348,7 @@ class Results:
       if the run diverged. `rounds_to_target`, `seconds_to_target` and so on are
       infinite if the run did not reach the target.
     """
-    assignments = dict.fromkeys(self.plan.board.methods, plans.DEFAULTS)
-    return self._finals(task, assignments)
+    return self._finals(task, dict.fromkeys(self.plan.board.methods, DEFAULTS))
 
   def _finals(
       self,
@@ -247,21 +358,16 @@ class Results:
     """Returns the final runs of the methods whose runs are all finished."""
     of_task, runs = self.plan.board.tasks[task], []
     for method, assignment in assignments.items():
-      if assignment is not None:
-        trials = self.plan.finals(task, method, assignment)
-        if not self.unfinished(trials):
-          for trial in trials:
-            run = self._read(trial)
-            labels = (method, assignment, trial.seed, _score(run, of_task))
-            runs.append(
-                (
-                    {
-                        **dict(zip(_LABELS, labels)),
-                        **_measure_target(run, of_task),
-                    },
-                    run,
-                )
-            )
+      if assignment is None:
+        continue
+      trials = self.plan.finals(task, method, assignment)
+      if self.unfinished(trials):
+        continue
+      for trial in trials:
+        run = self._read(trial)
+        labels = (method, assignment, trial.seed, _score(run, of_task))
+        found = {**dict(zip(_LABELS, labels)), **_measure_target(run, of_task)}
+        runs.append((found, run))
     return statistics.build_frame(
         runs, labels=[*_LABELS, 'rounds_to_target', *_TO_TARGET]
     )
@@ -296,14 +402,14 @@ class Results:
     """Returns the runs read so far."""
     return list(self._runs.values())
 
-  def registrations(self) -> dict[Optional[board.Registration], list[bool]]:
+  def registrations(self) -> dict[Optional[board_lib.Registration], list[bool]]:
     """Returns whether each run read so far began before its rules were there.
 
     Returns:
       Whether, for every run, by the registration of its task and method; those
       of None have none.
     """
-    found: dict[Optional[board.Registration], list[bool]] = {}
+    found: dict[Optional[board_lib.Registration], list[bool]] = {}
     for trial, run in self._runs.items():
       method, _, _ = trial.name.partition('/')
       rules = self.plan.board.find_registration(trial.home.name, method)
@@ -317,13 +423,15 @@ class Results:
     return self._runs[trial]
 
 
-def _score(run: run_folder.Run, task: board.Task) -> float:
+def _score(run: run_folder.Run, task: board_lib.Task) -> float:
   """Returns the mean of the last ten evaluations; see `Results.defaults`."""
   value = _PERCENT * run.summarize(task.metric, run_folder.LAST_10_EVALUATIONS)
   return value if math.isfinite(value) else -math.inf
 
 
-def _measure_target(run: run_folder.Run, task: board.Task) -> dict[str, Any]:
+def _measure_target(
+    run: run_folder.Run, task: board_lib.Task
+) -> dict[str, Any]:
   """Returns what a run takes until it reaches the target of its task."""
   last = run.find_round(task.metric, task.target / _PERCENT)
   found = {'rounds_to_target': last}

@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 
 from experiments import formatting
-from experiments import markup
 from experiments import pages
 from experiments.leaderboard import results as results_lib
 from experiments.run_results import statistics
@@ -53,9 +52,7 @@ def format_quantity(value: float) -> str:
     return NONE
   if math.isinf(value):
     return 'never'
-  if abs(value) >= 100:
-    return f'{value:,.0f}'
-  return f'{value:.3g}'
+  return f'{value:,.0f}' if abs(value) >= 100 else f'{value:.3g}'
 
 
 def format_points(margin: float) -> str:
@@ -74,12 +71,12 @@ def format_interval(interval: statistics.Interval) -> str:
   return f'{interval.mean:+.2f} [{interval.low:+.2f}, {interval.high:+.2f}]'
 
 
-def format_assignment(assignment: search_spaces.Assignment) -> markup.Markup:
+def format_assignment(assignment: search_spaces.Assignment) -> pages.Markup:
   """Formats flags with their values; no flags are 'defaults'."""
   if not assignment:
-    return markup.Markup('defaults')
-  codes = (markup.code(f'--{flag}={value}') for flag, value in assignment)
-  return markup.Markup(' '.join(codes))
+    return pages.Markup('defaults')
+  codes = (pages.code(f'--{flag}={value}') for flag, value in assignment)
+  return pages.Markup(' '.join(codes))
 
 
 def _format_score(score: Optional[float]) -> str:
@@ -194,8 +191,7 @@ def _show_mean(standings: pd.DataFrame, method: str) -> str:
     return NONE
   found = standings.loc[method]
   text = formatting.format_mean(found['mean'], found['std'], 2)
-  is_good = found.verdict in _GOOD
-  return markup.Markup(f'**{text}**') if is_good else text
+  return pages.Markup(f'**{text}**') if found.verdict in _GOOD else text
 
 
 def tuned_table(
@@ -218,7 +214,7 @@ def tuned_table(
             method,
             formatting.format_mean(found['mean'], found['std'], 2),
             NONE if is_best else format_interval(found.difference),
-            markup.Markup(
+            pages.Markup(
                 f'**{verdict}**' if verdict in _GOOD else f'{verdict}'
             ),
             *(format_quantity(found[name]) for name in _TO_TARGET.values()),

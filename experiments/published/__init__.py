@@ -6,6 +6,9 @@ A paper is a folder in `experiments/presets` with a file of flags by name, one
 data file per table or figure, and a README. TensorFlow is not imported here.
 """
 
+from experiments.preset_flags import expand
+from experiments.preset_flags import GivenFlag
+from experiments.preset_flags import Origin
 from experiments.published.commands import argument_values
 from experiments.published.commands import AxisFlags
 from experiments.published.commands import build_command
@@ -21,10 +24,7 @@ from experiments.published.files import load_tables
 from experiments.published.tables import AXES
 from experiments.published.tables import Cell
 from experiments.published.tables import Entry
-from experiments.published.tables import expand
-from experiments.published.tables import GivenFlag
 from experiments.published.tables import Measure
-from experiments.published.tables import Origin
 from experiments.published.tables import PublishedError
 from experiments.published.tables import REPLICATION_ONLY
 from experiments.published.tables import ROOT

@@ -11,6 +11,7 @@ from absl import flags
 
 from experiments import command_line
 from experiments import hparams
+from experiments import preset_flags
 from experiments import registry
 from experiments import settings as settings_lib
 from experiments.flag_table import field
@@ -71,7 +72,7 @@ class Hyperparameter:
 
   name: str
   value: Any
-  origin: tables.Origin
+  origin: preset_flags.Origin
 
 
 def train_arguments(
@@ -194,7 +195,7 @@ def hyperparameters(cell: tables.Cell) -> list[Hyperparameter]:
     HparamError: If flags of the cell conflict.
     absl.flags.Error: If a flag does not exist or has an invalid value.
   """
-  given = tables.expand(cell.flags)
+  given = preset_flags.expand(cell.flags)
   origins = {_flag_name(flag): flag.origin for flag in given}
   choices, settings = parse_flags(
       [flag.text for flag in given] + [f'--data_dir={DATA_DIR}']
@@ -209,7 +210,9 @@ def hyperparameters(cell: tables.Cell) -> list[Hyperparameter]:
     if name in settings_lib.PROTOCOL or name in origins:
       found[name] = value
   return [
-      Hyperparameter(name, value, origins.get(name, tables.Origin.ASSUMED))
+      Hyperparameter(
+          name, value, origins.get(name, preset_flags.Origin.ASSUMED)
+      )
       for name, value in found.items()
   ]
 
@@ -224,7 +227,7 @@ def argument_values(choices: Mapping[str, hparams.Choice]) -> dict[str, Any]:
   }
 
 
-def _flag_name(given: tables.GivenFlag) -> str:
+def _flag_name(given: preset_flags.GivenFlag) -> str:
   """Returns the name of a flag that may be negated."""
   name = given.name
   return name if name in _define_flags() else name.removeprefix('no')

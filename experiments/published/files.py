@@ -211,8 +211,7 @@ class _File:
 
   def other(self, name: str) -> '_File':
     """Returns the file of another table of the paper."""
-    presets = self._path.parents[1]
-    return _File(_find_path(f'{self._paper}/{name}', presets))
+    return _File(_find_path(f'{self._paper}/{name}', self._path.parents[1]))
 
   def read_table(self) -> tables.Table:
     """Returns the table.

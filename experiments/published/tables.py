@@ -28,10 +28,6 @@ _SHORT_TITLES = {
 
 # A published table does not exist, or its data file is invalid.
 PublishedError = yaml_files.DataFileError
-Origin = preset_flags.Origin
-GivenFlag = preset_flags.GivenFlag
-FlagsByOrigin = preset_flags.FlagsByOrigin
-expand = preset_flags.expand
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,7 +58,7 @@ class Entry:
   """
 
   name: str
-  flags: tuple[GivenFlag, ...] = ()
+  flags: tuple[preset_flags.GivenFlag, ...] = ()
   measure: Optional[Measure] = None
 
 
@@ -90,7 +86,7 @@ class Cell:
   group: str
   row: str
   column: str
-  flags: tuple[GivenFlag, ...]
+  flags: tuple[preset_flags.GivenFlag, ...]
   published: Optional[float] = None
   published_std: Optional[float] = None
 

@@ -8,7 +8,7 @@ imports TensorFlow, so that `--help` is fast; a test compares every row with the
 signature of its builder.
 """
 
-from experiments.registry import rules
+from experiments.registry import rows
 from experiments.registry.own import Entry
 from experiments.registry.own import find as find_own
 from experiments.registry.own import find_submission
@@ -20,7 +20,6 @@ from experiments.registry.own import load as load_own
 from experiments.registry.own import read_entry
 from experiments.registry.own import SUBMISSION
 from experiments.registry.rows import ALGORITHM
-from experiments.registry.rows import Argument
 from experiments.registry.rows import CLIENT_OPTIMIZER
 from experiments.registry.rows import CLIENT_SCHEDULE
 from experiments.registry.rows import COMPILED
@@ -34,7 +33,8 @@ from experiments.registry.rows import RUNTIME
 from experiments.registry.rows import SERVER_OPTIMIZER
 from experiments.registry.rows import SERVER_SCHEDULE
 from experiments.registry.rows import TASK
-from experiments.registry.rules import weighting_of
+from experiments.registry.rows import weighting_of
+from experiments.registry.signatures import Argument
 from tasks import catalogue
 from tasks.definitions import resolve
 
@@ -42,13 +42,13 @@ ROWS = {
     kind: {row.name: row for row in rows_of_kind}
     for kind, rows_of_kind in (
         (TASK, [create_task(*item) for item in catalogue.TASKS.items()]),
-        (ALGORITHM, rules.ALGORITHMS),
-        (CLIENT_OPTIMIZER, rules.create_optimizers(CLIENT_OPTIMIZER)),
-        (SERVER_OPTIMIZER, rules.create_optimizers(SERVER_OPTIMIZER)),
-        (LOSS_TERM, rules.create_loss_terms()),
-        (CLIENT_SCHEDULE, rules.create_schedules(CLIENT_SCHEDULE)),
-        (SERVER_SCHEDULE, rules.create_schedules(SERVER_SCHEDULE)),
-        (RUNTIME, rules.RUNTIMES),
+        (ALGORITHM, rows.ALGORITHMS),
+        (CLIENT_OPTIMIZER, rows.create_optimizers(CLIENT_OPTIMIZER)),
+        (SERVER_OPTIMIZER, rows.create_optimizers(SERVER_OPTIMIZER)),
+        (LOSS_TERM, rows.create_loss_terms()),
+        (CLIENT_SCHEDULE, rows.create_schedules(CLIENT_SCHEDULE)),
+        (SERVER_SCHEDULE, rows.create_schedules(SERVER_SCHEDULE)),
+        (RUNTIME, rows.RUNTIMES),
     )
 }
 

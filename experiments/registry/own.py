@@ -19,7 +19,6 @@ from typing import Any, NamedTuple, Optional
 
 from experiments import flag_table
 from experiments.registry import rows
-from experiments.registry import rules
 from experiments.registry import signatures
 from tasks import definitions
 
@@ -37,7 +36,7 @@ class _OwnError(Exception):
 
 def form_of(kind: str) -> str:
   """Returns how a user's own is given, such as 'package.module:VALUE'."""
-  name = 'VALUE' if kind == rows.TASK else f'{rows.PREFIX}NAME'
+  name = 'VALUE' if kind == rows.TASK else f'{signatures.PREFIX}NAME'
   return f'package.module{_SEPARATOR}{name}'
 
 
@@ -58,10 +57,10 @@ def kind_of(name: str) -> str:
   """
   module, _, attribute = name.partition(_SEPARATOR)
   try:
-    builder = signatures.find(module, attribute.removeprefix(rows.PREFIX))
+    builder = signatures.find(module, attribute.removeprefix(signatures.PREFIX))
   except (KeyError, ModuleNotFoundError, SyntaxError, ValueError):
     return rows.CLIENT_OPTIMIZER
-  return rules.kind_of(builder)
+  return rows.kind_of(builder)
 
 
 def find_submission(name: str) -> Mapping[str, Any]:
@@ -149,10 +148,10 @@ def _create_task(name: str, module: str, attribute: str) -> rows.Row:
 
 
 def _create_rule(kind: str, name: str, module: str, attribute: str) -> rows.Row:
-  prefix, _, label = attribute.partition(rows.PREFIX)
+  prefix, _, label = attribute.partition(signatures.PREFIX)
   if prefix or not label:
     raise _OwnError(
-        f'expected a function {rows.PREFIX}NAME, found '
+        f'expected a function {signatures.PREFIX}NAME, found '
         f'{attribute or "none"}'
     )
   try:
@@ -161,8 +160,8 @@ def _create_rule(kind: str, name: str, module: str, attribute: str) -> rows.Row:
     raise _OwnError(
         f'the module {module} has no function {attribute}'
     ) from error
-  row = rules.create(kind, builder)
-  unknown = set(row.supplied) - set(rules.SUPPLIED)
+  row = rows.create_rule(kind, builder)
+  unknown = set(row.supplied) - set(rows.SUPPLIED)
   for argument in builder.required & unknown:
     raise _OwnError(
         f'{attribute} needs {argument}, which has no flag; annotate it as a '
@@ -247,8 +246,7 @@ def find(
         if entry.flagfile is not None:
           found += _find_in_file(str(entry.flagfile), including)
     elif flag == 'flagfile':
-      path = os.path.expanduser(value.strip())
-      found += _find_in_file(path, including)
+      found += _find_in_file(os.path.expanduser(value.strip()), including)
   return found
 
 

@@ -1,17 +1,20 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Rows of the registry: builders that a flag chooses, with their flags."""
+"""Rows of the registry: builders that a flag chooses, with their flags.
 
-from collections.abc import Callable
+Every client rule, server rule, loss term and schedule of the library has a
+function `build_<name>`. Its folder or its return type identifies its kind.
+"""
+
+from collections.abc import Callable, Mapping
 import dataclasses
-import math
 from typing import Any, Optional, Union
 
 import attrs
 
+from experiments.registry import signatures
 from tasks import arguments as arguments_lib
 from tasks import definitions
-from tff_adaptive import ranges
 
 TASK = 'task'
 ALGORITHM = 'algorithm'
@@ -23,50 +26,10 @@ SERVER_SCHEDULE = 'server_schedule'
 RUNTIME = 'runtime'
 # The kinds of rules, which combine freely.
 RULES = (CLIENT_OPTIMIZER, SERVER_OPTIMIZER, LOSS_TERM)
-# The functions that build rules begin with it.
-PREFIX = 'build_'
 # The default runtime.
 COMPILED = 'compiled'
 NATIVE = 'native'
 RAY = 'ray'
-
-
-@attrs.frozen
-class Argument(arguments_lib.Argument):
-  """An argument of a builder that has a flag.
-
-  Attributes:
-    flag: The name of the flag; by default `{row}_{argument}`.
-    references: The objects that the choices stand for, as 'module:attribute',
-      in the order of `choices`; empty if they are plain strings.
-    parser: The function that converts the flag's text to the builder's value,
-      as 'module:function'.
-    is_required: Whether the builder has no default.
-    range: The range of a number; of a task it follows from `minimum`.
-  """
-
-  flag: Optional[str] = attrs.field(default=None, kw_only=True)
-  references: tuple[str, ...] = attrs.field(default=(), kw_only=True)
-  parser: Optional[str] = attrs.field(default=None, kw_only=True)
-  is_required: bool = attrs.field(default=False, kw_only=True)
-  range: ranges.Range = attrs.field(
-      default=attrs.Factory(
-          lambda self: ranges.Range(
-              -math.inf if self.minimum is None else self.minimum,
-              may_be_infinite=self.may_be_infinite,
-          ),
-          takes_self=True,
-      ),
-      kw_only=True,
-  )
-
-  def to_builder_value(self, value: Any) -> Any:
-    """Converts a value of the flag to one of the builder's argument."""
-    if self.parser is not None:
-      return definitions.resolve(self.parser)(value)
-    if value is None or not self.references:
-      return value
-    return definitions.resolve(self.references[self.choices.index(value)])
 
 
 @dataclasses.dataclass(frozen=True)
@@ -103,7 +66,7 @@ class Row:
 
   name: str
   builder: Union[str, Callable[..., Any], None]
-  arguments: tuple[Argument, ...] = ()
+  arguments: tuple[signatures.Argument, ...] = ()
   supplied: tuple[str, ...] = ()
   task: Optional[definitions.TaskDefinition] = None
   parts: tuple[Part, ...] = ()
@@ -116,7 +79,7 @@ class Row:
     if self.task is not None:
       return self.task.name
     # 'sign_descent' of 'package.module:build_sign_descent'.
-    return self.name.rpartition(f':{PREFIX}')[2]
+    return self.name.rpartition(f':{signatures.PREFIX}')[2]
 
   @property
   def definition(self) -> definitions.TaskDefinition:
@@ -134,17 +97,17 @@ class Row:
     """The names of an algorithm's parts by kind."""
     return {part.kind: part.name for part in self.parts}
 
-  def flag_name(self, argument: Argument) -> str:
+  def flag_name(self, argument: signatures.Argument) -> str:
     """Returns the name of an argument's flag."""
     return argument.flag or f'{self.label}_{argument.name}'
 
 
 def _to_task_argument(
     task: definitions.TaskDefinition, argument: arguments_lib.Argument
-) -> Argument:
+) -> signatures.Argument:
   name = 'model' if argument.name == 'model_id' else argument.name
   fields = attrs.asdict(argument, recurse=False)
-  return Argument(**fields, flag=f'{task.name}_{name}')
+  return signatures.Argument(**fields, flag=f'{task.name}_{name}')
 
 
 def create_task(name: str, task: definitions.TaskDefinition) -> Row:
@@ -162,3 +125,253 @@ def create_task(name: str, task: definitions.TaskDefinition) -> Row:
       supplied=(*data_dir, 'seed', 'protocol'),
       task=task,
   )
+
+
+# Arguments that the binaries supply, without flags.
+SUPPLIED = ('num_clients', 'total_rounds', 'trace_steps')
+_OPTIMIZERS = 'tff_adaptive.optimizers'
+_SCHEDULES = f'{_OPTIMIZERS}.schedules'
+
+
+def kind_of(builder: signatures.Builder) -> str:
+  """Returns the flag that chooses a rule; a client rule if nothing tells."""
+  if builder.returns.endswith('LossTerm'):
+    return LOSS_TERM
+  is_server_rule = (
+      builder.returns == 'ServerOptimizer'
+      or f'{builder.module}.'.startswith(f'{_OPTIMIZERS}.server.')
+  )
+  return SERVER_OPTIMIZER if is_server_rule else CLIENT_OPTIMIZER
+
+
+def _row(builder: signatures.Builder, flags: Mapping[str, str]) -> Row:
+  arguments, supplied = signatures.to_arguments(
+      builder, supplied=SUPPLIED, flags=flags
+  )
+  return Row(builder.name, builder.reference, arguments, supplied)
+
+
+def create_rule(kind: str, builder: signatures.Builder) -> Row:
+  """Returns the row of a rule.
+
+  Args:
+    kind: The flag that chooses it, one of `RULES`.
+    builder: Its builder.
+  """
+  learning_rate = kind.replace('optimizer', 'learning_rate')
+  is_optimizer = kind != LOSS_TERM
+  return _row(builder, {'learning_rate': learning_rate} if is_optimizer else {})
+
+
+def create_optimizers(kind: str) -> tuple[Row, ...]:
+  """Returns the rows of the optimizers of the clients or of the server.
+
+  Args:
+    kind: The flag that chooses one, which ends in `_optimizer`.
+  """
+  return tuple(
+      create_rule(kind, builder)
+      for builder in signatures.builders(_OPTIMIZERS)
+      if builder.returns.endswith('Optimizer') and kind_of(builder) == kind
+  )
+
+
+def create_loss_terms() -> tuple[Row, ...]:
+  """Returns the rows of the loss terms."""
+  return (
+      Row('none', None),
+      *(
+          create_rule(LOSS_TERM, builder)
+          for builder in signatures.builders('tff_adaptive.client_works')
+          if kind_of(builder) == LOSS_TERM
+      ),
+  )
+
+
+def create_schedules(kind: str) -> tuple[Row, ...]:
+  """Returns the rows of the schedules of a placement's learning rate.
+
+  Args:
+    kind: The flag that chooses one, which prefixes the schedules' own flags.
+
+  Returns:
+    One row per schedule.
+  """
+  found = signatures.builders(_SCHEDULES)
+  names = {name for builder in found for name in builder.argument_names}
+  flags = {name: f'{kind}_{name}' for name in names}
+  flags['factors'] = f'{kind}_table'
+  return (
+      Row('constant', None),
+      *(_row(builder, flags) for builder in found),
+  )
+
+
+_ALGORITHMS = 'tff_adaptive.algorithms'
+_FLAGS = {
+    'clip_norm': 'client_clip_norm',
+    'weight_decay': 'client_weight_decay',
+    'max_update_norm': 'max_client_update_norm',
+}
+_CLIENT_WEIGHTING = signatures.Argument(
+    'client_weighting',
+    None,
+    'Weight clients by their examples, or all equally. By default as the '
+    'client optimizer asks: by examples, unless it needs equal weights.',
+    type=str,
+    flag='client_weighting',
+    choices=('examples', 'uniform'),
+    references=(
+        'tensorflow_federated:learning.ClientWeighting.NUM_EXAMPLES',
+        'tensorflow_federated:learning.ClientWeighting.UNIFORM',
+    ),
+)
+
+
+def _algorithm(name: str, *parts: Part) -> Row:
+  """Returns the row of `build_fed_opt` with the rules of a paper, if any."""
+  row = _row(signatures.find(_ALGORITHMS, 'fed_opt'), _FLAGS)
+  return dataclasses.replace(
+      row,
+      name=name,
+      arguments=(_CLIENT_WEIGHTING, *row.arguments),
+      supplied=tuple(n for n in row.supplied if n != _CLIENT_WEIGHTING.name),
+      parts=parts,
+  )
+
+
+_OF_CLIENTS, _OF_SERVER = CLIENT_OPTIMIZER, SERVER_OPTIMIZER
+# The client optimizers that need equal weights, and those whose arguments tell.
+_WITH_EQUAL_WEIGHTS = (
+    'adaalter',
+    'fafed',
+    'fedcada_adam',
+    'feddyn',
+    'fedmuon_lmo',
+    'scaffold_sgd',
+)
+_WITH_SOME_WEIGHTS = ('fedspeed',)
+ALGORITHMS = (
+    _algorithm('fed_opt'),
+    _algorithm('fedcada', Part(_OF_CLIENTS, 'fedcada_adam')),
+    _algorithm(
+        'fedli_ls',
+        Part(_OF_CLIENTS, 'armijo', is_fixed=False),
+        Part(_OF_SERVER, 'line_search_step'),
+    ),
+    _algorithm('fedli_lu', Part(_OF_SERVER, 'frank_wolfe')),
+    *(
+        _algorithm(
+            name,
+            Part(_OF_CLIENTS, 'armijo', is_fixed=False),
+            Part(_OF_SERVER, server, is_fixed=False),
+        )
+        for name, server in (('fedsls', 'fedavg'), ('fedexpsls', 'fedexp'))
+    ),
+    _algorithm('scaffold', Part(_OF_CLIENTS, 'scaffold_sgd')),
+    *(
+        _algorithm(name, Part(_OF_CLIENTS, name))
+        for name in ('feddyn', 'fafed', 'adaalter')
+    ),
+    dataclasses.replace(
+        _row(signatures.find(_ALGORITHMS, 'centralized'), _FLAGS),
+        pools_clients=True,
+    ),
+)
+
+_NUM_PARALLEL_CLIENTS = signatures.Argument(
+    'num_parallel_clients',
+    None,
+    'The number of clients that run at once. By default the number of cores on '
+    'a CPU; on a GPU or TPU 16 or 1, by the model.',
+    type=int,
+    flag='num_parallel_clients',
+    minimum=1,
+)
+
+# The builders return context managers.
+RUNTIMES = (
+    Row(
+        COMPILED,
+        'tff_adaptive.runtime:CompiledContext',
+        (
+            signatures.Argument(
+                'devices',
+                'auto',
+                'The device for rounds: CPU, GPU, TPU, a name such as GPU:1, '
+                'GPUs for all of them, or XLA:CPU; auto is the first '
+                'accelerator, or the CPU if there is none.',
+                flag='devices',
+            ),
+            _NUM_PARALLEL_CLIENTS,
+        ),
+        supplied=('strict', 'seed', 'default_num_clients', 'max_cache_bytes'),
+    ),
+    Row(
+        NATIVE,
+        'tff_adaptive.runtime:NativeContext',
+        supplied=(
+            'max_concurrent_computation_calls',
+            'secure_sums_in_clear',
+            'default_num_clients',
+        ),
+    ),
+    Row(
+        RAY,
+        'tff_adaptive.runtime.scale_out:RayContext',
+        (
+            signatures.Argument(
+                'address',
+                None,
+                'The address of a Ray cluster: auto for one on this machine, '
+                'or host:port of its head. By default a cluster is started on '
+                'this machine for the run.',
+                type=str,
+                is_hparam=False,
+            ),
+            signatures.Argument(
+                'num_workers',
+                None,
+                'The number of worker processes. By default as many as fit on '
+                'the cluster.',
+                type=int,
+                flag='ray_workers',
+                minimum=1,
+                is_hparam=False,
+            ),
+            signatures.Argument(
+                'cpus_per_worker',
+                1,
+                'The number of cores per worker, each running one client at a '
+                'time.',
+                flag='ray_cpus_per_worker',
+                minimum=1,
+                is_hparam=False,
+            ),
+            signatures.Argument(
+                'devices',
+                'CPU',
+                "The device for the clients' work: CPU, or GPU, one per "
+                'worker.',
+                flag='devices',
+            ),
+            _NUM_PARALLEL_CLIENTS,
+        ),
+        supplied=('strict', 'seed', 'default_num_clients', 'max_cache_bytes'),
+    ),
+)
+
+
+def weighting_of(row: Row) -> Optional[str]:
+  """Returns how a client optimizer weights clients, unless the flag tells.
+
+  Args:
+    row: The row of the optimizer.
+
+  Returns:
+    A value of `--client_weighting`; `None` if only the built rule knows, as one
+    of your own.
+  """
+  if row.digest is not None or row.name in _WITH_SOME_WEIGHTS:
+    return None
+  return 'uniform' if row.name in _WITH_EQUAL_WEIGHTS else 'examples'

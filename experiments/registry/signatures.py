@@ -20,9 +20,12 @@ from typing import Any, NamedTuple, Optional, Union
 import attrs
 
 from experiments import flag_table
-from experiments.registry import rows
+from tasks import arguments as arguments_lib
+from tasks import definitions
 from tff_adaptive import ranges
 
+# The functions that build rules begin with it.
+PREFIX = 'build_'
 _TYPES = {'float': float, 'int': int, 'bool': bool, 'str': str}
 _SEE = re.compile(r'See `(\w+)`')
 _SENTENCE_END = re.compile(r'(?<=\.)\s+(?=[A-Z`])')
@@ -30,6 +33,44 @@ _SENTENCE_END = re.compile(r'(?<=\.)\s+(?=[A-Z`])')
 
 class UnreadableError(ValueError):
   """Why an argument cannot be read; the text is a sentence."""
+
+
+@attrs.frozen
+class Argument(arguments_lib.Argument):
+  """An argument of a builder that has a flag.
+
+  Attributes:
+    flag: The name of the flag; by default `{row}_{argument}`.
+    references: The objects that the choices stand for, as 'module:attribute',
+      in the order of `choices`; empty if they are plain strings.
+    parser: The function that converts the flag's text to the builder's value,
+      as 'module:function'.
+    is_required: Whether the builder has no default.
+    range: The range of a number; of a task it follows from `minimum`.
+  """
+
+  flag: Optional[str] = attrs.field(default=None, kw_only=True)
+  references: tuple[str, ...] = attrs.field(default=(), kw_only=True)
+  parser: Optional[str] = attrs.field(default=None, kw_only=True)
+  is_required: bool = attrs.field(default=False, kw_only=True)
+  range: ranges.Range = attrs.field(
+      default=attrs.Factory(
+          lambda self: ranges.Range(
+              -math.inf if self.minimum is None else self.minimum,
+              may_be_infinite=self.may_be_infinite,
+          ),
+          takes_self=True,
+      ),
+      kw_only=True,
+  )
+
+  def to_builder_value(self, value: Any) -> Any:
+    """Converts a value of the flag to one of the builder's argument."""
+    if self.parser is not None:
+      return definitions.resolve(self.parser)(value)
+    if value is None or not self.references:
+      return value
+    return definitions.resolve(self.references[self.choices.index(value)])
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,7 +90,7 @@ class Builder:
   @property
   def name(self) -> str:
     """The part of its name after `build_`."""
-    return self.function.name[len(rows.PREFIX) :]
+    return self.function.name[len(PREFIX) :]
 
   @property
   def reference(self) -> str:
@@ -87,7 +128,7 @@ def find(package: str, name: str) -> Builder:
       the builder from.
     KeyError: If it exports no such builder.
   """
-  return Builder(package, *_find(package, f'{rows.PREFIX}{name}'))
+  return Builder(package, *_find(package, f'{PREFIX}{name}'))
 
 
 def builders(package: str) -> tuple[Builder, ...]:
@@ -95,15 +136,15 @@ def builders(package: str) -> tuple[Builder, ...]:
   defined = [n for n in _parse(package).body if isinstance(n, ast.FunctionDef)]
   names = [*_imports(package), *(node.name for node in defined)]
   return tuple(
-      find(package, name[len(rows.PREFIX) :])
+      find(package, name[len(PREFIX) :])
       for name in names
-      if name.startswith(rows.PREFIX)
+      if name.startswith(PREFIX)
   )
 
 
 def to_arguments(
     builder: Builder, *, supplied: Collection[str], flags: Mapping[str, str]
-) -> tuple[tuple[rows.Argument, ...], tuple[str, ...]]:
+) -> tuple[tuple[Argument, ...], tuple[str, ...]]:
   """Returns the arguments of a builder with flags, and the names of the others.
 
   Arguments with flags are numbers, booleans, strings, and those for which the
@@ -141,7 +182,7 @@ def to_arguments(
 
 def _to_argument(
     module: str, node: ast.arg, default: Optional[ast.expr], told: str
-) -> Optional[rows.Argument]:
+) -> Optional[Argument]:
   """Returns one argument; None if no flag can express it."""
   parser = _parser_of(module, node.arg)
   found = _Type(str) if parser else _read_type(module, node, default)
@@ -152,7 +193,7 @@ def _to_argument(
   if choices:
     parser = 'builtins:int' if found.kind is int else None
     value = value if value is None else str(value)
-  return rows.Argument(
+  return Argument(
       node.arg,
       value,
       _SENTENCE_END.split(told)[0],

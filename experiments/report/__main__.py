@@ -125,12 +125,10 @@ def _check(flag_values: flags.FlagValues):
 
 def _find_tables(flag_values: flags.FlagValues) -> list[published.Table]:
   """Returns the restricted tables, whose figure options are valid."""
-  tables = []
-  for paper in flag_values.paper:
-    tables += published.load_tables(paper)
+  # Without a name, all of all papers.
+  papers = flag_values.paper or ([] if flag_values.table else ['*'])
+  tables = [table for name in papers for table in published.load_tables(name)]
   tables += map(published.find_table, flag_values.table)
-  if not (flag_values.paper or flag_values.table):
-    tables = published.load_tables()
   for table in tables:
     figures.read_options(table)
   return published.restrict(tables, flag_values)
@@ -220,11 +218,7 @@ def main(flag_values: flags.FlagValues = flags.FLAGS):
   from experiments.report import page  # pylint: disable=import-outside-toplevel
 
   output_dir = pathlib.Path(flag_values.output_dir)
-  with (
-      command_line.errors_as(command_line.EnvironmentalError, OSError),
-      command_line.errors_as(command_line.UserError, run_folder.RunError),
-      folders.locked(output_dir),
-  ):
+  with command_line.reporting(run_folder.RunError), folders.locked(output_dir):
     if flag_values.runs:
       comparison.write_comparison(
           flag_values.runs,

@@ -13,10 +13,9 @@ import numpy as np
 import pandas as pd
 
 from experiments import formatting
-from experiments import markup
 from experiments import pages
 from experiments import settings as settings_lib
-from experiments.report import bands
+from experiments.report import drawing
 from experiments.run_results import run_folder
 from experiments.run_results import statistics
 from tff_adaptive import _files
@@ -150,12 +149,12 @@ def write_comparison(
   missing = f'Left out, as runs failed: {", ".join(failed)}.' if failed else ''
   advice = _ADVICE if data.startswith(settings_lib.TEST) else ''
   blocks = [
-      *([pages.paragraph(markup.text(missing))] if missing else []),
-      pages.paragraph(_LEGEND.format(data=markup.text(data)) + advice),
+      *([pages.paragraph(pages.text(missing))] if missing else []),
+      pages.paragraph(_LEGEND.format(data=pages.text(data)) + advice),
       pages.table(columns, rows),
       pages.figure(
           picture,
-          f'{markup.text(label)} by round; the band is the range of the seeds.',
+          f'{pages.text(label)} by round; the band is the range of the seeds.',
           command,
       ),
       *pages.origin(list(runs.run), command),
@@ -169,46 +168,39 @@ def write_comparison(
           for name, summary in summaries.items()
       ],
   )
-  _write_latex(path.with_suffix('.tex'), label, columns, rows, missing)
+  table = pd.DataFrame(rows, columns=columns)
+  _write_latex(path.with_suffix('.tex'), label, table, missing)
   print(f'{label}:')
   print(formatting.align([columns, *rows], num_labels=1))
   print(f'{path}.md: {len(summaries)} {kind}s compared.{advice}', flush=True)
 
 
 def _write_latex(
-    path: pathlib.Path,
-    label: str,
-    columns: Sequence[str],
-    rows: Sequence[Sequence[str]],
-    missing: str,
+    path: pathlib.Path, label: str, table: pd.DataFrame, missing: str
 ):
   """Writes the table without what a paper does not need.
 
   Args:
     path: The file.
     label: What its numbers are.
-    columns: The columns.
-    rows: The cells of the rows.
+    table: The cells of the page's table.
     missing: A sentence on what is not in it; may be empty.
   """
   # `best` is chosen on the data that it is reported on.
-  left_out = (_ESTIMATES['best'], 'rounds', 'time')
-  kept = [i for i, name in enumerate(columns) if name not in left_out]
-  header, *table = ([line[i] for i in kept] for line in (columns, *rows))
+  kept = table.drop(columns=[_ESTIMATES['best'], 'rounds', 'time'])
   comment = (
       f'It shows {label}: of the last evaluation, and the mean of the last '
       'ten, or of all if there are fewer; ± is the standard deviation over the '
       f'seeds. {missing}'.strip()
   )
-  place = columns.index('rounds')
   unfinished = [
-      f'{row[0]} ({row[place].removesuffix(_UNFINISHED)} rounds)'
-      for row in rows
-      if row[place].endswith(_UNFINISHED)
+      f'{name} ({rounds.removesuffix(_UNFINISHED)} rounds)'
+      for name, rounds in zip(table.iloc[:, 0], table.rounds)
+      if rounds.endswith(_UNFINISHED)
   ]
   if unfinished:
     comment += f' Not finished: {", ".join(unfinished)}.'
-  _files.write(path, formatting.to_latex(header, table, comment))
+  _files.write(path, formatting.to_latex(list(kept), kept.to_numpy(), comment))
 
 
 def _summarize(runs: pd.DataFrame, metric: _Metric) -> dict[str, Any]:
@@ -366,24 +358,21 @@ def _draw(
 ):
   """Plots the metric by round, one line per folder."""
   curves = {
-      name: bands.over_seeds(
+      name: drawing.curve_over_seeds(
           [run for run in found if not run.awaits_evaluation],
           metric.column,
           scale=metric.scale,
       )
       for name, found in runs.groupby('name', sort=False).run
   }
-  if not any(curves.values()):
+  shown = {name: curve for name, curve in curves.items() if curve is not None}
+  if not shown:
     raise run_folder.RunError(
         f'there is no curve of {metric.column}: no run has a round in which '
         'all of its seeds measured it'
     )
   analysis.plot_band_curves(
-      {
-          '': {
-              name: curve for name, curve in curves.items() if curve is not None
-          }
-      },
+      {'': shown},
       path,
       title=title,
       y_label=label,

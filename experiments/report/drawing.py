@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Plots of published figures from the runs of their cells."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 import dataclasses
 import itertools
 import pathlib
@@ -15,10 +15,10 @@ import pandas as pd
 from experiments import command_line
 from experiments import published
 from experiments import settings as settings_lib
-from experiments.report import bands
 from experiments.report import figures
 from experiments.report import results as results_lib
 from experiments.run_results import run_folder
+from experiments.run_results import statistics
 from tff_adaptive import _files
 from tff_adaptive import analysis
 from tff_adaptive.optimizers.client import fedcada
@@ -30,6 +30,46 @@ _LABELS = {
     'train/accuracy': 'training accuracy',
 }
 _PNG_SIGNATURE = b'\x89PNG\r\n\x1a\n'
+
+
+def curve_over_seeds(
+    runs: Iterable[run_folder.Run],
+    column: str,
+    *,
+    scale: float = 1.0,
+    band: str = figures.RANGE,
+) -> Optional[analysis.BandCurve]:
+  """Returns a column by round, the mean and band over the runs.
+
+  Args:
+    runs: The runs.
+    column: The column of metrics.csv.
+    scale: The factor of its values.
+    band: A key of `figures.BANDS`.
+
+  Returns:
+    The curve; None if nothing was measured.
+  """
+  values = scale * statistics.read_series(runs, column)
+  if values.empty:
+    return None
+  return to_curve(list(values.index), values.to_numpy(), band)
+
+
+def to_curve(
+    xs: Sequence[float], samples: Sequence[Sequence[float]], band: str
+) -> analysis.BandCurve:
+  """Returns the mean and band over the samples at every x."""
+  found = [np.asarray(values, np.float64) for values in samples]
+  mean = np.array([values.mean() for values in found])
+  if band == figures.STD:
+    # One seed has no deviation.
+    std = [v.std(ddof=1) if len(v) > 1 else 0.0 * v[0] for v in found]
+    low, high = mean - std, mean + std
+  else:
+    low = np.array([values.min() for values in found])
+    high = np.array([values.max() for values in found])
+  return analysis.BandCurve(np.asarray(xs), mean, low, high)
 
 
 def draw(
@@ -75,7 +115,7 @@ def draw(
   caption = kind.caption.format(seeds=seeds, gain=gain)
   if options.log_below is not None:
     caption += (
-        ' The axis is logarithmic in the distance to ' f'{options.log_below:g}.'
+        f' The axis is logarithmic in the distance to {options.log_below:g}.'
     )
   return {path_png: f'{_title(table)}{stamp}: {caption}'}
 
@@ -140,8 +180,7 @@ def _draw_partitions(
     place = _join(cell.column, cell.group)
     num_classes = task.num_classes or 0
     analysis.plot_client_labels(task.train_data, num_classes, path, place)
-    caption = figures.KINDS[figures.PARTITION].caption
-    drawn[path] = f'{caption}: {place}.'
+    drawn[path] = f'{figures.KINDS[figures.PARTITION].caption}: {place}.'
   return drawn
 
 
@@ -237,7 +276,7 @@ def _draw_curves(drawing: _Drawing) -> bool:
   for cell in drawing.results.cells.cell:
     measure = table.measure(cell.column, cell.group)
     for metric, label in zip(metrics, labels):
-      curve = bands.over_seeds(
+      curve = curve_over_seeds(
           drawing.results.of(cell).run,
           run_folder.column_of(metric or measure.metric),
           scale=measure.scale if metric in ('', measure.metric) else 1.0,
@@ -259,7 +298,7 @@ def _draw_step_sizes(drawing: _Drawing) -> bool:
   for cell in drawing.results.cells.cell:
     runs = drawing.results.of(cell).run
     for limit, name in figures.STEP_SIZE_CURVES.items():
-      values = bands.read_series(runs, f'clients/{limit}_mean')
+      values = statistics.read_series(runs, f'clients/{limit}_mean')
       if not values.empty:
         mean = values[values.index <= drawing.options.last_round].mean(axis=1)
         several = cell.row if len(drawing.table.rows) > 1 else ''
@@ -312,7 +351,7 @@ def _draw_final_over(drawing: _Drawing) -> bool:
         samples = list(drawing.results.numbers(cell).values())
         found.setdefault(cell.row, {})[xs[cell.column]] = samples
     panels[title] = {
-        row: bands.to_curve(
+        row: to_curve(
             sorted(samples), [samples[x] for x in sorted(samples)], options.band
         )
         for row, samples in found.items()
@@ -410,9 +449,7 @@ def _draw_best_server_rate(drawing: _Drawing) -> bool:
           for run in results.runs.run
       ]
   )
-  losses = runs.groupby(results_lib.KEYS, sort=False).loss.agg(
-      lambda found: found.mean(skipna=False)
-  )
+  losses = runs.groupby(results_lib.KEYS, sort=False).loss.mean(skipna=False)
   losses = losses.reindex(results.cells.index)
   for group, grid in rate_grids(results).items():
     shown = without_useless_rates(

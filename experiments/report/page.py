@@ -12,7 +12,6 @@ import pandas as pd
 
 from experiments import command_line
 from experiments import formatting
-from experiments import markup
 from experiments import pages
 from experiments import published
 from experiments.report import drawing
@@ -285,7 +284,7 @@ def _cka_commands(results: results_lib.Results) -> list[str]:
           'For a finished run, a separate command plots the picture from the '
           'checkpoint of the round; then make this page again.'
       ),
-      pages.code('\n'.join(commands) or trace('RUN', 'ROUND')),
+      pages.code_block('\n'.join(commands) or trace('RUN', 'ROUND')),
   ]
 
 
@@ -322,7 +321,7 @@ def _missing(
       time = times.describe(cell, len(seeds))
       shown_seeds = ', '.join(map(str, seeds))
       name = ' / '.join(filter(None, cell.key))
-      rows.append([name, shown_seeds, time, markup.code(command)])
+      rows.append([name, shown_seeds, time, pages.code(command)])
   header = ['cell', 'seeds', 'expected time', 'command']
   return pages.section(
       'Not run',

@@ -183,8 +183,7 @@ def collect(table: published.Table, runs_dir: pathlib.Path) -> Results:
       )
       labels = {**dict(zip(KEYS, cell.key)), 'seed': seed, 'number': number}
       valid.append((labels, run))
-  runs = statistics.build_frame(valid, labels=_LABELS)
-  return Results(table, runs, problems)
+  return Results(table, statistics.build_frame(valid, labels=_LABELS), problems)
 
 
 def _find_problem(cell: published.Cell, seed: int, run: run_folder.Run) -> str:
@@ -199,8 +198,13 @@ def _find_problem(cell: published.Cell, seed: int, run: run_folder.Run) -> str:
   return f'other hyperparameters, {", ".join(texts)}' if texts else ''
 
 
+@dataclasses.dataclass(frozen=True)
 class ExpectedTimes:
   """Estimates run times from finished runs with the same work per round.
+
+  Attributes:
+    runs_dir: The folder of the runs, searched at any depth by the first
+      estimate; damaged runs are skipped.
 
   Example:
 
@@ -209,13 +213,7 @@ class ExpectedTimes:
     'unknown'
   """
 
-  def __init__(self, runs_dir: pathlib.Path):
-    """Initializes the estimates; the first one reads the runs.
-
-    Args:
-      runs_dir: The folder, searched at any depth; damaged runs are skipped.
-    """
-    self._runs_dir = runs_dir
+  runs_dir: pathlib.Path
 
   @functools.cached_property
   def _paces(self) -> list[tuple[Mapping[str, Any], float]]:
@@ -225,7 +223,7 @@ class ExpectedTimes:
     """
     return [
         (run.hparams, np.mean(seconds[1:]))
-        for run in run_folder.find_runs(self._runs_dir)
+        for run in run_folder.find_runs(self.runs_dir)
         if len(seconds := run.series(run_folder.SECONDS)[1]) > 1
     ]
 

@@ -11,7 +11,6 @@ import numpy as np
 import pandas as pd
 
 from experiments import formatting
-from experiments import markup
 from experiments import pages
 from experiments import published
 from experiments.report import results as results_lib
@@ -119,8 +118,7 @@ def build_tables(
 def build_numbers(results: results_lib.Results) -> list[str]:
   """Returns every cell as 'measured (published)'."""
   cells = results.cells
-  ran = cells[cells.was_run]
-  shows_count = ran.seeds.map(frozenset).nunique() > 1
+  shows_count = cells.seeds[cells.was_run].map(frozenset).nunique() > 1
   texts = {
       cell.Index: _format_cell(
           cell, results.numbers(cell.cell).values(), shows_count
@@ -173,7 +171,7 @@ def build_gaps(results: results_lib.Results, column: str) -> list[str]:
     text = formatting.format_number(getattr(cell, column), cell.decimals)
     gap = formatting.format_number(cell.gap, cell.decimals)
     text = f'**{text}**' if good else text
-    texts[cell.Index] = markup.Markup(f'{text} ({gap}){" †" if far else ""}')
+    texts[cell.Index] = pages.Markup(f'{text} ({gap}){" †" if far else ""}')
   legend = _GAP_LEGEND
   legend += _PERCENT_LEGEND if results.cells.in_percent.any() else '.'
   tables = build_tables(
@@ -236,13 +234,8 @@ def pairs_apart(cells: pd.DataFrame) -> pd.DataFrame:
   found = cells[cells.was_run & cells.theirs.notna()].reset_index()
   columns = ['row', 'theirs', 'ours', 'setting', 'margin', 'decimals']
   # Settings in the order of the table, and the best row first.
-  ordered = pd.concat(
-      [
-          setting.sort_values('theirs', ascending=False, kind='stable')
-          for _, setting in found.groupby(_SETTING, sort=False)
-      ]
-      or [found]
-  )
+  found['place'] = found.groupby(_SETTING, sort=False).ngroup()
+  ordered = found.sort_values(['place', 'theirs'], ascending=[True, False])
   pairs = ordered[[*_SETTING, *columns]].merge(
       ordered[[*_SETTING, 'row', 'theirs', 'ours']],
       on=_SETTING,

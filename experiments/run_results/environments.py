@@ -101,5 +101,4 @@ def record(folder: pathlib.Path):
   current = collect()
   if current in found:
     return
-  text = json.dumps([*found, current], indent=2)
-  _files.write(folder / _FILE, f'{text}\n')
+  _files.write(folder / _FILE, json.dumps([*found, current], indent=2) + '\n')

@@ -182,8 +182,7 @@ class Run:
     Returns:
       The round; infinity if the target was never reached.
     """
-    series = self.series(column_of(metric))
-    return _run_metrics.find_round(series, target)
+    return _run_metrics.find_round(self.series(column_of(metric)), target)
 
   def _last_evaluation(self) -> int:
     """Returns the last evaluated round; a finished run ends with one."""

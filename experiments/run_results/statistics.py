@@ -53,6 +53,23 @@ def build_frame(
   return pd.DataFrame(rows, columns=None if rows else [*labels, 'run', *COSTS])
 
 
+def read_series(runs: Iterable[run_folder.Run], column: str) -> pd.DataFrame:
+  """Returns a column of metrics.csv for the rounds that all runs have.
+
+  Args:
+    runs: The runs.
+    column: The column.
+
+  Returns:
+    A row for each round, a column for each run; empty if nothing was measured.
+  """
+  found = [run.series(column) for run in runs]
+  series = [pd.Series(values, rounds, float) for rounds, values in found]
+  if not series:
+    return pd.DataFrame()
+  return pd.concat(series, axis=1, join='inner').sort_index()
+
+
 def over_seeds(
     frame: pd.DataFrame, by: Sequence[str], column: str
 ) -> pd.DataFrame:

@@ -50,14 +50,11 @@ class Job(NamedTuple):
     command: The program and its arguments.
     log: Its output is appended to this file.
     inherited: Descriptors that it shares.
-    environment: Environment variables to set; those of TensorFlow's import may
-      come too late.
   """
 
   command: Sequence[str]
   log: pathlib.Path
   inherited: Sequence[int] = ()
-  environment: Mapping[str, str] = {}
 
 
 def start(job: Job, cores: Sequence[int]) -> Union[subprocess.Popen, 'Fork']:
@@ -86,7 +83,6 @@ def start(job: Job, cores: Sequence[int]) -> Union[subprocess.Popen, 'Fork']:
         stderr=subprocess.STDOUT,
         start_new_session=True,
         pass_fds=job.inherited,
-        env={**os.environ, **job.environment},
     )
   # From here and not in the child before it begins: code between fork and exec
   # can hang where this process has threads. Its own threads come later, and
@@ -137,14 +133,7 @@ class Fork:
     inherited = [connection.Connection(os.dup(n)) for n in job.inherited]
     self._process = _forks().Process(
         target=_run_module,
-        args=(
-            *job.command[2:3],
-            job.command[3:],
-            job.log,
-            dict(job.environment),
-            cores,
-            inherited,
-        ),
+        args=(*job.command[2:3], job.command[3:], job.log, cores, inherited),
     )
     self._process.start()
     self._command = job.command
@@ -184,7 +173,6 @@ def _run_module(
     module: str,
     arguments: Sequence[str],
     log: pathlib.Path,
-    environment: Mapping[str, str],
     cores: Sequence[int],
     inherited: Sequence[connection.Connection],
 ):
@@ -200,7 +188,6 @@ def _run_module(
       (2, log, os.O_WRONLY | os.O_APPEND),
   ):
     os.dup2(os.open(path, flags), number)
-  os.environ.update(environment)
   _pin(0, cores)
   threading.Thread(target=_end_with_parent, daemon=True).start()
   sys.argv = [module, *arguments]

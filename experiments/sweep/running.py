@@ -273,8 +273,7 @@ def run_trials(
     keeper = Keeper(trials, measure_fn, write, sys.stdout)
     stack.callback(keeper.close)
     for trial in keeper.waiting:
-      task = trial.hparams[registry.TASK]
-      hparams.check_data_files(task, trial.data_dir)
+      hparams.check_data_files(trial.hparams[registry.TASK], trial.data_dir)
     jobs = {
         trial: processes.Job(
             (*TRAIN, *_OF_TRIALS, *trial.arguments),

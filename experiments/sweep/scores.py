@@ -249,7 +249,7 @@ def rank(
     `trial`, that of its first seed. Those without a finite score come last.
   """
   labels = list(results[0].trial.labels)
-  measured = ('score', run_folder.LAST_10_EVALUATIONS)
+  last_10 = run_folder.LAST_10_EVALUATIONS
   runs = pd.DataFrame(
       [
           {
@@ -258,7 +258,7 @@ def rank(
               'trial': result.trial,
               'is_finished': result.status == FINISHED,
               'score': result.score,
-              **{n: result.measured.get(n, math.nan) for n in measured[1:]},
+              last_10: result.measured.get(last_10, math.nan),
           }
           for result in results
       ]
@@ -267,7 +267,7 @@ def rank(
   aggregated['num_seeds'] = ('trial', 'size')
   aggregated['num_finished'] = ('is_finished', 'sum')
   aggregated['trial'] = ('trial', 'first')
-  for name in measured:
+  for name in ('score', last_10):
     aggregated[f'{name}_mean'] = (name, lambda v: v.mean(skipna=False))
     aggregated[f'{name}_std'] = (name, statistics.std)
   found = runs.groupby('configuration', sort=False).agg(**aggregated)
@@ -320,10 +320,7 @@ def measure(
     UserError: If a file of the run is damaged.
     EnvironmentalError: If a file of the run cannot be read.
   """
-  with (
-      command_line.errors_as(command_line.EnvironmentalError, OSError),
-      command_line.errors_as(command_line.UserError, run_folder.RunError),
-  ):
+  with command_line.reporting(run_folder.RunError):
     run = run_folder.read_run(trial.folder)
   measured = {
       estimate: run.summarize(
@@ -331,7 +328,6 @@ def measure(
       )
       for estimate in _ESTIMATES
   }
-  for name, column in run_folder.TOTALS.items():
-    measured[name] = run.total(column)
+  measured |= {n: run.total(of) for n, of in run_folder.TOTALS.items()}
   score = compute_score(selection, run, metric) if selection else math.nan
   return RunResult(trial, FINISHED, metric, score, measured)

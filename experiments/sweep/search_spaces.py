@@ -25,6 +25,15 @@ def _show(value: float) -> str:
   return f'{value:.6g}'
 
 
+def _error(
+    option: str, flag: str, expected: str, found: str
+) -> hparams.HparamError:
+  """Returns the error of values that do not have the expected form."""
+  return hparams.HparamError(
+      f'--{option}={flag} takes {expected}, found {found!r}'
+  )
+
+
 def _split(option: str, text: str) -> tuple[str, str]:
   """Returns the two sides of 'FLAG=VALUES'."""
   flag, _, values = text.partition('=')
@@ -39,10 +48,7 @@ def _split(option: str, text: str) -> tuple[str, str]:
 def _split_values(option: str, flag: str, text: str) -> list[str]:
   values = [value.strip() for value in text.split(',')]
   if not all(values) or len(set(values)) < len(values):
-    raise hparams.HparamError(
-        f'--{option}={flag} takes distinct comma-separated values, found '
-        f'{text!r}'
-    )
+    raise _error(option, flag, 'distinct comma-separated values', text)
   return values
 
 
@@ -57,9 +63,7 @@ def _to_numbers(
   if len(numbers) != expected.count('NUMBER') or not np.all(
       np.isfinite(numbers)
   ):
-    raise hparams.HparamError(
-        f'--{option}={flag} takes {expected}, found {", ".join(texts)!r}'
-    )
+    raise _error(option, flag, expected, ', '.join(texts))
   return numbers
 
 
@@ -102,10 +106,8 @@ def read_log_grid(text: str) -> tuple[str, list[str]]:
   expected = 'NUMBER:NUMBER:NUMBER, exponents from:to:step'
   first, last, step = _to_numbers('log_grid', flag, values.split(':'), expected)
   if step <= 0 or last < first or last > 308:
-    raise hparams.HparamError(
-        f'--log_grid={flag} takes exponents up to 308, from:to:step with from '
-        f'<= to and step > 0, found {values!r}'
-    )
+    expected = 'exponents up to 308, from:to:step with from <= to and step > 0'
+    raise _error('log_grid', flag, expected, values)
   count = math.floor((last - first) / step + _STEP_TOLERANCE) + 1
   return flag, [_show(10 ** (first + i * step)) for i in range(count)]
 
@@ -118,19 +120,15 @@ def _read_distribution(flag: str, text: str) -> Callable[[float], str]:
     values = _split_values('random', flag, arguments)
     return lambda u: values[int(u * len(values))]
   if name not in ('log_uniform', 'uniform'):
-    raise hparams.HparamError(
-        f'--random={flag} takes log_uniform(LOW,HIGH), uniform(LOW,HIGH) or '
-        f'choice(X,Y,...), found {text!r}'
-    )
+    expected = 'log_uniform(LOW,HIGH), uniform(LOW,HIGH) or choice(X,Y,...)'
+    raise _error('random', flag, expected, text)
   low, high = _to_numbers(
       'random', flag, arguments.split(','), f'{name}(NUMBER,NUMBER)'
   )
   if low >= high or (name == 'log_uniform' and low <= 0):
     above = ' above 0' if name == 'log_uniform' else ''
-    raise hparams.HparamError(
-        f'--random={flag} takes a lower bound{above} and a larger upper bound, '
-        f'found {text!r}'
-    )
+    expected = f'a lower bound{above} and a larger upper bound'
+    raise _error('random', flag, expected, text)
   if name == 'uniform':
     return lambda u: _show(low + u * (high - low))
   log_low, log_high = math.log(low), math.log(high)

@@ -64,26 +64,23 @@ def write_results(
   Raises:
     WriteError: If the file cannot be written.
   """
-  rows: list[Mapping[str, Any]] = []
-  for result in results:
-    trial = result.trial
-    chosen = (
-        {'selected_by': selection.label, 'score': result.score}
-        if selection
-        else {}
-    )
-    rows.append(
-        {
-            **trial.labels,
-            'seed': trial.seed,
-            'status': result.status,
-            **chosen,
-            'metric': result.metric,
-            'evaluation_data': scores.evaluation_data(trial),
-            **{name: result.measured.get(name) for name in scores.MEASURED},
-            'run': trial.folder,
-        }
-    )
+  rows: list[Mapping[str, Any]] = [
+      {
+          **result.trial.labels,
+          'seed': result.trial.seed,
+          'status': result.status,
+          **(
+              {'selected_by': selection.label, 'score': result.score}
+              if selection
+              else {}
+          ),
+          'metric': result.metric,
+          'evaluation_data': scores.evaluation_data(result.trial),
+          **{name: result.measured.get(name) for name in scores.MEASURED},
+          'run': result.trial.folder,
+      }
+      for result in results
+  ]
   if keep_others:
     # Not by the folder, which can be given in different ways.
     names = (*results[0].trial.labels, 'seed')

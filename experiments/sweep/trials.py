@@ -333,6 +333,32 @@ def build_table_trials(
   ]
 
 
+def read_json(path: pathlib.Path, kind: type, advice: str) -> Any:
+  """Returns the content of a record as a dictionary or a set.
+
+  Args:
+    path: The file; without one, the record is empty.
+    kind: The type of the content.
+    advice: What follows, or what to do, if the file is removed.
+
+  Raises:
+    UserError: If the file is damaged.
+    EnvironmentalError: If it cannot be read.
+  """
+  try:
+    return kind(json.loads(path.read_text(encoding='utf-8')))
+  except FileNotFoundError:
+    return kind()
+  except OSError as error:
+    raise command_line.EnvironmentalError(
+        f'could not read {path}: {error.strerror}'
+    ) from error
+  except (TypeError, ValueError) as error:
+    raise command_line.UserError(
+        f'{path} is damaged ({error}); remove it, and {advice}'
+    ) from error
+
+
 class Record:
   """The record `sweep.json` of finished trials with their hyperparameters."""
 
@@ -347,19 +373,9 @@ class Record:
       EnvironmentalError: If it cannot be read.
     """
     self._path = home / 'sweep.json'
-    try:
-      self._finished = dict(json.loads(self._path.read_text(encoding='utf-8')))
-    except FileNotFoundError:
-      self._finished = {}
-    except OSError as error:
-      raise command_line.EnvironmentalError(
-          f'could not read {self._path}: {error.strerror}'
-      ) from error
-    except (TypeError, ValueError) as error:
-      raise command_line.UserError(
-          f'{self._path} is damaged ({error}); remove it, and the sweep reads '
-          'the files of the runs instead'
-      ) from error
+    self._finished = read_json(
+        self._path, dict, 'the sweep reads the files of the runs instead'
+    )
 
   def add(self, trial: Trial):
     """Records a finished trial.

@@ -309,16 +309,12 @@ def open_run(
       data is unsuitable; also for such errors raised in the block.
     EnvironmentalError: If a file cannot be read or written.
   """
-  with (
-      command_line.errors_as(command_line.EnvironmentalError, OSError),
-      command_line.errors_as(
-          command_line.UserError,
-          TypeError,
-          ValueError,
-          FileNotFoundError,
-          checkpoints.CheckpointError,
-          run_directory.RunDirectoryError,
-      ),
+  with command_line.reporting(
+      TypeError,
+      ValueError,
+      FileNotFoundError,
+      checkpoints.CheckpointError,
+      run_directory.RunDirectoryError,
   ):
     run = _read_run(path, data_dir)
     num_rounds = run_folder.read_run(path).rounds_done

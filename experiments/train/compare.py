@@ -155,8 +155,7 @@ def _find_method(
     return board.Method(name, tuple(of_file.values()), ())
   method = known.get(board.to_key(entry.name))
   if registry.is_own(entry.name):
-    kind = registry.kind_of_own(entry.name)
-    method = board.create_method(kind, entry.name)
+    method = board.create_method(registry.kind_of_own(entry.name), entry.name)
   if method is None:
     near = difflib.get_close_matches(
         board.to_key(entry.name), known, cutoff=0.5
@@ -428,11 +427,7 @@ def _write(results: Sequence[scores.RunResult], flag_values: flags.FlagValues):
   home = results[0].trial.home
   # The folder may also have the seeds of another command.
   seeds = {result.trial.seed for result in results}
-  with (
-      command_line.errors_as(command_line.EnvironmentalError, OSError),
-      command_line.errors_as(command_line.UserError, run_folder.RunError),
-      folders.locked(home),
-  ):
+  with command_line.reporting(run_folder.RunError), folders.locked(home):
     comparison.write_comparison(
         list(map(str, paths)),
         home,

@@ -1,27 +1,34 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Builds a run's evaluations from its flags, as functions of the weights."""
+"""A run's evaluations: functions of the weights, and files of their results."""
 
 import collections
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 import functools
+import json
+import math
+import pathlib
 from typing import Any, Optional
 
 import attrs
+import numpy as np
 
 from experiments import hparams
 from experiments import registry
 from experiments import settings as settings_lib
 from experiments.train import run_parts
+from tff_adaptive import _files
 from tff_adaptive import _metric_modes
 from tff_adaptive import client_works
 from tff_adaptive import evaluation
 from tff_adaptive import runtime
+from tff_adaptive.analysis import client_plots
 from tff_adaptive.data import checks
 from tff_adaptive.data import client_data
 from tff_adaptive.data import feature_arrays
 from tff_adaptive.data import sampling
 from tff_adaptive.optimizers import federated_optimizer
+from tff_adaptive.simulation import run_directory
 from tff_adaptive.simulation import task as task_lib
 
 _CENTRAL = settings_lib.CENTRAL
@@ -31,6 +38,13 @@ _PERSONALIZED = settings_lib.PERSONALIZED
 # but not EMNIST's.
 _MAX_WHOLE_EXAMPLES = 100_000
 _SAMPLED_EXAMPLES = 10_000
+# The columns of the table: keys of a summary and their headings.
+_COLUMNS = {
+    'mean': 'mean',
+    'weighted_mean': 'by examples',
+    'median': 'median',
+    'worst_decile': 'worst 10 %',
+}
 
 _Choices = Mapping[str, hparams.Choice]
 _Evaluate = Callable[[Any], Any]
@@ -299,3 +313,103 @@ def _build_personalized(
       augmentation=task.augmentation,
       **_common_arguments(choices, settings, len(in_both)),
   )
+
+
+def write_results(
+    found: Mapping[str, Any],
+    round_num: int,
+    directory: run_directory.RunDirectory,
+    title: str,
+):
+  """Writes `evaluation.json`, plots client histograms, and prints a table.
+
+  Args:
+    found: The results of `Evaluations.final` by name.
+    round_num: The round whose weights were evaluated.
+    directory: The folder of the run.
+    title: The title of the pictures.
+
+  Raises:
+    OSError: If a file cannot be written; names the file.
+  """
+  path = directory.path / 'evaluation.json'
+  content = {'round_num': round_num, **_to_json(found)}
+  _files.write(path, json.dumps(content, indent=2, allow_nan=False) + '\n')
+  pictures = list(_draw(found, directory, title))
+  for line in _to_table(found):
+    print(line)
+  print(f'evaluation: {path}')
+  for picture in pictures:
+    print(f'clients: {picture}')
+
+
+def _to_json(value: Any) -> Any:
+  """Returns a result as JSON; non-finite numbers become null."""
+  if isinstance(value, evaluation.ClientMetrics):
+    rows = zip(value.num_examples.tolist(), *value.values.values())
+    return {
+        'num_clients': len(value.client_ids),
+        'summary': _to_json(value.summarize()),
+        'clients': {
+            client_id: _to_json(dict(zip(('num_examples', *value.values), row)))
+            for client_id, row in zip(value.client_ids, rows)
+        },
+    }
+  if isinstance(value, evaluation.PersonalizedMetrics):
+    return _to_json(value._asdict())
+  if isinstance(value, Mapping):
+    return {name: _to_json(part) for name, part in value.items()}
+  if isinstance(value, int):
+    return value
+  return float(value) if math.isfinite(value) else None
+
+
+def _draw(
+    found: Mapping[str, Any], directory: run_directory.RunDirectory, title: str
+) -> Iterator[pathlib.Path]:
+  """Plots a histogram of every metric; yields the paths."""
+  kinds: list[tuple[str, Any, Any, str]] = []
+  if _PER_CLIENT in found:
+    kinds.append(('clients', None, found[_PER_CLIENT], title))
+  if _PERSONALIZED in found:
+    before, after = found[_PERSONALIZED]
+    kinds.append(('personalized', before, after, f'{title}, fine-tuned'))
+  for kind, before, metrics, caption in kinds:
+    for name, values in metrics.values.items():
+      # The model may have diverged, or the metric may be undefined.
+      if np.isfinite(values).any() and (
+          before is None or np.isfinite(before.values[name]).any()
+      ):
+        picture = directory.plots / f'{kind}_{name}.png'
+        client_plots.plot_client_histogram(
+            metrics, name, picture, caption, before=before
+        )
+        yield picture
+
+
+def _to_table(found: Mapping[str, Any]) -> Iterator[str]:
+  """Yields the lines of the table, if any."""
+  for data, metrics in found.get(_CENTRAL, {}).items():
+    numbers = ', '.join(f'{name} {v:.4g}' for name, v in metrics.items())
+    yield f'central, {data}: {numbers}'
+  by_clients = {}
+  if _PER_CLIENT in found:
+    by_clients['per client'] = found[_PER_CLIENT]
+  if _PERSONALIZED in found:
+    before, after = found[_PERSONALIZED]
+    by_clients['before fine-tuning'] = before
+    by_clients['after fine-tuning'] = after
+  if not by_clients:
+    return
+  headings = ''.join(f'{heading:>12}' for heading in _COLUMNS.values())
+  yield f'{"by client":<20}{"clients":>8}  {"metric":<16}{headings}'
+  for name, metrics in by_clients.items():
+    summary = metrics.summarize()
+    for metric in metrics.values:
+      values = (summary.get(f'{metric}_{column}') for column in _COLUMNS)
+      numbers = ''.join(
+          f'{"-" if value is None else format(value, ".4g"):>12}'
+          for value in values
+      )
+      count = len(metrics.client_ids)
+      yield f'{name:<20}{count:>8,}  {metric:<16}{numbers}'

@@ -30,6 +30,13 @@ from tff_adaptive.simulation import run_directory
 from tff_adaptive.simulation import task as task_lib
 from tff_adaptive.tuning import rate_tuning
 
+# For clients that are read from files one by one, so that a run starts quickly.
+_MAX_CHECKED_CLIENTS = 100
+# The folder of synthetic data in --output_dir.
+SYNTHETIC_DATA = 'synthetic_data'
+
+_Choices = Mapping[str, hparams.Choice]
+
 
 def build_privacy_callbacks(
     settings: hparams.Settings, task: task_lib.Task
@@ -65,14 +72,6 @@ def build_privacy_callbacks(
       flush=True,
   )
   return [callbacks.PrivacySpent(accountant, delta)]
-
-
-# For clients that are read from files one by one, so that a run starts quickly.
-_MAX_CHECKED_CLIENTS = 100
-# The folder of synthetic data in --output_dir.
-SYNTHETIC_DATA = 'synthetic_data'
-
-_Choices = Mapping[str, hparams.Choice]
 
 
 def build_protocol(

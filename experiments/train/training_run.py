@@ -18,7 +18,6 @@ from experiments import registry
 from experiments import settings as settings_lib
 from experiments.run_results import environments
 from experiments.run_results import inputs
-from experiments.train import evaluation_results
 from experiments.train import evaluations as evaluations_lib
 from experiments.train import run_parts
 from experiments.train import warm_start
@@ -187,6 +186,7 @@ class _Run:
   """A run that is built and checked, but not yet written.
 
   Attributes:
+    directory: The folder of the run.
     choices: The chosen rows, with the device of the run.
     hparams: The contents of `hparams.json`.
     uses_total_rounds: The kinds of rows that depend on the number of rounds,
@@ -197,6 +197,7 @@ class _Run:
     train: Trains from the newest checkpoint.
   """
 
+  directory: run_directory.RunDirectory
   choices: _Choices
   hparams: Mapping[str, Any]
   uses_total_rounds: Sequence[str]
@@ -267,12 +268,12 @@ def _train(
         ],
     )
     record_inputs(reads)
-    _draw_partition(run.task, directory)
+    _draw_partition(run)
     with run.choices[registry.RUNTIME].build():
       result = _train_rounds(run, record_inputs)
-      _report(run, result, directory)
-      test = _describe_test(_evaluate_at_end(run, result, directory))
-      best = _describe_best(run, result, directory)
+      _report(run, result)
+      test = _describe_test(_evaluate_at_end(run, result))
+      best = _describe_best(run, result)
   for line in filter(None, (best, test)):
     print(line)
 
@@ -298,9 +299,9 @@ def _errors_of_user(*caught: type[Exception]) -> Iterator[None]:
   """Converts errors of a block to those that a binary reports in a sentence."""
   with (
       command_line.errors_as(
-          command_line.EnvironmentalError, OSError, scale_out.ClusterError
+          command_line.EnvironmentalError, scale_out.ClusterError
       ),
-      command_line.errors_as(command_line.UserError, *caught),
+      command_line.reporting(*caught),
   ):
     yield
 
@@ -365,6 +366,7 @@ def _build(
     )
 
   return _Run(
+      directory=directory,
       choices=choices,
       hparams=values,
       uses_total_rounds=uses_total_rounds,
@@ -440,9 +442,7 @@ def _build_writers(
 
 
 def _evaluate_at_end(
-    run: _Run,
-    result: training_loop.TrainingResult,
-    directory: run_directory.RunDirectory,
+    run: _Run, result: training_loop.TrainingResult
 ) -> Mapping[str, float]:
   """Runs the final evaluations; returns the metrics on all test examples."""
   evaluations = run.evaluations
@@ -451,17 +451,17 @@ def _evaluate_at_end(
       name: evaluate(weights) for name, evaluate in evaluations.final.items()
   }
   if found:
-    evaluation_results.write(
-        found, result.round_num, directory, describe(run.choices)
+    evaluations_lib.write_results(
+        found, result.round_num, run.directory, describe(run.choices)
     )
   if evaluations.includes_test:
     return result.evaluation or {}
   return evaluations.test(weights)
 
 
-def _draw_partition(task: task_lib.Task, directory: run_directory.RunDirectory):
+def _draw_partition(run: _Run):
   """Plots each client's class counts, if the labels are in memory."""
-  picture = directory.plots / 'partition.png'
+  task, picture = run.task, run.directory.plots / 'partition.png'
   is_in_memory = isinstance(task.train_data, client_data.PackedClientArrays)
   if picture.exists() or task.num_classes is None or not is_in_memory:
     return
@@ -472,12 +472,9 @@ def _draw_partition(task: task_lib.Task, directory: run_directory.RunDirectory):
     print(f'partition: {picture}', flush=True)
 
 
-def _report(
-    run: _Run,
-    result: training_loop.TrainingResult,
-    directory: run_directory.RunDirectory,
-):
+def _report(run: _Run, result: training_loop.TrainingResult):
   """Plots the curve and prints the paths of the files."""
+  directory = run.directory
   curve: Any = directory.plots / 'training.png'
   data = run.hparams['evaluation_data'] or settings_lib.TEST
   try:
@@ -554,13 +551,9 @@ def _describe_test(test: Mapping[str, float]) -> str:
   return ''
 
 
-def _describe_best(
-    run: _Run,
-    result: training_loop.TrainingResult,
-    directory: run_directory.RunDirectory,
-) -> str:
+def _describe_best(run: _Run, result: training_loop.TrainingResult) -> str:
   """Returns the round that --keep_best kept, if any, with its test metric."""
-  path = kept_weights.BestCheckpoint(directory.checkpoints).path
+  path = kept_weights.BestCheckpoint(run.directory.checkpoints).path
   if not (run.hparams['keep_best'] and path.exists()):
     return ''
   leaves = checkpoints.read_leaves(path)

@@ -159,6 +159,16 @@ class ErrorsAsTest(absltest.TestCase):
       with command_line.errors_as(command_line.UserError, OSError):
         raise KeyError('other')
 
+  def test_files_and_the_errors_that_are_named_are_reported(self):
+    for error, kind in (
+        (PermissionError('no access'), command_line.EnvironmentalError),
+        (FileNotFoundError('no file'), command_line.UserError),
+        (ZeroDivisionError('other'), ZeroDivisionError),
+    ):
+      with self.assertRaisesRegex(kind, str(error)):
+        with command_line.reporting(FileNotFoundError):
+          raise error
+
   def test_a_value_error_of_a_library_stays_what_it_is(self):
     with self.assertRaisesRegex(ValueError, 'reshape'):
       with command_line.errors_as(command_line.UserError, ValueError):

@@ -11,7 +11,6 @@ from absl.testing import parameterized
 import markdown
 
 from experiments import formatting
-from experiments import markup
 from experiments import pages
 from experiments.run_results import run_folder
 from tests import folder_testing
@@ -29,10 +28,10 @@ class PageRenderingTest(absltest.TestCase):
         pages.paragraph('**Bold**, `a<b`, <i> and [us](https://x.y/?a&b).'),
         pages.table(
             ['row', 'x|y'],
-            [['a', markup.Markup('**1.0** (0.0)')], ['b', '2 †']],
+            [['a', pages.Markup('**1.0** (0.0)')], ['b', '2 †']],
         ),
         pages.figure(png, 'What [it] <shows>.', 'python -m x'),
-        pages.code('run <this> && that'),
+        pages.code_block('run <this> && that'),
     ]
     pages.write_page(folder / 'page', 'A < B & "C"', blocks)
     self.markdown = (folder / 'page.md').read_text(encoding='utf-8')
@@ -217,10 +216,10 @@ class PayloadTest(folder_testing.FolderTestCase):
         [
             pages.heading(payload),
             pages.paragraph(
-                f'From {markup.text(payload)} and {markup.code(payload)}.'
+                f'From {pages.text(payload)} and {pages.code(payload)}.'
             ),
-            pages.figure(self.png, f'{markup.text(payload)}.', payload),
-            pages.code(payload),
+            pages.figure(self.png, f'{pages.text(payload)}.', payload),
+            pages.code_block(payload),
         ],
     )
 
@@ -255,20 +254,20 @@ class PayloadTest(folder_testing.FolderTestCase):
   def test_markup_of_the_program_is_kept(self):
     sentence = '**Bold** `a<b_c` [us](https://x.y/?a&b "t") _x_'
     self.assertEqual(
-        _to_html(markup.escape(sentence)),
+        _to_html(pages.escape(sentence)),
         '<p><strong>Bold</strong> <code>a&lt;b_c</code> '
         '<a href="https://x.y/?a&amp;b" title="t">us</a> <em>x</em></p>',
     )
 
   def test_usual_texts_are_written_as_they_are(self):
     for usual in ('a_b=1.5', '2.3 [-0.9, 5.4] (n = 3)', 'x: y, 5 % ± 1', 'a&b'):
-      self.assertEqual(markup.text(usual), usual)
-    self.assertEqual(markup.code('--a=b c'), '`--a=b c`')
+      self.assertEqual(pages.text(usual), usual)
+    self.assertEqual(pages.code('--a=b c'), '`--a=b c`')
 
   def test_control_characters_make_no_link(self):
     # Markdown puts some around its own marks, and removes them at last.
     for mark in '\x02\x03':
-      shown = _to_html(markup.text(f'[x]{mark}(https://x.y)'))
+      shown = _to_html(pages.text(f'[x]{mark}(https://x.y)'))
       self.assertEqual(shown, '<p>[x]&#40;https://x.y)</p>')
 
 

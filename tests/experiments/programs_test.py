@@ -13,7 +13,6 @@ from absl.testing import parameterized
 
 from experiments import __main__
 from experiments import hparams
-from experiments.benchmark import algorithms
 from experiments.benchmark import workloads
 from tests import program_testing
 from tests.experiments import binary_testing
@@ -29,7 +28,7 @@ _HELP = {
     'benchmark': [
         *workloads.WORKLOADS,
         *workloads.RUNTIMES,
-        *algorithms.ALGORITHMS,
+        *workloads.ALGORITHMS,
         '--peers',
         '--mode: <times|soak|scaling>',
     ],

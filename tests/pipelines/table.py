@@ -8,7 +8,6 @@ import os
 import statistics
 from typing import Union
 
-from experiments import markup
 from experiments import pages
 from experiments.run_results import environments
 from tests.pipelines import measuring
@@ -103,7 +102,7 @@ def to_page(outcomes: Mapping[str, Outcome]) -> str:
   ]
   blocks = [
       _INTRODUCTION.format(rounds=measuring.NUM_ROUNDS),
-      pages.code(_COMMAND),
+      pages.code_block(_COMMAND),
       pages.paragraph(_machine()),
       pages.table(
           _HEADER, [_row(*item) for item in outcomes.items()], num_labels=3
@@ -115,7 +114,7 @@ def to_page(outcomes: Mapping[str, Outcome]) -> str:
         f'{statistics.median(ratios):.2f}, the largest {max(ratios):.2f}.'
     )
   wrong = [
-      f'* {markup.text(name)}: {markup.text("; ".join(found))}.'
+      f'* {pages.text(name)}: {pages.text("; ".join(found))}.'
       for name, outcome in outcomes.items()
       if (found := faults(name, outcome))
   ]

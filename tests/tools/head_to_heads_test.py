@@ -9,7 +9,7 @@ from absl.testing import absltest
 import attrs
 
 from experiments.leaderboard import board
-from experiments.leaderboard import plans
+from experiments.leaderboard import results as results_lib
 from tests import folder_testing
 from tests.experiments.leaderboard import board_testing
 from tools import head_to_heads
@@ -33,7 +33,7 @@ class HeadToHeadsTest(absltest.TestCase):
     """Writes all runs on digits: scores by method and seed, 0.5 for others."""
     for method in self.plan.board.methods:
       scores = (defaults or {}).get(method, [0.5] * 5)
-      for trial in self.plan.finals('digits', method, plans.DEFAULTS):
+      for trial in self.plan.finals('digits', method, results_lib.DEFAULTS):
         board_testing.write_run(trial, [scores[trial.seed]] * 2)
       num_trials = len(self.plan.assignments(method))
       # The last trial has the lowest loss.
@@ -61,7 +61,7 @@ class HeadToHeadsTest(absltest.TestCase):
 
   def test_what_has_not_run_is_left_out_and_named(self):
     self._write()
-    last, *_ = self.plan.finals('digits', 'AdGD', plans.DEFAULTS)
+    last, *_ = self.plan.finals('digits', 'AdGD', results_lib.DEFAULTS)
     (last.folder / 'metrics.csv').unlink()
     page = self._page()
     self.assertNotIn('| digits |', page)

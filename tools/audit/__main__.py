@@ -29,7 +29,6 @@ from experiments import command_line
 from experiments import flag_table
 from experiments import folders
 from experiments import formatting
-from experiments import markup
 from experiments import pages
 from experiments import published
 from experiments.run_results import environments
@@ -161,7 +160,7 @@ def _build_blocks(
   yield pages.paragraph(_summarize(rows))
   yield pages.table(
       _COLUMNS[:4],
-      [list(map(markup.Markup, row[:4])) for row in rows],
+      [list(map(pages.Markup, row[:4])) for row in rows],
       num_labels=4,
   )
   yield pages.paragraph(runs.RULE)

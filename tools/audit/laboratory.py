@@ -18,7 +18,6 @@ from experiments import rounds as rounds_lib
 from experiments.conformance import problems
 from experiments.conformance import replay
 from experiments.leaderboard import board
-from experiments.leaderboard import plans
 from experiments.leaderboard import results as results_lib
 from experiments.report import results as table_results
 from tff_adaptive import analysis
@@ -106,7 +105,7 @@ class Laboratory:
     """
     rules = board.load().restrict(methods=methods)
     folder = str(self.runs_dir / 'leaderboard')
-    results = results_lib.Results(plans.Plan(rules, folder, 'data'))
+    results = results_lib.Results(results_lib.Plan(rules, folder, 'data'))
     found: dict[str, dict[str, Mapping[int, float]]] = {
         task: {
             method: dict(zip(runs.seed, runs.score))

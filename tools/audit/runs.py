@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from experiments import markup
+from experiments import pages
 from experiments import published
 from experiments.report import results as results_lib
 from experiments.report import views
@@ -442,7 +442,7 @@ def _describe_lacking(
       output_dir=str(lab.runs_dir),
   )
   problems = [p for cell in cells for p in results.problems.get(cell.key, ())]
-  wrong = f'; an invalid run: {markup.text(problems[0])}' if problems else ''
+  wrong = f'; an invalid run: {pages.text(problems[0])}' if problems else ''
   return (
       f'cells that lack finished runs: {len(cells)}; the first command is '
       f'`{command}`{wrong}'

@@ -13,7 +13,6 @@ import pytest
 import tensorflow_federated as tff
 
 from experiments import registry
-from experiments.benchmark import algorithms
 from experiments.benchmark import comparisons
 from experiments.benchmark import measurement
 from experiments.benchmark import models
@@ -109,13 +108,13 @@ class AlgorithmsTest(parameterized.TestCase):
         name='tiny',
         num_clients=4,
         examples_per_client=(60, 60),
-        kind=workloads.ALGORITHMS,
+        kind=workloads.COMPARE_ALGORITHMS,
     )
     names = ('fedavg', 'delta_sgd', 'armijo', 'scaffold')
     lines = comparisons.measure_algorithms(
         workload,
         2,
-        [algorithms.ALGORITHMS[name] for name in names],
+        [workloads.ALGORITHMS[name] for name in names],
         measurement.Settings(1, num_parallel_clients=1),
     )
     self.assertEqual(tuple(line['variant'] for line in lines), names)
@@ -143,9 +142,9 @@ class AlgorithmsTest(parameterized.TestCase):
       )
 
   def test_what_no_metric_counts_is_part_of_the_cost(self):
-    moon = algorithms.ALGORITHMS['moon']
+    moon = workloads.ALGORITHMS['moon']
     self.assertAlmostEqual(moon.explained_cost(1.0, 0.0), 2 + 2 / 3)
-    stops = algorithms.ALGORITHMS['fedexprox_stops']
+    stops = workloads.ALGORITHMS['fedexprox_stops']
     self.assertAlmostEqual(stops.explained_cost(1.0, 0.0), 1 + 1 / 3)
 
   @pytest.mark.slow
@@ -154,7 +153,7 @@ class AlgorithmsTest(parameterized.TestCase):
     spec = models.build_clients(
         attrs.evolve(workload, num_clients=1), seed=0
     ).element_spec
-    for algorithm in algorithms.ALGORITHMS.values():
+    for algorithm in workloads.ALGORITHMS.values():
       process = models.build_algorithm(algorithm, workload, spec)
       # Raises if the rounds have more than one exchange.
       form = tff.backends.mapreduce.get_map_reduce_form_for_computation(
@@ -163,7 +162,7 @@ class AlgorithmsTest(parameterized.TestCase):
       self.assertIsInstance(form, tff.backends.mapreduce.MapReduceForm)
 
   def test_rows_are_in_the_registry(self):
-    for algorithm in algorithms.ALGORITHMS.values():
+    for algorithm in workloads.ALGORITHMS.values():
       self.assertIn(algorithm.algorithm, registry.ROWS[registry.ALGORITHM])
       for kind, name in algorithm.rows.items():
         self.assertIn(name, registry.ROWS[kind])
@@ -171,7 +170,7 @@ class AlgorithmsTest(parameterized.TestCase):
     rows = registry.ROWS[registry.ALGORITHM].values()
     self.assertContainsSubset(
         [row.name for row in rows if not row.pools_clients],
-        ['fed_opt', *algorithms.ALGORITHMS],
+        ['fed_opt', *workloads.ALGORITHMS],
     )
 
 

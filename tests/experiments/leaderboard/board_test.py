@@ -16,7 +16,7 @@ import yaml
 from experiments import published
 from experiments import registry
 from experiments.leaderboard import board
-from experiments.leaderboard import plans
+from experiments.leaderboard import results as results_lib
 from experiments.run_results import run_folder
 from experiments.sweep import scores
 from tests import folder_testing
@@ -187,7 +187,7 @@ class RulesTest(parameterized.TestCase):
     rules = _BOARD.restrict(
         tasks=['all'], methods=['all'], num_trials=num_trials
     )
-    plan = plans.Plan(rules, 'runs', 'data')
+    plan = results_lib.Plan(rules, 'runs', 'data')
     for task, method in plan.pairs:
       trials = plan.tuning(task, method)
       # A rule without numbers has only its defaults.
@@ -195,7 +195,7 @@ class RulesTest(parameterized.TestCase):
       self.assertEqual({trial.hparams['task'] for trial in trials}, {task})
 
   def test_every_value_that_is_searched_is_one_of_its_rule(self):
-    plan = plans.Plan(_BOARD, 'runs', 'data')
+    plan = results_lib.Plan(_BOARD, 'runs', 'data')
     for method in _BOARD.methods:
       for trial in plan.tuning('digits', method):
         choices, _ = published.parse_flags(trial.arguments)
@@ -204,7 +204,7 @@ class RulesTest(parameterized.TestCase):
           choices[kind].build(num_clients=10, representation_fn=lambda x: x)
 
   def test_every_row_of_the_registry_is_compared(self):
-    plan = plans.Plan(_BOARD, 'runs', 'data')
+    plan = results_lib.Plan(_BOARD, 'runs', 'data')
     used = {
         (kind, plan.tuning('digits', method)[0].hparams[kind])
         for method in _BOARD.methods
@@ -258,14 +258,14 @@ class PlansTest(absltest.TestCase):
     self.assertEqual(scores.compute_score(selection, run, 'accuracy'), 1.5)
 
   def test_methods_with_one_range_have_the_same_draws(self):
-    plan = plans.Plan(board.load(), 'runs', 'data')
+    plan = results_lib.Plan(board.load(), 'runs', 'data')
     self.assertEqual(
         _draws(plan, 'FedProx', 'client_learning_rate'),
         _draws(plan, 'FedAvg', 'client_learning_rate'),
     )
 
   def test_draws_of_both_rates_meet_every_third_of_their_ranges(self):
-    plan = plans.Plan(board.load(), 'runs', 'data')
+    plan = results_lib.Plan(board.load(), 'runs', 'data')
     for flag, low in (
         ('client_learning_rate', 0.01),
         ('server_learning_rate', 0.001),
@@ -287,7 +287,7 @@ class PlansTest(absltest.TestCase):
 
   def test_methods_of_a_seed_are_paired(self):
     runs = [
-        _PLAN.finals('mnist', method, plans.DEFAULTS)[1].hparams
+        _PLAN.finals('mnist', method, results_lib.DEFAULTS)[1].hparams
         for method in board_testing.METHODS
     ]
     differing = {name for name in runs[0] if runs[0][name] != runs[1].get(name)}
@@ -309,7 +309,7 @@ class PlansTest(absltest.TestCase):
         tasks=['digits', 'stackoverflow_lr'], methods=['FedAvg', 'MOON']
     )
     self.assertEqual(
-        plans.Plan(rules, 'runs', 'data').pairs,
+        results_lib.Plan(rules, 'runs', 'data').pairs,
         [
             ('digits', 'FedAvg'),
             ('digits', 'MOON'),
@@ -319,6 +319,7 @@ class PlansTest(absltest.TestCase):
 
   def test_one_run_is_one_trial(self):
     twice = [
-        _PLAN.finals('digits', 'FedAvg', plans.DEFAULTS)[0] for _ in range(2)
+        _PLAN.finals('digits', 'FedAvg', results_lib.DEFAULTS)[0]
+        for _ in range(2)
     ]
-    self.assertLen(plans.unite(twice), 1)
+    self.assertLen(set(twice), 1)

@@ -10,7 +10,7 @@ from typing import Optional
 import attrs
 
 from experiments.leaderboard import board
-from experiments.leaderboard import plans
+from experiments.leaderboard import results as results_lib
 from experiments.sweep import trials as trials_lib
 from tests.experiments.report import made_up_runs
 
@@ -28,7 +28,7 @@ def build_plan(
     num_trials: int = 3,
     num_seeds: int = 2,
     total_rounds: int = ROUNDS,
-) -> plans.Plan:
+) -> results_lib.Plan:
   """Returns the plan of a leaderboard with few runs."""
   rules = board.load().restrict(
       tasks=tasks,
@@ -37,7 +37,7 @@ def build_plan(
       num_trials=num_trials,
       total_rounds=total_rounds,
   )
-  return plans.Plan(rules, str(output_dir), 'data')
+  return results_lib.Plan(rules, str(output_dir), 'data')
 
 
 def break_method(rules: board.Leaderboard, name: str) -> board.Leaderboard:
@@ -76,7 +76,7 @@ def write_run(
 
 
 def write_tuning(
-    plan: plans.Plan,
+    plan: results_lib.Plan,
     task: str,
     method: str,
     losses: Sequence[float],
@@ -90,7 +90,7 @@ def write_tuning(
 
 
 def write_finals(
-    plan: plans.Plan,
+    plan: results_lib.Plan,
     task: str,
     method: str,
     place: int,

@@ -6,7 +6,6 @@ import math
 
 from absl.testing import absltest
 
-from experiments.leaderboard import plans
 from experiments.leaderboard import results as results_lib
 from tests import folder_testing
 from tests.experiments.leaderboard import board_testing
@@ -98,7 +97,7 @@ class ResultsTest(absltest.TestCase):
       )
 
   def test_outcome_waits_for_every_seed(self):
-    trials = self.plan.finals('digits', 'FedAvg', plans.DEFAULTS)
+    trials = self.plan.finals('digits', 'FedAvg', results_lib.DEFAULTS)
     board_testing.write_run(trials[0], [0.5, 0.5])
     self.assertEmpty(self._results().defaults('digits'))
     board_testing.write_run(trials[1], [0.5, 0.5])
@@ -106,7 +105,7 @@ class ResultsTest(absltest.TestCase):
     self.assertEqual(list(found.method), ['FedAvg', 'FedAvg'])
 
   def test_numbers_of_an_outcome(self):
-    trials = self.plan.finals('digits', 'FedAvg', plans.DEFAULTS)
+    trials = self.plan.finals('digits', 'FedAvg', results_lib.DEFAULTS)
     board_testing.write_run(trials[0], [0.96, 0.98])  # At the target at once.
     board_testing.write_run(trials[1], [0.90, 0.96])  # In round 4.
     results = self._results()

@@ -10,7 +10,7 @@ from absl.testing import parameterized
 from docs.examples import submission
 from experiments import registry
 from experiments.leaderboard import board
-from experiments.leaderboard import plans
+from experiments.leaderboard import results as results_lib
 from tests import folder_testing
 from tests import page_testing
 
@@ -42,7 +42,7 @@ class SubmissionTest(parameterized.TestCase):
     self.assertEqual(method.place, _PLACE)
     (given,) = submission.SUBMISSION['search']
     self.assertEqual(method.search, (board.Range(**given),))
-    trials = plans.Plan(rules, 'runs').tuning('digits', method.name)
+    trials = results_lib.Plan(rules, 'runs').tuning('digits', method.name)
     self.assertLen(trials, 3)
     self.assertEqual(trials[1].hparams['client_optimizer'], _PLACE)
 

@@ -11,6 +11,7 @@ from absl.testing import parameterized
 import pytest
 
 from experiments import flag_table
+from experiments import preset_flags
 from experiments import published
 from experiments import registry
 from experiments.published import commands
@@ -94,14 +95,14 @@ class TablesTest(parameterized.TestCase):
       table.restrict(rows=['Adam'])
 
 
-_SPECIFIED = tables.Origin.SPECIFIED
-_ASSUMED = tables.Origin.ASSUMED
-_LOST = tables.Origin.LOST
+_SPECIFIED = preset_flags.Origin.SPECIFIED
+_ASSUMED = preset_flags.Origin.ASSUMED
+_LOST = preset_flags.Origin.LOST
 _METHOD = '--preset=delta_sgd/delta_sgd'
 
 
 def _found_cell(specified=(), lost=()):
-  given = tables.FlagsByOrigin(specified=specified, lost=lost).given
+  given = preset_flags.FlagsByOrigin(specified=specified, lost=lost).given
   return tables.Cell('paper', 'table_1', '', 'SGD', 'MNIST', flags=given)
 
 

@@ -16,7 +16,6 @@ def main():
               'arguments': sys.argv[1:],
               'cores': sorted(os.sched_getaffinity(0)),
               'input': sys.stdin.read(),
-              'variable': os.environ.get('REPORTED'),
               'leads_session': os.getsid(0) == os.getpid(),
               'has_tensorflow': 'tensorflow' in sys.modules,
               'pid': os.getpid(),

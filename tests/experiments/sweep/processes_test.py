@@ -47,7 +47,7 @@ class ForkTest(folder_testing.FolderTestCase):
     command = (sys.executable, '-m', module, *arguments)
     cores = processes.available_cores()[:1]
     process = processes.start(
-        processes.Job(command, self.log, inherited, {'REPORTED': 'yes'}), cores
+        processes.Job(command, self.log, inherited), cores
     )
     self.addCleanup(command_line.kill_group, process)
     return process
@@ -70,7 +70,6 @@ class ForkTest(folder_testing.FolderTestCase):
             'arguments': ['--rate=0.1', '--name=a b'],
             'cores': processes.available_cores()[:1],
             'input': '',
-            'variable': 'yes',
             'leads_session': True,
             'has_tensorflow': True,
             'pid': process.pid,

@@ -16,7 +16,6 @@ import attrs
 import numpy as np
 import pytest
 
-from experiments.train import evaluation_results
 from experiments.train import evaluations
 from experiments.train import run_parts
 from tests import folder_testing
@@ -277,7 +276,7 @@ class WriteTest(absltest.TestCase):
         ),
     }
     with contextlib.redirect_stdout(io.StringIO()) as out:
-      evaluation_results.write(found, 7, directory, 'A title')
+      evaluations.write_results(found, 7, directory, 'A title')
     content = json.loads((directory.path / 'evaluation.json').read_text())
     self.assertEqual(content['round_num'], 7)
     self.assertEqual(content['central']['test']['accuracy'], 0.75)

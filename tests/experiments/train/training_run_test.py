@@ -125,10 +125,14 @@ class TrainerTest(folder_testing.FolderTestCase):
   def test_the_command_of_tensorboard_can_be_copied(self):
     directory = run_directory.RunDirectory(self.folder, 'a b')
     out = self.enter_context(contextlib.redirect_stdout(io.StringIO()))
-    run = mock.Mock(choices=_read()[0], hparams={'evaluation_data': None})
+    run = mock.Mock(
+        directory=directory,
+        choices=_read()[0],
+        hparams={'evaluation_data': None},
+    )
     result = training_loop.TrainingResult(None, 1, 0, {})
     with mock.patch.object(training_curve, 'plot_training_curve'):
-      training_run._report(run, result, directory)
+      training_run._report(run, result)
     self.assertIn(f"--logdir '{directory.tensorboard}'\n", out.getvalue())
 
   def test_the_cores_of_this_process_are_not_those_of_workers(self):

@@ -107,7 +107,7 @@ def to_page(found: Differences) -> str:
   largest = max(max(row) for row in found.values())
   blocks = [
       _INTRODUCTION,
-      pages.code(_COMMAND),
+      pages.code_block(_COMMAND),
       pages.paragraph(
           f'Measured on {datetime.date.today()} with TensorFlow '
           f'{tf.__version__}, Keras {keras.__version__} and TFF '

@@ -20,7 +20,6 @@ import numpy as np
 import tensorflow as tf
 
 from experiments import command_line
-from experiments.benchmark import algorithms
 from experiments.benchmark import measurement
 from experiments.benchmark import models
 from experiments.benchmark import workloads
@@ -75,7 +74,7 @@ def main():
   processes = {
       'emnist_cnn': models.build_process(workload, source.element_spec),
       'fedcada': models.build_algorithm(
-          algorithms.ALGORITHMS['fedcada'], workload, source.element_spec
+          workloads.ALGORITHMS['fedcada'], workload, source.element_spec
       ),
   }
   digests = {}
