@@ -320,6 +320,7 @@ test_analyses_are_refused = error_testing.refused(
     _value('from 0 to 2, found 5', _count, [0, 5], {'a': [0, 1]}, 3),
     _value('found -1', _count, [0, -1], {'a': [0, 1]}),
     _value('at least one client', _count, [0], {}),
+    *_bad(_partial(_plot_labels, _features(y=[0])), max_clients=-1),
     _value("'y' with one", _plot_labels, _features(x=np.zeros([3]))),
     _value("'y' with one", _plot_labels, _features(y=np.zeros([3]))),
     _value("'y' with one", _plot_labels, _features(y=np.zeros([3, 5], int))),
