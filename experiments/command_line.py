@@ -109,7 +109,8 @@ def _flags_of_others(flag_values: flags.FlagValues) -> set[str]:
   """Returns flags of tasks and rules other than those on the command line."""
   from experiments import registry  # pylint: disable=import-outside-toplevel
 
-  of_given, of_others = set(), set()
+  of_given: set[str] = set()
+  of_others: set[str] = set()
   for kind, rows in registry.ROWS.items():
     is_given = kind in flag_values and flag_values[kind].present
     for row in rows.values():
