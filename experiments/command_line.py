@@ -75,14 +75,35 @@ def _describe_unknown(
   text, _, of_absl = str(error).partition('. Did you mean: ')
   end = _SHORT_NAMES.get(error.flagname, error.flagname)
   names = [name for name in flag_values if name.endswith(f'_{end}')]
-  nearest = sorted(names, key=lambda name: (len(name), name))
+  others = _flags_of_others(flag_values)
+  nearest = sorted(
+      (name for name in names if name not in others),
+      key=lambda name: (len(name), name),
+  )
   # The suggestions of absl only share the beginning of the name.
-  nearest = nearest or re.findall(r'\w+', of_absl)
+  nearest = nearest or [
+      name for name in re.findall(r'\w+', of_absl) if name not in others
+  ]
   if not nearest:
     return text
   *others, last = (f'--{name}' for name in nearest[:_MAX_SUGGESTIONS])
   choice = f'{", ".join(others)} or {last}' if others else last
   return f'{text}; did you mean {choice}?'
+
+
+def _flags_of_others(flag_values: flags.FlagValues) -> set[str]:
+  """Returns flags of tasks and rules other than those on the command line."""
+  from experiments import registry  # pylint: disable=import-outside-toplevel
+
+  of_given: set[str] = set()
+  of_others: set[str] = set()
+  for kind, rows in registry.ROWS.items():
+    is_given = kind in flag_values and flag_values[kind].present
+    for row in rows.values():
+      is_other = is_given and row.name != flag_values[kind].value
+      names = {row.flag_name(argument) for argument in row.arguments}
+      (of_others if is_other else of_given).update(names)
+  return of_others - of_given
 
 
 _OUR_PACKAGES = ('experiments', 'tasks', 'tff_adaptive')

@@ -44,12 +44,18 @@ def check_output_dir(output_dir: str):
     output_dir: The value of --output_dir.
 
   Raises:
-    UserError: If it or one of its parents is a file.
+    UserError: If it or one of its parents is a file, or a link to nothing.
     EnvironmentalError: If it is not writable.
   """
   folder = pathlib.Path(output_dir)
-  while not os.path.exists(folder) and folder != folder.parent:
+  while not os.path.lexists(folder) and folder != folder.parent:
     folder = folder.parent
+  if not os.path.exists(folder):
+    raise command_line.UserError(
+        f'--output_dir={output_dir} needs {folder}, a link to '
+        f'{os.readlink(folder)}, which does not exist; make that folder, or '
+        'remove the link'
+    )
   if not folder.is_dir():
     place = 'is' if folder == pathlib.Path(output_dir) else f'is in {folder},'
     raise command_line.UserError(

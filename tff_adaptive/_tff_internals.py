@@ -16,6 +16,29 @@ CARDINALITIES = (
     'tensorflow_federated.python.core.impl.executors.cardinality_carrying_base'
 )
 
+_LEARNING = 'tensorflow_federated.python.learning'
+# The modules of TFF that step the optimizer of a server, or one of clients.
+SERVER_STEP = f'{_LEARNING}.templates.apply_optimizer_finalizer'
+MIME_STEP = f'{_LEARNING}.algorithms.mime'
+CLIENT_STEPS = (
+    MIME_STEP,
+    f'{_LEARNING}.algorithms.fed_recon',
+    f'{_LEARNING}.algorithms.fed_recon_eval',
+    f'{_LEARNING}.templates.model_delta_client_work',
+    f'{_LEARNING}.templates.proximal_client_work',
+)
+
+
+def stepping_module() -> Optional[str]:
+  """Returns which module of TFF steps an optimizer, None if it is not TFF."""
+  frame = inspect.currentframe()
+  while frame is not None:
+    name = frame.f_globals.get('__name__')
+    if name == SERVER_STEP or name in CLIENT_STEPS:
+      return name
+    frame = frame.f_back
+  return None
+
 
 def contexts_in(stack: Any) -> list[Any]:
   """Returns the contexts of TFF's context stack; the first is the default."""

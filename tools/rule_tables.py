@@ -141,15 +141,7 @@ def _needs(rule: Any) -> str:
 
 
 # What becomes of a rule in stock TFF, if it is not refused.
-_IN_STOCK_TFF = {
-    'nothing': 'works',
-    "a loop that scales the clients' rate": (
-        'do not use: it is gradient descent'
-    ),
-    'a last step that sends the mean of the iterates': (
-        'do not use: a client sends its last point'
-    ),
-}
+_IN_STOCK_TFF = {'nothing': 'works'}
 # The same at the server, where no last step is missing.
 _AT_STOCK_SERVER = {
     'a last step that sends the mean of the iterates': (

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Builds the parts of a training run from its flags: task, process, cohorts."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+import contextlib
 import os
 from typing import Any, Optional
 
@@ -120,12 +121,14 @@ def build_task(choices: _Choices, settings: hparams.Settings) -> task_lib.Task:
       checks.check_central_examples(
           examples, name=name, num_classes=task.num_classes
       )
-  bad_clients = checks.check_clients(
-      task.train_data,
-      num_classes=task.num_classes,
-      bad_clients=settings.bad_clients,
-      max_clients=_max_checked_clients(task),
-  )
+  flag = f'--bad_clients={checks.REJECT}'
+  with _naming_flag(checks.REJECTING, flag):
+    bad_clients = checks.check_clients(
+        task.train_data,
+        num_classes=task.num_classes,
+        bad_clients=settings.bad_clients,
+        max_clients=_max_checked_clients(task),
+    )
   if bad_clients:
     print(
         f'{len(bad_clients)} of {len(task.train_data.client_ids)} '
@@ -143,6 +146,17 @@ def build_task(choices: _Choices, settings: hparams.Settings) -> task_lib.Task:
           task, train_data=transforms.select_clients(clients, pooled)
       )
   return task
+
+
+@contextlib.contextmanager
+def _naming_flag(argument: str, flag: str) -> Iterator[None]:
+  """Names a flag in errors of a block that name an argument of the library."""
+  try:
+    yield
+  except ValueError as error:
+    if argument not in str(error):
+      raise
+    raise ValueError(str(error).replace(argument, flag)) from error
 
 
 def _prepare_data_dir(
@@ -179,9 +193,11 @@ def _choose_clients(
   """Returns the task with the clients and data that the flags choose."""
   seed = settings.seed
   if settings.heldout_clients is not None:
-    task = task_lib.hold_out_clients(task, settings.heldout_clients, seed)
+    with _naming_flag('`num_clients`', '--heldout_clients'):
+      task = task_lib.hold_out_clients(task, settings.heldout_clients, seed)
   if settings.num_clients is not None:
-    task = task_lib.take_clients(task, settings.num_clients, seed)
+    with _naming_flag('`num_clients`', '--num_clients'):
+      task = task_lib.take_clients(task, settings.num_clients, seed)
   if settings.heldout_fraction is not None:
     tested = task_lib.hold_out_examples(task, settings.heldout_fraction, seed)
     if settings.heldout_clients is not None:

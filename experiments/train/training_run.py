@@ -9,6 +9,7 @@ import shlex
 from typing import Any, Optional
 
 import attrs
+import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
@@ -272,9 +273,9 @@ def _train(
     with run.choices[registry.RUNTIME].build():
       result = _train_rounds(run, record_inputs)
       _report(run, result)
-      test = _describe_test(_evaluate_at_end(run, result))
-      best = _describe_best(run, result)
-  for line in filter(None, (best, test)):
+      test = _evaluate_at_end(run, result)
+      best = _describe_best(run, result, test)
+  for line in filter(None, (best, _describe_test(test))):
     print(line)
 
 
@@ -456,6 +457,8 @@ def _evaluate_at_end(
     )
   if evaluations.includes_test:
     return result.evaluation or {}
+  if central := found.get(settings_lib.CENTRAL):
+    return central[settings_lib.TEST]
   return evaluations.test(weights)
 
 
@@ -551,18 +554,29 @@ def _describe_test(test: Mapping[str, float]) -> str:
   return ''
 
 
-def _describe_best(run: _Run, result: training_loop.TrainingResult) -> str:
-  """Returns the round that --keep_best kept, if any, with its test metric."""
+def _describe_best(
+    run: _Run,
+    result: training_loop.TrainingResult,
+    test: Mapping[str, float],
+) -> str:
+  """Returns the round that --keep_best kept, if any, with its test metric.
+
+  Args:
+    run: The run.
+    result: The result of its training.
+    test: The metrics of its last weights on the test data.
+  """
   path = kept_weights.BestCheckpoint(run.directory.checkpoints).path
   if not (run.hparams['keep_best'] and path.exists()):
     return ''
   leaves = checkpoints.read_leaves(path)
-  weights = weights_files.read_weights(path).to_model_weights(
-      run.get_weights(result.state)
-  )
-  test = _describe_test(run.evaluations.test(weights))
+  last = run.get_weights(result.state)
+  weights = weights_files.read_weights(path).to_model_weights(last)
+  pairs = zip(tf.nest.flatten(weights), tf.nest.flatten(last))
+  if not all(np.array_equal(one, other) for one, other in pairs):
+    test = run.evaluations.test(weights)
   value = progress.format_loss(float(leaves['value']), 4)
   return (
       f'best round: {leaves["round_num"]}, with {leaves["metric"]} {value}; '
-      f'{test.replace(":", "")}: {path}'
+      f'{_describe_test(test).replace(":", "")}: {path}'
   )

@@ -259,3 +259,14 @@ class DescribeTest(parameterized.TestCase):
     self.assertEqual('; did you mean --' in said, bool(meant))
     for flag in meant:
       self.assertIn(f'--{flag}', said)
+
+  @parameterized.parameters(
+      ('--task=emnist_cr', 'model', '; did you mean --emnist_cr_model?'),
+      ('--task=shakespeare', 'mnist_modle', ''),
+      ('--client_optimizer=sgd', 'momentum', '; did you mean --sgd_momentum'),
+      ('--client_optimizer=adam', 'sgd_momentun', ''),
+  )
+  def test_flags_of_other_choices_are_not_meant(self, choice, name, end):
+    said = _sentence(hparams, f'--{name}=1', choice)
+    self.assertStartsWith(said, f"Unknown command line flag '{name}'{end}")
+    self.assertEqual('; did you mean --' in said, bool(end))

@@ -79,6 +79,15 @@ class FolderChecksTest(folder_testing.FolderTestCase):
     ):
       folders.check_output_dir(str(self.folder / name))
 
+  @parameterized.parameters('link', 'link/runs')
+  def test_an_output_folder_that_is_a_link_to_nothing(self, name):
+    (self.folder / 'link').symlink_to('nothing')
+    with self.assertRaisesRegex(
+        command_line.UserError,
+        f'^--output_dir={self.folder}/{name} needs .*, a link to nothing, ',
+    ):
+      folders.check_output_dir(str(self.folder / name))
+
   def test_an_output_folder_that_cannot_be_written_to(self):
     with mock.patch('os.mkdir', side_effect=OSError(13, 'Permission denied')):
       with self.assertRaisesRegex(

@@ -60,6 +60,7 @@ _fed_opt = _of_model(algorithms.build_fed_opt)
 _trains = _partial(_fed_opt, _SGD)
 _central = _of_model(algorithms.build_centralized)
 _stock = _of_model(tff.learning.algorithms.build_weighted_fed_avg)
+_stock_mime = _of_model(tff.learning.algorithms.build_weighted_mime_lite)
 _carried = _rule('dog', carry_state=True)
 test_algorithms_are_refused = error_testing.refused(
     _type('client optimizer.*Keras', _fed_opt, tf.keras.optimizers.SGD),
@@ -104,6 +105,12 @@ test_algorithms_are_refused = error_testing.refused(
     _value('FedCAda keeps state', _stock, _rule('fedcada_adam', 0.1)),
     _value('AdaAlter keeps state', _stock, _rule('adaalter')),
     _value('reports.*build_fed_opt', _stock, _SGD, _rule('fedexp')),
+    _value(
+        'FedHyper.*the server', _stock, _SGD, _rule('fedhyper_server_local')
+    ),
+    _value('Free SGD ends.*build_fed', _stock, _rule('schedule_free_sgd')),
+    _value('DoG ends the round', _stock, _rule('dog', send='average')),
+    _value('DoG remembers weights', _stock_mime, _rule('dog')),
 )
 
 _sends = _partial(
@@ -313,6 +320,7 @@ test_analyses_are_refused = error_testing.refused(
     _value('from 0 to 2, found 5', _count, [0, 5], {'a': [0, 1]}, 3),
     _value('found -1', _count, [0, -1], {'a': [0, 1]}),
     _value('at least one client', _count, [0], {}),
+    *_bad(_partial(_plot_labels, _features(y=[0])), max_clients=-1),
     _value("'y' with one", _plot_labels, _features(x=np.zeros([3]))),
     _value("'y' with one", _plot_labels, _features(y=np.zeros([3]))),
     _value("'y' with one", _plot_labels, _features(y=np.zeros([3, 5], int))),

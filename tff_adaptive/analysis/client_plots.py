@@ -12,6 +12,7 @@ import numpy as np
 from tff_adaptive import _files
 from tff_adaptive.analysis import _style
 from tff_adaptive.data import client_data
+from tff_adaptive.data import specs
 from tff_adaptive.evaluation import client_metrics
 
 # Dark on white, with all information in the sizes: readable for the
@@ -93,7 +94,8 @@ def plot_partition(
       figure says if there are more. Defaults to 100.
 
   Raises:
-    ValueError: If there are no clients, or a label is negative.
+    ValueError: If there are no clients, a label is negative, or `max_clients`
+      is not positive.
     OSError: If the file cannot be written; names it.
 
   Example:
@@ -108,6 +110,7 @@ def plot_partition(
     https://arxiv.org/abs/2306.11201, Figure 8. Its colors of clients are left
     out, because they repeat the axis.
   """
+  specs.check_positive('max_clients', max_clients)
   shown = dict(list(client_indices.items())[:max_clients])
   _draw(count_labels(labels, shown), len(client_indices), path, title)
 
@@ -130,13 +133,14 @@ def plot_client_labels(
 
   Raises:
     ValueError: If the clients have no feature 'y' with one integer per example,
-      or a label is not in [0, num_classes).
+      a label is not in [0, num_classes), or `max_clients` is not positive.
     OSError: If the file cannot be written; names it.
 
   Example:
 
     >>> plot_client_labels(digits.train_data, 10, 'plots/partition.png')
   """
+  specs.check_positive('max_clients', max_clients)
   if not has_class_labels(source):
     raise ValueError(
         "The clients must have a feature 'y' with one integer per example, "

@@ -15,6 +15,8 @@ from tff_adaptive.data import specs
 ERROR = 'error'
 REJECT = 'reject'
 _POLICIES = (ERROR, REJECT)
+# How messages name the argument, which programs have as a flag.
+REJECTING = '`bad_clients="reject"`'
 
 
 def check_clients(
@@ -55,10 +57,11 @@ def check_clients(
     The ids of the bad clients, in order, with the problem of each.
 
   Raises:
-    ValueError: If `bad_clients` is unknown, `num_classes` is given but there is
-      no feature `label_key`, a label is out of range, or, with 'error', a
-      client is bad. The message names the client, the value found and the valid
-      range.
+    TypeError: If `max_clients` is not an integer.
+    ValueError: If `bad_clients` is unknown, `max_clients` is not positive,
+      `num_classes` is given but there is no feature `label_key`, a label is out
+      of range, or, with 'error', a client is bad. The message names the client,
+      the value found and the valid range.
 
   Example:
 
@@ -72,6 +75,8 @@ def check_clients(
         f'`bad_clients` must be one of {list(_POLICIES)}, found '
         f'{bad_clients!r}.'
     )
+  if max_clients is not None:
+    specs.check_positive('max_clients', max_clients)
   if num_classes is not None:
     _check_label_key(label_key, source.element_spec)
   found = collections.OrderedDict()
@@ -82,8 +87,8 @@ def check_clients(
       problem = find_bad_label(examples[label_key], num_classes)
       if problem:
         raise ValueError(
-            f'Client {client_id!r} {problem} (`bad_clients="reject"` does '
-            'not apply to labels).'
+            f'Client {client_id!r} {problem} ({REJECTING} does not apply to '
+            'labels).'
         )
     problem = _find_bad_features(examples)
     if problem:
@@ -205,7 +210,7 @@ def _report(
   if policy == ERROR:
     raise ValueError(
         f'Client {client_id!r}{others} {problem}; fix the data, or train '
-        'without such clients with `bad_clients="reject"`.'
+        f'without such clients with {REJECTING}.'
     )
   logging.warning(
       '%d of %d checked clients are bad and will be rejected when sampled: '

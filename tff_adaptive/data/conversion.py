@@ -15,6 +15,8 @@ from tff_adaptive.data import specs as specs_lib
 if TYPE_CHECKING:
   import tensorflow as tf
 
+# The floats up to here hold all whole numbers.
+_MAX_WHOLE = 2.0**53
 # Items of nested lists; those of other types are left to NumPy.
 _PLAIN = {bool, int, float, str, bytes, list, dict, tuple, type(None)}
 
@@ -25,8 +27,9 @@ def convert(
   """Converts a feature to the type that a task expects.
 
   Integers become other integers, or floats, if that changes no value; floats
-  become floats of another width, rounded; strings become arrays of UTF-8 bytes,
-  as in TFF. Nothing else is converted.
+  become floats of another width, rounded, and whole numbers that are stored as
+  floats become integers; strings become arrays of UTF-8 bytes, as in TFF.
+  Nothing else is converted.
 
   Args:
     values: An array or array-like value of shape [num_examples, ...].
@@ -143,6 +146,9 @@ def _numbers_of(
     allowed = {bool}
   else:
     allowed = {int, float} if dtype.is_floating else {int}
+  if dtype.is_integer and float in types:
+    objects = _whole_as_integers(objects)
+    types = set(map(type, objects.flat))
   if types - allowed:
     bad = next(i for i, v in enumerate(objects.flat) if type(v) not in allowed)
     example = feature_arrays.example_of(objects, bad)
@@ -168,6 +174,20 @@ def _numbers_of(
   raise _too_large(objects, bad, name, dtype, where)
 
 
+def _is_whole(value: float) -> bool:
+  """Returns whether a float is a whole number that others do not round to."""
+  return abs(value) <= _MAX_WHOLE and float(value).is_integer()
+
+
+def _whole_as_integers(objects: np.ndarray) -> np.ndarray:
+  """Returns numbers of Python with whole floats as integers."""
+  converted = objects.copy()
+  for place, value in enumerate(objects.flat):
+    if type(value) is float and _is_whole(value):  # pylint: disable=unidiomatic-typecheck
+      converted.flat[place] = int(value)
+  return converted
+
+
 def _as_numbers(
     array: np.ndarray, name: str, dtype: tf.DType, where: feature_arrays.Where
 ) -> np.ndarray:
@@ -176,6 +196,17 @@ def _as_numbers(
   if array.dtype == target:
     return array
   kind = specs_lib.kind(array.dtype)
+  if kind == 'f' and dtype.is_integer:
+    wide = array.astype(np.float64)
+    is_whole = (np.abs(wide) <= _MAX_WHOLE) & (np.floor(wide) == wide)
+    if not is_whole.all():
+      bad = np.flatnonzero(~is_whole)[0]
+      example = feature_arrays.example_of(array, bad)
+      found = array.flat[bad : bad + 1]
+      raise _wrong_type(found, name, dtype.name, lambda _: where(example))
+    array, kind = wide.astype(np.int64), 'i'
+    if array.dtype == target:
+      return array
   is_cast = (kind in 'iu' and (dtype.is_integer or dtype.is_floating)) or (
       kind == 'f' and dtype.is_floating
   )

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 # Some programs write a byte order mark, which is no part of the text.
 _ENCODING = 'utf-8-sig'
 _MARK = '\ufeff'
+# The end of a whole number that is written as a float, as in `1.0`.
+_WHOLE_END = re.compile(r'\.0*\s*$')
 _LINE_END = re.compile('\r\n|\r|\n')
 _MAX_SHOWN = 8
 _BOOLS = {'true': True, '1': True, 'false': False, '0': False}
@@ -179,11 +181,11 @@ class CSVFile(RowFile):
           'own name in the first line.'
       )
     is_one_cell = len(header) == 1 and re.search('[;\t]', header[0])
-    advice = (
-        'separate the cells of all lines by commas'
-        if is_one_cell
-        else 'add them, or rename them in the first line'
-    )
+    advice = 'add them, or rename them in the first line'
+    if any('\0' in name for name in header):
+      advice = 'save the file as UTF-8, which seems to be UTF-16'
+    elif is_one_cell:
+      advice = 'separate the cells of all lines by commas'
     for name, columns in self._columns.items():
       missing = [column for column in columns if column not in found]
       if missing:
@@ -261,13 +263,21 @@ def _to_bool(cell: str) -> bool:
   return _BOOLS[cell.strip().lower()]
 
 
+def _to_int(cell: str) -> int:
+  """Returns the whole number of a cell; a ValueError if it has none."""
+  try:
+    return int(cell)
+  except ValueError:
+    return int(_WHOLE_END.sub('', cell))
+
+
 def _type_of(dtype: tf.DType) -> Callable[[str], Any]:
   """Returns the function with which cells are read."""
   if dtype.name == 'string':
     return str
   if dtype.is_bool:
     return _to_bool
-  return float if dtype.is_floating else int
+  return float if dtype.is_floating else _to_int
 
 
 def _parse(cells: list[str], kind: Callable[[str], Any]) -> list[Any]:

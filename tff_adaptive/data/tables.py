@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import codecs
 from collections.abc import Iterable, Mapping, Sequence
 import pathlib
 from typing import Any, Optional
@@ -30,6 +31,14 @@ _DAMAGES = (
     UnicodeDecodeError,
     zlib.error,
 )
+
+# The first bytes of texts in other encodings; that of UTF-16 begins another.
+_OTHER_MARKS = {
+    codecs.BOM_UTF32_LE: 'UTF-32',
+    codecs.BOM_UTF32_BE: 'UTF-32',
+    codecs.BOM_UTF16_LE: 'UTF-16',
+    codecs.BOM_UTF16_BE: 'UTF-16',
+}
 
 
 @attrs.frozen
@@ -271,8 +280,15 @@ def _client_id(row: Mapping[str, Any], key: str, where: str) -> str:
 
 def _damaged(path: pathlib.Path, error: BaseException) -> ValueError:
   reason = str(error) or type(error).__name__
-  is_encoding = isinstance(error, UnicodeDecodeError)
-  advice = 'save it as UTF-8, or ' if is_encoding else ''
+  advice = ''
+  if isinstance(error, UnicodeDecodeError):
+    advice = 'save it as UTF-8, or '
+    for mark, encoding in _OTHER_MARKS.items():
+      if error.start <= 2 and error.object.startswith(mark):
+        return ValueError(
+            f'{path} must be UTF-8 text, but its byte order mark is that of '
+            f'{encoding}; save it as UTF-8, in a spreadsheet as "CSV UTF-8".'
+        )
   return ValueError(
       f'{path} could not be read ({reason}); {advice}replace it by an intact '
       'copy.'

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, Optional
 import tensorflow as tf
 
 from tff_adaptive import _autograph
+from tff_adaptive import _tff_internals
 from tff_adaptive.optimizers import federated_optimizer
 from tff_adaptive.optimizers import optimizer
 from tff_adaptive.optimizers import server_optimizer
@@ -59,6 +60,7 @@ class VectorOptimizer(optimizer.HparamsInState, optimizer.ExtraArgsOptimizer):
     reported_keys: The parts of the state that are reported by their names.
     moment_keys: The parts of the state with one tensor per weight.
     is_anchored: Whether the state holds the weights before the first step.
+    remembers_weights: Whether it holds weights of another step.
     moves_all: Whether `step` moves weights without a gradient, which stay by
       default.
     needs_value: Whether `step` needs the loss.
@@ -72,6 +74,7 @@ class VectorOptimizer(optimizer.HparamsInState, optimizer.ExtraArgsOptimizer):
   reported_keys: tuple[str, ...] = ()
   moment_keys: tuple[str, ...] = ()
   is_anchored: bool = False
+  remembers_weights: bool = False
   moves_all: bool = False
   needs_value: bool = False
   otherwise: str = ''
@@ -198,6 +201,33 @@ class VectorOptimizer(optimizer.HparamsInState, optimizer.ExtraArgsOptimizer):
           'which was not given: use it as the client optimizer of '
           f'`tff_adaptive.algorithms.build_fed_opt`{self.otherwise}. Servers '
           'and the algorithms of `tff.learning` cannot evaluate a batch.'
+      )
+    if value is None:
+      self._check_module(_tff_internals.stepping_module())
+
+  def _check_module(self, module: Optional[str]) -> None:
+    """Raises if a module of TFF would train something else than the rule.
+
+    Args:
+      module: The module that calls `next`, see
+        `_tff_internals.stepping_module`.
+    """
+    cure = (
+        'use it as the client optimizer of '
+        '`tff_adaptive.algorithms.build_fed_opt`.'
+    )
+    is_client = module in _tff_internals.CLIENT_STEPS
+    if is_client and optimizer.has_final_weights(self):
+      raise ValueError(
+          f'{self.name} ends the round of a client with the mean of its '
+          'iterates, but the algorithms of `tff.learning` send the last '
+          f'iterate: {cure}'
+      )
+    remembers = self.is_anchored or self.remembers_weights
+    if module == _tff_internals.MIME_STEP and remembers:
+      raise ValueError(
+          f'{self.name} remembers weights, but MimeLite of `tff.learning` '
+          f'updates its state at weights of zero: {cure}'
       )
 
   def report(self, state):

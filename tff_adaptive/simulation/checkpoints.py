@@ -161,16 +161,43 @@ def _read(path: pathlib.Path) -> dict[str, np.ndarray]:
 
 
 def check_storable(state: Any):
-  """Raises unless a structure can be written.
+  """Raises unless a structure can be written and restored.
 
   Args:
     state: A nested structure of arrays and scalars.
 
   Raises:
-    TypeError: If a leaf is neither an array nor a scalar.
+    TypeError: If a leaf is neither an array nor a scalar, or a container cannot
+      be built from other leaves.
+    ValueError: If two leaves have the same name.
   """
+  names = [*_to_arrays(state)]
+  copy = structures.map_with_path(lambda _, leaf: leaf, state)
+  found = [
+      '/'.join(leaf_path) for leaf_path, _ in structures.flatten_with_path(copy)
+  ]
+  if found != names:
+    raise TypeError(
+        'A container of the state cannot be restored, as a copy of it has '
+        f'other leaves, {found} in place of {names}; use dictionaries, lists '
+        'and tuples.'
+    )
+
+
+def _to_arrays(state: Any) -> dict[str, tuple[np.ndarray, str]]:
+  """Returns the leaves by name, each as an array and its dtype; see `_encode`.
+
+  Raises:
+    TypeError: If a leaf is neither an array nor a scalar.
+    ValueError: If two leaves have the same name.
+  """
+  arrays: dict[str, tuple[np.ndarray, str]] = {}
   for leaf_path, leaf in structures.flatten_with_path(state):
-    _encode('/'.join(leaf_path), leaf)
+    name = '/'.join(leaf_path)
+    if name in arrays:
+      raise ValueError(f'Two leaves of the state are named `{name}`.')
+    arrays[name] = _encode(name, leaf)
+  return arrays
 
 
 def write_structure(path: pathlib.Path, round_num: int, state: Any):
@@ -189,13 +216,9 @@ def write_structure(path: pathlib.Path, round_num: int, state: Any):
   """
   rows = []
   arrays: dict[str, np.ndarray] = {}
-  for leaf_path, leaf in structures.flatten_with_path(state):
-    name = '/'.join(leaf_path)
-    if name in arrays:
-      raise ValueError(f'Two leaves of the state are named `{name}`.')
-    arrays[name], dtype = _encode(name, leaf)
-    shape = list(arrays[name].shape)
-    rows.append({'name': name, 'dtype': dtype, 'shape': shape})
+  for name, (array, dtype) in _to_arrays(state).items():
+    arrays[name] = array
+    rows.append({'name': name, 'dtype': dtype, 'shape': list(array.shape)})
   manifest = json.dumps(
       {
           'format': _FORMAT,

@@ -115,12 +115,19 @@ def _column_names(paths: Sequence[tuple[str, ...]]) -> list[str]:
       '/'.join(path[1:] if path[0] in _PROCESS_PARTS else path)
       for path in paths
   ]
-  counts = collections.Counter([*short, *LOOP_COLUMNS])
+  counts = collections.Counter(short)
   names = [
-      '/'.join(path) if counts[name] > 1 or not name else name
+      '/'.join(path)
+      if counts[name] > 1 or not name or _is_taken(name)
+      else name
       for path, name in zip(paths, short)
   ]
-  return [f'metrics/{name}' if name in LOOP_COLUMNS else name for name in names]
+  return [f'metrics/{name}' if _is_taken(name) else name for name in names]
+
+
+def _is_taken(name: str) -> bool:
+  """Returns whether a column is one of the loop or its evaluations."""
+  return name in LOOP_COLUMNS or name.startswith(f'{EVALUATION_PREFIX}/')
 
 
 def flatten_metrics(
@@ -131,11 +138,11 @@ def flatten_metrics(
   The names of nested metrics are joined by `/`. A first name that is a part of
   the process (`distributor`, `client_work`, `aggregator`, `finalizer`) is left
   out, unless two metrics would then share a name, or one would be `round_num`
-  or `seconds`. Without such a part, these two get the prefix `metrics/`. Each
-  entry of a vector among the model's metrics, those below `train` or `eval`,
-  becomes a scalar: `train/f1_0`, `train/f1_1` and so on. If another metric has
-  such a name, the later one ends with `_0` once more. Other arrays are left
-  out.
+  or `seconds`, or begin with `evaluation/`. Without such a part, these get the
+  prefix `metrics/`. Each entry of a vector among the model's metrics, those
+  below `train` or `eval`, becomes a scalar: `train/f1_0`, `train/f1_1` and so
+  on. If another metric has such a name, the later one ends with `_0` once more.
+  Other arrays are left out.
 
   Args:
     metrics: The nested metrics of `LearningProcess.next`.

@@ -52,7 +52,8 @@ def _with_children(value, children):
     dict.update(changed, zip(value, children))
     return changed
   if isinstance(value, Mapping):
-    return type(value)(zip(value, children))
+    # Not pairs, which a `ChainMap` would take for a mapping.
+    return type(value)(dict(zip(value, children)))
   return type(value)(children)
 
 
@@ -73,6 +74,9 @@ def map_with_path(
   Returns:
     A structure of the same containers with the results of `fn`.
 
+  Raises:
+    TypeError: If a container cannot be built from other leaves; names it.
+
   Example:
     >>> map_with_path(lambda path, leaf: '/'.join(path), {'a': [1, 2]})
     {'a': ['a/0', 'a/1']}
@@ -80,10 +84,14 @@ def map_with_path(
   children = _children(structure)
   if children is None:
     return fn(path, structure)
-  return _with_children(
-      structure,
-      [map_with_path(fn, child, (*path, name)) for name, child in children],
-  )
+  mapped = [map_with_path(fn, child, (*path, name)) for name, child in children]
+  try:
+    return _with_children(structure, mapped)
+  except Exception as error:  # pylint: disable=broad-exception-caught
+    raise TypeError(
+        f'`{"/".join(path)}`, a {type(structure).__name__}, cannot be built '
+        f'from other leaves ({error}); use dictionaries, lists and tuples.'
+    ) from error
 
 
 def flatten_with_path(structure: Any) -> list[tuple[tuple[str, ...], Any]]:

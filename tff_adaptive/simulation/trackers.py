@@ -11,19 +11,26 @@ run continues the tracker's run; a run that starts again gets a new id.
 """
 
 import abc
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+import contextlib
 import importlib
 import pathlib
+import re
 import sys
 from typing import Any, Optional
+
+from absl import logging
 
 from tff_adaptive import _files
 from tff_adaptive import _stack
 from tff_adaptive.simulation import metrics_writers
 
+# Older versions refuse colons, too.
+_REFUSED_BY_MLFLOW = re.compile(r'[^/\w.\- ]')
+
 
 class TrackerError(Exception):
-  """A tracker refused to start a run; the text has its message."""
+  """A tracker refused a run or its metrics; the text has its message."""
 
 
 class _Tracker(metrics_writers.MetricsWriter):
@@ -72,11 +79,17 @@ class _Tracker(metrics_writers.MetricsWriter):
     if round_num > 0 and self._id_file.is_file():
       run_id = self._id_file.read_text(encoding='utf-8').strip()
     tracker = importlib.import_module(self._package)
-    try:
+    with self._errors_named():
       found = self._start(tracker, run_id)
+    _files.write(self._id_file, f'{found}\n')
+
+  @contextlib.contextmanager
+  def _errors_named(self) -> Iterator[None]:
+    """Converts errors of the tracker, which may be of any kind."""
+    try:
+      yield
     except Exception as error:  # pylint: disable=broad-exception-caught
       raise TrackerError(f'{self._package}: {error}') from error
-    _files.write(self._id_file, f'{found}\n')
 
   def write(self, round_num: int, row: Mapping[str, Any]):
     """Sends the numbers of a row, with `round_num` as the step.
@@ -84,13 +97,25 @@ class _Tracker(metrics_writers.MetricsWriter):
     Args:
       round_num: The round number.
       row: The scalars by name; values that are not numbers are not sent.
+
+    Raises:
+      TrackerError: If the tracker refuses, for example because of the network.
     """
-    self._log(round_num, metrics_writers.numbers_of(row))
+    with self._errors_named():
+      self._log(round_num, metrics_writers.numbers_of(row))
 
   def close(self):
-    """Ends the tracker's run; marks it as failed if an exception ends ours."""
+    """Ends the tracker's run; marks it as failed if an exception ends ours.
+
+    If the tracker refuses, there is a warning: the training is over.
+    """
     if self._run is not None:
-      self._end(failed=sys.exc_info()[1] is not self._handled)
+      failed = sys.exc_info()[1] is not self._handled
+      try:
+        with self._errors_named():
+          self._end(failed)
+      except TrackerError as error:
+        logging.warning('The run of the tracker could not be ended: %s', error)
       self._run = None
     self._handled = None
 
@@ -149,11 +174,26 @@ class WandbWriter(_Tracker):
     self._run.finish(exit_code=int(failed))
 
 
+# The numbers of entries that MLflow takes at once.
+_MAX_PARAMS = 100
+_MAX_METRICS = 1000
+
+
+def _in_parts(
+    entries: Mapping[str, Any], size: int
+) -> Iterator[dict[str, Any]]:
+  """Yields the entries of a mapping in parts of a size at most."""
+  items = list(entries.items())
+  for start in range(0, len(items), size):
+    yield dict(items[start : start + size])
+
+
 class MLflowWriter(_Tracker):
   """Sends every row to MLflow, with the round as the step.
 
   Hyperparameters become the parameters of the run. MLflow cannot change
   parameters, so a larger number of rounds in a resumed run becomes a tag.
+  Characters that it refuses in names of metrics become `_`.
 
   Example:
 
@@ -174,13 +214,16 @@ class MLflowWriter(_Tracker):
   _package = 'mlflow'
 
   def _start(self, tracker, run_id):
+    self._names: dict[str, str] = {}
     self._tracker = tracker
     self._run = tracker.start_run(
         run_id=run_id, run_name=None if run_id else self._name
     )
     given = {name: str(value) for name, value in self._hparams.items()}
     known = self._run.data.params
-    tracker.log_params({n: v for n, v in given.items() if n not in known})
+    new = {n: v for n, v in given.items() if n not in known}
+    for part in _in_parts(new, _MAX_PARAMS):
+      tracker.log_params(part)
     tracker.set_tags({n: v for n, v in given.items() if known.get(n, v) != v})
     found = self._run.info.run_id
     history = tracker.MlflowClient().get_metric_history(
@@ -192,7 +235,23 @@ class MLflowWriter(_Tracker):
   def _log(self, round_num, numbers):
     # Rounds after the checkpoint are trained again, and were logged already.
     if round_num > self._last_round:
-      self._tracker.log_metrics(numbers, step=round_num)
+      named = {self._to_name(name): value for name, value in numbers.items()}
+      for part in _in_parts(named, _MAX_METRICS):
+        self._tracker.log_metrics(part, step=round_num)
+
+  def _to_name(self, name: str) -> str:
+    """Returns the name of a metric in MLflow, of which no other has it."""
+    if name not in self._names:
+      new = _REFUSED_BY_MLFLOW.sub('_', name)
+      # Names are paths there, and must not have such parts.
+      new = '/'.join(
+          part if part.strip('.') and not part.startswith('..') else f'_{part}'
+          for part in new.split('/')
+      )
+      while new in self._names.values():
+        new += '_0'
+      self._names[name] = new
+    return self._names[name]
 
   def _end(self, failed):
     self._tracker.end_run('FAILED' if failed else 'FINISHED')

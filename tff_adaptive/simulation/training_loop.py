@@ -492,7 +492,7 @@ def run_training(
       not fit into memory.
     OSError: If a file cannot be read or written.
     MetricsFileError: If a metrics file lacks rounds of the checkpoint.
-    TrackerError: If a tracker refuses to start a run.
+    TrackerError: If a tracker refuses to start a run, or to take its metrics.
 
   Example:
     >>> result = run_training(

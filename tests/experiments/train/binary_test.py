@@ -71,6 +71,7 @@ class BadInputTest(parameterized.TestCase):
 
   @parameterized.named_parameters(
       ('too_many_clients', '--clients_per_round=21', '`clients_per_round`'),
+      ('too_many_held_out', '--heldout_clients=20', 'heldout_clients must be'),
       ('alpha', '--digits_alpha=0', 'alpha'),
       (
           'scale',
@@ -90,7 +91,14 @@ class BadInputTest(parameterized.TestCase):
   @parameterized.parameters(
       (0, 'y', 3, 10, 'error', 'label 10 .*integers from 0 to 9'),
       (0, 'y', 3, 10, 'reject', 'label 10 .*integers from 0 to 9'),
-      (0, 'x', (3, 0, 0, 0), np.nan, 'error', "nan in feature 'x'.*reject"),
+      (
+          0,
+          'x',
+          (3, 0, 0, 0),
+          np.nan,
+          'error',
+          'nan in .*h --bad_clients=reject',
+      ),
       (1, 'x', (0, 0, 0, 0), np.nan, 'reject', 'test set has nan'),
   )
   def test_bad_data(self, part, feature, place, value, policy, sentence):
@@ -115,7 +123,7 @@ class BadInputTest(parameterized.TestCase):
     with mock.patch.object(
         partition, 'dirichlet_per_client', with_an_empty_client
     ):
-      self._assert_refused(self._call(), 'has no example.*reject')
+      self._assert_refused(self._call(), 'has no example.*--bad_clients=reje')
       self._call('--bad_clients=reject')
     self.run_training.assert_called_once()
 

@@ -19,8 +19,8 @@ class StockFedAvgTest(tf.test.TestCase, parameterized.TestCase):
     # `tf.nest` flattens some kinds of objects, such as attrs classes.
     process = tff.learning.algorithms.build_weighted_fed_avg(
         testing.functional_model(),
-        client_optimizer_fn=optimizers.build_adam(),
-        server_optimizer_fn=optimizers.build_fedyogi(),
+        client_optimizer_fn=optimizers.build_dog(),
+        server_optimizer_fn=optimizers.build_gpa(),
     )
     self.assertIsInstance(process, tff.learning.templates.LearningProcess)
 

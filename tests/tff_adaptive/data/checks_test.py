@@ -130,6 +130,11 @@ class CheckClientsTest(parameterized.TestCase):
     with self.assertRaisesRegex(ValueError, "'error', 'reject'.*'ignore'"):
       checks.check_clients(_source(), bad_clients='ignore')
 
+  def test_a_maximum_that_checks_nobody_raises(self):
+    for number in (0, -1):
+      with self.assertRaisesRegex(ValueError, '`max_clients` must be pos'):
+        checks.check_clients(_source(), max_clients=number)
+
   def test_lazy_clients_and_features_that_are_no_numbers(self):
     text = {'text': np.array([b'nan'], object)}
     source = client_arrays_testing.lazy({'a': text, 'b': text})

@@ -28,6 +28,9 @@ class ConversionTest(data_source_testing.DataSourceTestCase):
       ('large_integers', [2**63, 1, 2**64 - 1], tf.uint64),
       ('integers_among_floats', [1, 0.5, -(2**40)], tf.float64),
       ('very_large_integers', [2**64, 1], tf.float32),
+      ('whole_floats', np.array([1.0, -2.0]), tf.int64),
+      ('whole_halves', np.array([1.0, -2.0], _BFLOAT16), tf.int16),
+      ('whole_floats_among_integers', [1, 2.0], tf.int32),
       ('booleans', [True, False], tf.bool),
   )
   def test_what_keeps_its_value(self, values, dtype):
@@ -46,7 +49,17 @@ class ConversionTest(data_source_testing.DataSourceTestCase):
       ('sign', np.array([2**63], np.uint64), tf.int64, 'has the value 92233'),
       ('digits', np.array([2**24 + 1]), tf.float32, 'has the value 16777217'),
       ('infinite', np.array([1e300]), tf.float32, 'has the value 1e+300'),
-      ('float_to_int', np.array([1.0]), tf.int32, 'found float64 such as 1.0'),
+      (
+          'float_to_int',
+          np.array([1.0, 1.5]),
+          tf.int32,
+          "example 1: feature 'x' must be of type int32, found float64 such as "
+          '1.5',
+      ),
+      ('nan_to_int', np.array([np.nan]), tf.int32, 'found float64 such as nan'),
+      ('float_among_ints', [1, 2.0, 0.5], tf.int32, 'found float64 such as 0.'),
+      ('rounded', np.array([2.0**54]), tf.int64, 'such as 1.801439850948198'),
+      ('large', np.array([256.0]), tf.uint8, 'has the value 256'),
       ('bool_to_int', np.array([True]), tf.int32, 'found bool such as True'),
       ('int_to_bool', np.array([1]), tf.bool, 'must be of type bool'),
       ('text_to_int', np.array(['1']), tf.int32, 'found strings such as '),
@@ -57,7 +70,7 @@ class ConversionTest(data_source_testing.DataSourceTestCase):
           tf.float16,
           'has the value 1.00026e+30',
       ),
-      ('half_to_int', np.array([1.0], _BFLOAT16), tf.int16, 'found bfloat16 '),
+      ('half_to_int', np.array([1.5], _BFLOAT16), tf.int16, 'found bfloat16 '),
       ('bool_among_ints', [1, True], tf.int32, "example 1: feature 'x' must"),
       ('bool_among_floats', [0.5, True], tf.float32, 'found bool such as True'),
       ('none', [1, None], tf.int32, "example 1: feature 'x' must be of type "),

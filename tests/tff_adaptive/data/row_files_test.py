@@ -32,6 +32,8 @@ class RowFilesTest(data_source_testing.DataSourceTestCase):
       underscore=('x_0,x_1,y\n1,2,1_0\n', "of type int32, found '1_0'; "),
       floating=('x_0,x_1,y\n1_0,2,1\n', "of type float32, found '1_0'; "),
       infinite=('x_0,x_1,y\n1e400,2,1\n', "found '1e400'; correct "),
+      no_whole=('x_0,x_1,y\n1,2,1_0.0\n', "of type int32, found '1_0.0'; "),
+      no_digit=('x_0,x_1,y\n1,2,.0\n', "of type int32, found '.0'; "),
       empty_cell=('x_0,x_1,y\n1,2,\n', "of type int32, found ''; correct "),
       trailing=('x_0,x_1,y\n1,2,3,\n', 'line 2 has 4 cells, where the '),
       header_again=(
@@ -123,6 +125,12 @@ class RowFilesTest(data_source_testing.DataSourceTestCase):
       )
       examples = sources.read_examples(path, _TEXTS)
       self.assertEqual(examples['t'].tolist(), [t.encode() for t in texts])
+
+  def test_whole_numbers_may_be_written_as_floats(self):
+    path = self.text_file('data.csv', 'y,t\n1.0,a\n-2.,1.0\n 3.00 ,\n')
+    examples = sources.read_examples(path, _TEXTS)
+    self.assertEqual(examples['y'].tolist(), [1, -2, 3])
+    self.assertEqual(examples['t'].tolist(), [b'a', b'1.0', b''])
 
   def test_cells_have_any_length(self):
     limit = csv.field_size_limit()

@@ -11,7 +11,7 @@ import re
 
 ERROR = (ValueError, KeyError, IndexError, RecursionError)
 
-_INTEGER = re.compile(r'\s*[+-]?[0-9]+\s*')
+_INTEGER = re.compile(r'\s*([+-]?[0-9]+)(\.0*)?\s*')
 _FLOAT = re.compile(
     r'\s*[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|nan|inf(inity)?)\s*',
     re.IGNORECASE,
@@ -20,9 +20,10 @@ _LINE_END = re.compile('\r\n|\r|\n')
 
 
 def _integer(text):
-  if not _INTEGER.fullmatch(text) or not -(2**31) <= int(text) < 2**31:
+  found = _INTEGER.fullmatch(text)
+  if not found or not -(2**31) <= int(found[1]) < 2**31:
     raise ValueError(text)
-  return int(text)
+  return int(found[1])
 
 
 def _float(text):
@@ -113,6 +114,8 @@ def read_json_lines(text):
     client, y, x, t = (row[name] for name in ('client_id', 'y', 'x', 't'))
     if not (_is_integer(client) or (isinstance(client, str) and client)):
       raise ValueError('A row has no client.')
+    if isinstance(y, float) and y.is_integer():
+      y = int(y)
     if not (_is_integer(y) and -(2**31) <= y < 2**31):
       raise ValueError('y is no integer of 32 bits.')
     if not isinstance(x, list) or len(x) != 2 or not isinstance(t, str):

@@ -187,6 +187,16 @@ class FilesTest(data_source_testing.DataSourceTestCase):
     path = self.path('data.csv')
     path.write_bytes('caf\xe9,y\n'.encode('latin-1'))
     self.assert_unreadable('; save it as UTF-8, or replace it', path, _FEATURES)
+    for encoding in ('UTF-16', 'UTF-32'):
+      path.write_bytes('x,y\n'.encode(encoding))
+      self.assert_unreadable(
+          f'{path} must be UTF-8 text, but its byte order mark is that of '
+          f'{encoding}; save it as UTF-8',
+          path,
+          _FEATURES,
+      )
+    path.write_bytes('x,y\n'.encode('utf-16-le'))
+    self.assert_unreadable('which seems to be UTF-16', path, _FEATURES)
 
   @parameterized.parameters('data.jsonl.gz', 'data.npz')
   def test_a_file_that_ends_early(self, name):

@@ -85,9 +85,17 @@ class FlattenMetricsTest(parameterized.TestCase):
         dict(row),
         {'finalizer/round_num': 3, 'finalizer/seconds': 0.5, 'norm': 2},
     )
-    row = metrics_writers.flatten_metrics({'round_num': 3, 'seconds': 0.5})
+    row = metrics_writers.flatten_metrics(
+        {'round_num': 3, 'seconds': 0.5, 'evaluation': {'loss': 2}}, {'loss': 1}
+    )
     self.assertEqual(
-        dict(row), {'metrics/round_num': 3, 'metrics/seconds': 0.5}
+        dict(row),
+        {
+            'metrics/round_num': 3,
+            'metrics/seconds': 0.5,
+            'metrics/evaluation/loss': 2,
+            'evaluation/loss': 1,
+        },
     )
 
   def test_a_lone_scalar_of_a_part_has_the_name_of_the_part(self):

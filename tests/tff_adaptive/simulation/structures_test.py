@@ -3,6 +3,7 @@
 """Tests of names and leaves of nested structures."""
 
 import collections
+import types
 
 from absl.testing import absltest
 import attrs
@@ -73,6 +74,8 @@ class StructuresTest(absltest.TestCase):
     for nest in (
         collections.Counter(a=1, b=2),
         collections.defaultdict(int, a=1, b=2),
+        collections.ChainMap({'b': 2}, {'a': 1}),
+        types.MappingProxyType({'a': 1, 'b': 2}),
     ):
       doubled = structures.map_with_path(lambda _, leaf: 2 * leaf, nest)
       self.assertIs(type(doubled), type(nest))

@@ -132,6 +132,16 @@ class WandbStandInTest(_TrackerTestCase):
       with self.assertRaisesRegex(trackers.TrackerError, '^wandb: no login$'):
         self.run_to_the_end(self._make_writer)
 
+  def test_a_refusal_of_metrics_is_too_and_one_of_the_end_is_a_warning(self):
+    down = mock.Mock(side_effect=ConnectionError('no network'))
+    with self.assertLogs('absl', 'WARNING') as logs:
+      with mock.patch.object(_StandInRun, 'finish', down):
+        self.run_to_the_end(self._make_writer, checkpoints=None)
+        with mock.patch.object(_StandInRun, 'log', down):
+          with self.assertRaisesRegex(trackers.TrackerError, '^wandb: no net'):
+            self.run_to_the_end(self._make_writer, checkpoints=None)
+    self.assertLen(logs.output, 2)
+
   def test_a_retry_that_succeeds_has_not_failed(self):
     try:
       raise ValueError('of an earlier attempt')
@@ -195,6 +205,33 @@ class MLflowStandInTest(_TrackerTestCase):
         [(step, row['clients/loss']) for step, row in run.rows],
         list(self.losses().items()),
     )
+
+  def test_names_that_mlflow_refuses_are_changed(self):
+    (self.folder / 'run').mkdir()
+    writer = self._make_writer()
+    writer.resume(0)
+    names = {
+        'train/f1@5': 'train/f1_5',
+        'train/f1:5': 'train/f1_5_0',
+        '/a//b/../c': '_/a/_/b/_../c',
+        '..d': '_..d',
+        'top 5/e-1.é': 'top 5/e-1.é',
+    }
+    for round_num in (1, 2):
+      writer.write(round_num, dict.fromkeys(names, round_num))
+    for _, row in self.run.rows:
+      self.assertEqual(list(row), list(names.values()))
+
+  def test_mlflow_gets_no_more_at_once_than_it_takes(self):
+    sizes = []
+    module = sys.modules['mlflow']
+    module.log_params = lambda params: sizes.append(len(params))
+    module.log_metrics = lambda row, step: sizes.append(len(row))
+    (self.folder / 'run').mkdir()
+    writer = self._make_writer(**{f'p{i}': i for i in range(198)})
+    writer.resume(0)
+    writer.write(1, {f'f1_{i}': 0.5 for i in range(1001)})
+    self.assertEqual(sizes, [100, 100, 1, 1000, 1])
 
   def test_more_rounds_are_a_tag(self):
     for total_rounds in (4, 6):

@@ -10,6 +10,7 @@ import threading
 from unittest import mock
 
 from absl.testing import parameterized
+import attrs
 import numpy as np
 import tensorflow as tf
 
@@ -65,6 +66,14 @@ class _Naive(callbacks.Callback):
 
   def set_state(self, state):
     self.value = state['value']
+
+
+@attrs.frozen
+class _Closed:
+  """Cannot be built from all its leaves."""
+
+  value: int
+  derived: int = attrs.field(init=False, default=2)
 
 
 class TrainingLoopTest(loop_testing.LoopTestCase):
@@ -230,6 +239,12 @@ class TrainingLoopTest(loop_testing.LoopTestCase):
       self.run_loop('other', callbacks=[callback], checkpoints=None)
     with self.assertRaisesRegex(TypeError, '`callbacks/0/value` of type set'):
       self.run_loop(callbacks=[_Naive({1}, max)], cohort_fn=None)
+    for initial, error, message in (
+        (_Closed(1), TypeError, '`callbacks/0/value`, a _Closed, cannot be'),
+        ({1: 2, '1': 3}, ValueError, 'Two leaves .*`callbacks/0/value/1`'),
+    ):
+      with self.assertRaisesRegex(error, message):
+        self.run_loop(callbacks=[_Naive(initial, max)], cohort_fn=None)
 
   def test_an_initial_state_may_have_other_dtypes(self):
     process = compiled_testing.process()

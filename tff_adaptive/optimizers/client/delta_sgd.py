@@ -106,6 +106,7 @@ class DeltaSGD(vector_optimizer.VectorOptimizer):
   """Delta-SGD, see `build_delta_sgd`."""
 
   name = 'Delta-SGD'
+  remembers_weights = True
   otherwise = ", or use `previous_gradient='reuse'`"
 
   def __init__(

@@ -3,7 +3,7 @@
 """DoG and DoWG: SGD with steps of distance travelled over gradients."""
 
 import collections
-from typing import Any, Literal, Optional
+from typing import Literal, Optional
 
 import tensorflow as tf
 
@@ -26,18 +26,6 @@ class _DoG(vector_optimizer.VectorOptimizer):
   scalar_keys = ('distance', 'squared_gradients', 'last_step_size')
   step_size_key = 'last_step_size'
 
-  def __init__(self, hparams: Any):
-    super().__init__(hparams)
-    self._averages = 'average_gamma' in self._hparams
-    if self._averages:
-      self.moment_keys = (_AVERAGE_KEY,)
-
-  def initialize_rule(self, specs, dtype):
-    state = super().initialize_rule(specs, dtype)
-    if self._averages:
-      state[_ROUND_STEPS_KEY] = tf.zeros([], tf.int32)
-    return state
-
   def step(self, state, x, g, hparams, extra):
     del extra  # Unused.
     dtype = vectors.step_dtype(x)
@@ -59,20 +47,31 @@ class _DoG(vector_optimizer.VectorOptimizer):
     changed = collections.OrderedDict(
         distance=distance, squared_gradients=squares, last_step_size=step_size
     )
-    if self._averages:
-      # The polynomial-decay average of the iterates of the round.
-      num_steps = state[_ROUND_STEPS_KEY] + 1
-      c = hparams['average_gamma']
-      share = (1.0 + c) / (tf.cast(num_steps, dtype) + c)
-      changed[_ROUND_STEPS_KEY] = num_steps
-      changed[_AVERAGE_KEY] = vectors.move_towards(
-          state[_AVERAGE_KEY], moved, share
-      )
+    return changed, moved
+
+
+class _AveragingDoG(_DoG):
+  """DoG that ends with the polynomial-decay average of the iterates."""
+
+  moment_keys = (_AVERAGE_KEY,)
+
+  def initialize_rule(self, specs, dtype):
+    state = super().initialize_rule(specs, dtype)
+    state[_ROUND_STEPS_KEY] = tf.zeros([], tf.int32)
+    return state
+
+  def step(self, state, x, g, hparams, extra):
+    changed, moved = super().step(state, x, g, hparams, extra)
+    num_steps = state[_ROUND_STEPS_KEY] + 1
+    c = hparams['average_gamma']
+    share = (1.0 + c) / (tf.cast(num_steps, vectors.step_dtype(x)) + c)
+    changed[_ROUND_STEPS_KEY] = num_steps
+    changed[_AVERAGE_KEY] = vectors.move_towards(
+        state[_AVERAGE_KEY], moved, share
+    )
     return changed, moved
 
   def final_weights(self, state, weights):
-    if not self._averages:
-      return weights
     # Before the first step of the round, the average is empty.
     is_empty = tf.equal(state[_ROUND_STEPS_KEY], 0)
     return tf.nest.map_structure(
@@ -163,8 +162,8 @@ def build_dog(
       the mean of the round's iterates (`'average'`), in which iterate
       j = 1, 2, ... enters with the share (1 + average_gamma) / (j +
       average_gamma). The authors evaluate such a mean; the server's mean over
-      clients has some of its effect. The algorithms of `tff.learning` always
-      send the last iterate.
+      clients has some of its effect. With `'average'`, the algorithms of
+      `tff.learning`, which send the last iterate, are refused.
     average_gamma: How strongly the mean favors later iterates. Unused with
       `'last'`.
     carry_state: Whether a client keeps the state, x_0 included, until it
@@ -193,13 +192,14 @@ def build_dog(
     server averages over clients.
   """
   has_first_step = first_step_size is not None
-  rule = _DoG(
+  averages = send == 'average'
+  rule = (_AveragingDoG if averages else _DoG)(
       dict(
           learning_rate=learning_rate,
           relative_distance=None if has_first_step else relative_distance,
           first_step_size=first_step_size,
           epsilon=epsilon,
-          average_gamma=average_gamma if send == 'average' else None,
+          average_gamma=average_gamma if averages else None,
       )
   )
   if carry_state:

@@ -182,7 +182,9 @@ def build_mechanic_sgd(
   References:
     Cutkosky, Defazio, Mehta, Mechanic: A Learning Rate Tuner, NeurIPS 2023,
     https://arxiv.org/abs/2306.00144, Algorithm 1, with the authors' code in
-    `optax.contrib` 0.2.8. Deviation: Delta is kept, as in the paper; optax
+    `optax.contrib` 0.2.8, which has the defaults; their PyTorch package has
+    1e-8 for the first scale. Deviations: c is the clipped h, as in optax, which
+    notes that the paper does not clip. Delta is kept, as in the paper; optax
     recomputes it as (x - x_0) / (sum of s + epsilon), of which float32 keeps
     one digit at a scale of 1e-6.
   """

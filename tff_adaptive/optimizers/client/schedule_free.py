@@ -128,9 +128,10 @@ def build_schedule_free_sgd(
   ```
 
   The client sends the update of x, a weighted mean of the iterates z; losses
-  are those at y. The algorithms of `tff.learning` send y instead. All state is
-  reset in every round: with one local step this is SGD. Each step costs one
-  gradient, and a client holds two more copies of the weights during a round.
+  are those at y. The algorithms of `tff.learning`, which would send y, are
+  refused. All state is reset in every round: with one local step this is SGD.
+  Each step costs one gradient, and a client holds two more copies of the
+  weights during a round.
 
   As a server rule, the model of the process is y, at which the clients train.
   Evaluate x, which `final_weights` finds from the rule's state and y.

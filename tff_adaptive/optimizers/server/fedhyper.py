@@ -48,6 +48,16 @@ class _FedHyperServer(
     changed = {_SCALE_KEY: scale, _PREVIOUS_CHANGE_KEY: change}
     return changed, vectors.descend(x, g, rate)
 
+  def _check_module(self, module):
+    if module is not None and self._scales_clients:
+      raise ValueError(
+          'FedHyper for the rate of clients needs a loop that scales it, and '
+          'would be gradient descent in the algorithms of `tff.learning`: use '
+          'it as the server optimizer of '
+          '`tff_adaptive.algorithms.build_fed_opt`.'
+      )
+    super()._check_module(module)
+
   def client_rate_scale(self, state):
     return state[_SCALE_KEY] if self._scales_clients else None
 
@@ -122,9 +132,10 @@ def build_fedhyper_server_local(
   ```
 
   This rule needs a client optimizer with a learning rate, in
-  `tff_adaptive.algorithms.build_fed_opt`; in other algorithms, which do not
-  scale the clients' rate, it is gradient descent. The scale multiplies a
-  schedule. The default bounds are those of the published code.
+  `tff_adaptive.algorithms.build_fed_opt`. The algorithms of `tff.learning`,
+  which do not scale the clients' rate, are refused; elsewhere it is gradient
+  descent. The scale multiplies a schedule. The default bounds are those of the
+  published code.
 
   Args:
     learning_rate: The server's step size.

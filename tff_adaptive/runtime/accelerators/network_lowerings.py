@@ -234,13 +234,14 @@ def _windows_of(node: lowerings.Node, x: Any, filling: Any) -> Any:
   )
 
 
-def _max_pool_of(node, x):
-  return jnp.max(_windows_of(node, x, -jnp.inf), 0)
-
-
 @lowerings.lowers('MaxPool')
 def _max_pool(node, x):
-  return _max_pool_of(node, x)
+  """The largest number of a window; NaN is smaller than all, as on the CPU."""
+  windows = _windows_of(node, x, -jnp.inf)
+  if not jnp.issubdtype(x.dtype, jnp.floating):
+    return jnp.max(windows, 0)
+  largest = jnp.max(jnp.where(jnp.isnan(windows), -jnp.inf, windows), 0)
+  return jnp.maximum(largest, jnp.finfo(x.dtype).min)
 
 
 @lowerings.lowers('MaxPoolGrad')
@@ -248,7 +249,9 @@ def _max_pool_grad(node, x, output, grad):
   """The first largest entry of a window gets its gradient, as on the CPU."""
   del output  # Unused.
   windows, pull_back = jax.vjp(lambda x: _windows_of(node, x, -jnp.inf), x)
-  first = jnp.argmax(windows, 0)
+  numbers = jnp.where(jnp.isnan(windows), -jnp.inf, windows)
+  # Nothing is larger than a NaN at the first place.
+  first = jnp.where(jnp.isnan(windows[0]), 0, jnp.argmax(numbers, 0))
   places = np.arange(windows.shape[0]).reshape([-1] + [1] * np.ndim(x))
   return pull_back(jnp.where(places == first, grad, 0).astype(grad.dtype))[0]
 

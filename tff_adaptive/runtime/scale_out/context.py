@@ -72,8 +72,9 @@ class RayContext(compiled.CompiledContext):
         this machine, which ends with the last context on it. A process that is
         connected already keeps its cluster, and warns if `address` is another
         one.
-      num_workers: The number of workers. Defaults to as many as fit: by GPUs
-        with `devices='GPU'`, else by cores.
+      num_workers: The number of workers. Defaults to as many as fit into the
+        cluster beside others: by free GPUs with `devices='GPU'`, else by free
+        cores.
       cpus_per_worker: The number of cores of a worker, each for one client at a
         time. Defaults to 1.
       devices: `'CPU'`, the default, or `'GPU'` for workers with a GPU each, on

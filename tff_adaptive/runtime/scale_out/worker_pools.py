@@ -4,12 +4,14 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 import itertools
+import time
 from typing import Any, NamedTuple, Optional
 import weakref
 
 from absl import logging
 import numpy as np
 import ray
+from ray._private import state as ray_state
 from ray.util import actor_pool
 from ray.util import scheduling_strategies
 
@@ -20,6 +22,8 @@ from tff_adaptive.runtime.scale_out import node_watch
 from tff_adaptive.runtime.scale_out import workers
 
 _SECONDS_FOR_PLACES = 60.0
+# A cluster reports cores that became free, as of a closed context, later.
+_SECONDS_FOR_FREE_CORES = 5.0
 # Few, because each takes a millisecond; the last tasks fill the gaps.
 _TASKS_PER_THREAD = 3
 # The number of retries of a chunk whose worker has died.
@@ -96,15 +100,15 @@ class WorkerPool:
     """Starts the workers without waiting for them.
 
     Args:
-      num_workers: The number of workers; None for as many as the cluster has
-        room for.
+      num_workers: The number of workers; None for as many as fit into the
+        free cores, or GPUs, of the cluster.
       settings: The settings of each worker.
 
     Raises:
       ClusterError: If the cluster is too small for them.
     """
     if num_workers is None:
-      num_workers = max(1, _max_workers(settings))
+      num_workers = max(1, _free_workers(settings))
     self._places = _reserve(num_workers, settings)
     self.rounds = ObjectStore()
     self.sources = ObjectStore()
@@ -234,11 +238,35 @@ def _count(resources: Mapping[str, float]) -> tuple[int, int]:
   return int(resources.get('CPU', 0)), int(resources.get('GPU', 0))
 
 
+def _fitting_workers(
+    nodes: Mapping[str, Mapping[str, float]], settings: workers.WorkerSettings
+) -> int:
+  """Returns the number of workers that fit into resources of machines."""
+  num_workers = 0
+  for resources in nodes.values():
+    num_cpus, num_gpus = _count(resources)
+    by_cpus = num_cpus // settings.num_cpus
+    num_workers += min(by_cpus, num_gpus) if settings.uses_gpu else by_cpus
+  return num_workers
+
+
 def _max_workers(settings: workers.WorkerSettings) -> int:
   """Returns the number of workers that the cluster has room for."""
-  num_cpus, num_gpus = _count(ray.cluster_resources())
-  by_cpus = num_cpus // settings.num_cpus
-  return min(by_cpus, num_gpus) if settings.uses_gpu else by_cpus
+  nodes = {
+      node['NodeID']: node['Resources'] for node in ray.nodes() if node['Alive']
+  }
+  return _fitting_workers(nodes, settings)
+
+
+def _free_workers(settings: workers.WorkerSettings) -> int:
+  """Returns the number of workers that fit beside other jobs and contexts."""
+  end = time.monotonic() + _SECONDS_FOR_FREE_CORES
+  while True:
+    free = ray_state.available_resources_per_node()
+    num_workers = _fitting_workers(free, settings)
+    if num_workers >= _max_workers(settings) or time.monotonic() > end:
+      return num_workers
+    time.sleep(0.1)
 
 
 def _reserve(num_workers: int, settings: workers.WorkerSettings) -> Any:

@@ -310,6 +310,9 @@ _OTHERS = dict(
         images, depthwise, [1, 2, 2, 1], 'SAME'
     ),
     max_pool_same=lambda images: tf.nn.max_pool2d(images, 3, 2, 'SAME'),
+    max_pool_of_nan=lambda images: tf.nn.max_pool2d(
+        tf.where(images > 0.5, float('nan'), images), 2, 2, 'VALID'
+    ),
     avg_pool_same=lambda images: tf.nn.avg_pool2d(images, 3, 2, 'SAME'),
     batch_norm_of_first_channels=lambda images, s=_normal(6), o=_normal(6): (
         tf.compat.v1.nn.fused_batch_norm(images, s, o, data_format='NCHW')[0]

@@ -619,6 +619,29 @@ class ClustersTest(parameterized.TestCase):
       with self.assertRaisesRegex(scale_out.ClusterError, message):
         clusters.connect(address, 1)
 
+  @parameterized.parameters((2, False, 4), (3, False, 2), (1, True, 3))
+  def test_workers_take_what_is_free_on_each_machine(
+      self, num_cpus, uses_gpu, expected
+  ):
+    total = {'a': {'CPU': 8.0, 'GPU': 2.0}, 'b': {'CPU': 8.0, 'GPU': 2.0}}
+    free = {'a': {'CPU': 5.0, 'GPU': 2.0}, 'b': {'CPU': 5.0, 'GPU': 1.0}}
+    nodes = [
+        {'NodeID': name, 'Alive': name in total, 'Resources': total['a']}
+        for name in ('a', 'b', 'c')
+    ]
+    state = mock.Mock()
+    state.available_resources_per_node.side_effect = [free, free, total]
+    settings = mock.Mock(num_cpus=num_cpus, uses_gpu=uses_gpu)
+    with (
+        mock.patch.object(worker_pools, 'ray_state', state),
+        mock.patch.object(worker_pools.ray, 'nodes', return_value=nodes),
+    ):
+      with mock.patch.object(worker_pools, '_SECONDS_FOR_FREE_CORES', -1.0):
+        self.assertEqual(worker_pools._free_workers(settings), expected)
+      # It waits for those that were freed just now.
+      most = worker_pools._max_workers(settings)
+      self.assertEqual(worker_pools._free_workers(settings), most)
+
 
 class PlansTest(compiled_testing.TestCase):
 
