@@ -75,14 +75,14 @@ def _describe_unknown(
   text, _, of_absl = str(error).partition('. Did you mean: ')
   end = _SHORT_NAMES.get(error.flagname, error.flagname)
   names = [name for name in flag_values if name.endswith(f'_{end}')]
-  others = _flags_of_others(flag_values)
+  unused = _flags_of_others(flag_values)
   nearest = sorted(
-      (name for name in names if name not in others),
+      (name for name in names if name not in unused),
       key=lambda name: (len(name), name),
   )
   # The suggestions of absl only share the beginning of the name.
   nearest = nearest or [
-      name for name in re.findall(r'\w+', of_absl) if name not in others
+      name for name in re.findall(r'\w+', of_absl) if name not in unused
   ]
   if not nearest:
     return text
