@@ -101,7 +101,9 @@ class ImportsTest(parameterized.TestCase):
         for parts in _imports(_ROOT / 'tff_adaptive/simulation')
         if parts[:2] == ('tff_adaptive', 'client_works')
     }
-    self.assertContainsSubset(found, ('model_adapter', 'totals'))
+    self.assertContainsSubset(
+        found, ('local_models', 'model_adapter', 'totals')
+    )
 
   def test_library_tasks_experiments(self):
     tops = lambda name: {parts[0] for parts in _imports(_ROOT / name)}

@@ -28,8 +28,9 @@ def convert(
 
   Integers become other integers, or floats, if that changes no value; floats
   become floats of another width, rounded, and whole numbers that are stored as
-  floats become integers; strings become arrays of UTF-8 bytes, as in TFF.
-  Nothing else is converted.
+  floats become signed integers (not bytes, of which images in [0, 1] would be
+  black); strings become arrays of UTF-8 bytes, as in TFF. Nothing else is
+  converted.
 
   Args:
     values: An array or array-like value of shape [num_examples, ...].
@@ -146,7 +147,7 @@ def _numbers_of(
     allowed = {bool}
   else:
     allowed = {int, float} if dtype.is_floating else {int}
-  if dtype.is_integer and float in types:
+  if _takes_whole_floats(dtype) and float in types:
     objects = _whole_as_integers(objects)
     types = set(map(type, objects.flat))
   if types - allowed:
@@ -174,6 +175,10 @@ def _numbers_of(
   raise _too_large(objects, bad, name, dtype, where)
 
 
+def _takes_whole_floats(dtype: tf.DType) -> bool:
+  return dtype.is_integer and not dtype.is_unsigned
+
+
 def _is_whole(value: float) -> bool:
   """Returns whether a float is a whole number that others do not round to."""
   return abs(value) <= _MAX_WHOLE and float(value).is_integer()
@@ -196,7 +201,7 @@ def _as_numbers(
   if array.dtype == target:
     return array
   kind = specs_lib.kind(array.dtype)
-  if kind == 'f' and dtype.is_integer:
+  if kind == 'f' and _takes_whole_floats(dtype):
     wide = array.astype(np.float64)
     is_whole = (np.abs(wide) <= _MAX_WHOLE) & (np.floor(wide) == wide)
     if not is_whole.all():

@@ -142,8 +142,7 @@ class ClientDataTest(equality_testing.TestCase):
     with runtime.CompiledContext(strict=True), counted as made:
       for round_num in (0, 1):
         run(self._cohort(round_num), 1.5)
-    # The first call asks whether the whole is a round, which it is not.
-    self.assertEqual(made.call_count, 3)
+    self.assertEqual(made.call_count, 2)
 
   def test_pipelines_that_run_are_told_once(self):
     with runtime.CompiledContext() as context:
