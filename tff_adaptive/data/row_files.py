@@ -277,7 +277,9 @@ def _type_of(dtype: tf.DType) -> Callable[[str], Any]:
     return str
   if dtype.is_bool:
     return _to_bool
-  return float if dtype.is_floating else _to_int
+  if dtype.is_floating:
+    return float
+  return int if dtype.is_unsigned else _to_int  # See `conversion.convert`.
 
 
 def _parse(cells: list[str], kind: Callable[[str], Any]) -> list[Any]:

@@ -69,9 +69,9 @@ def read_clients(
 
   Other columns are ignored. Values of other types are converted if that loses
   at most the last digits of floats: integers to other integers or to floats,
-  floats to floats, or to integers if all are whole numbers, strings to UTF-8
-  bytes. Arrays in an npz file must not be pickled: save strings with NumPy's
-  type `str`.
+  floats to floats, or to signed integers if all are whole numbers, strings to
+  UTF-8 bytes. Arrays in an npz file must not be pickled: save strings with
+  NumPy's type `str`.
 
   Args:
     data: The path of a file, a mapping from client ids to features, a

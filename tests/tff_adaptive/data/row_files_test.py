@@ -131,6 +131,9 @@ class RowFilesTest(data_source_testing.DataSourceTestCase):
     examples = sources.read_examples(path, _TEXTS)
     self.assertEqual(examples['y'].tolist(), [1, -2, 3])
     self.assertEqual(examples['t'].tolist(), [b'a', b'1.0', b''])
+    # Images in [0, 1] would be black.
+    with self.assertRaisesRegex(ValueError, "'y' must hold .*found '1.0'"):
+      sources.read_examples(path, {'y': tf.TensorSpec([], tf.uint8)})
 
   def test_cells_have_any_length(self):
     limit = csv.field_size_limit()
